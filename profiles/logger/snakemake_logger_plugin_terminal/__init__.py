@@ -1,0 +1,206 @@
+"""What ./reproduce shows of a Snakemake run: a line per finished job and, below, what the running jobs last logged.
+
+Snakemake finds a logger by the name of its package on PYTHONPATH; ./reproduce puts profiles/logger there and passes
+`--logger terminal`. The jobs themselves write to their log files only, so that nothing else touches the terminal.
+"""
+
+import logging
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+# Where nobody watches (a file, CI) the running jobs are named this often.
+HEARTBEAT_SECONDS = 60
+# `step 1,200/4,000` in the last line of a log becomes a bar.
+STEPS = re.compile(r"([\d,]+)/([\d,]+)")
+# Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
+NOISE = (
+    "Assuming unrestricted shared filesystem",
+    "Building DAG of jobs",
+    "Complete log(s):",
+    "Conda environments: ignored",
+    "Elapsed time:",
+    "Exiting because a job execution failed",
+    "Loading trusted IOCache",
+    "Removing output files of failed job",
+    "Removing temporary output",
+    "Select jobs to execute",
+    "Shutting down, this might take some time",
+    "Singularity containers: ignored",
+    "Some jobs were triggered by provenance information",
+    "Using shell:",
+)
+
+
+@dataclass
+class Job:
+    """One job as it was announced."""
+
+    rule: str
+    about: str
+    log: list[str]
+    command: str
+    started: float = field(default_factory=time.monotonic)
+
+    def duration(self) -> str:
+        return duration(time.monotonic() - self.started)
+
+    def last_line(self) -> str:
+        """The last line that the job logged; empty if it has logged nothing yet."""
+        for file in self.log:
+            try:
+                with open(file, "rb") as stream:
+                    stream.seek(max(0, Path(file).stat().st_size - 4096))
+                    lines = stream.read().decode(errors="replace").strip().splitlines()
+            except OSError:
+                continue
+            if lines:
+                return lines[-1].removeprefix(f"{self.about}: ")
+        return ""
+
+
+def duration(seconds: float) -> str:
+    """`m:ss`, or `h:mm:ss` from an hour on."""
+    minutes, second = divmod(round(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
+
+
+class LogHandler(LogHandlerBase):
+    """Receives every record of Snakemake's logger, in a thread of its own."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        settings = self.common_settings
+        self.setLevel(logging.DEBUG if settings.verbose else logging.INFO)
+        self.console = Console(stderr=not settings.stdout, highlight=False, no_color=settings.nocolor, soft_wrap=True)
+        self.running: dict[int, Job] = {}
+        self.failed: dict[int, Job] = {}
+        self.counts: Counter[str] = Counter()
+        self.done = 0
+        self.started = time.monotonic()
+        self.closed = threading.Event()
+        self.live = Live(get_renderable=self.view, console=self.console, refresh_per_second=4, transient=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record; whatever has no view of its own here and is no noise is printed as it is."""
+        views = {
+            LogEvent.RUN_INFO: self.run_info,
+            LogEvent.JOB_INFO: self.job_info,
+            LogEvent.JOB_FINISHED: self.job_finished,
+            LogEvent.JOB_ERROR: self.job_error,
+            LogEvent.ERROR: self.error,
+            LogEvent.SHELLCMD: self.shell_command,
+            None: self.message,
+        }
+        event = getattr(record, "event", None)
+        if event in views:
+            views[event](record)
+
+    def run_info(self, record: logging.LogRecord) -> None:
+        """How many jobs of which rule; comes twice in a dry run."""
+        counts = Counter({rule: count for rule, count in record.stats.items() if rule != "total"})
+        if counts == self.counts:
+            return
+        self.counts = counts
+        self.console.print(f"[bold]{counts.total()} jobs[/]: " + ", ".join(f"{n} {rule}" for rule, n in counts.items()))
+        if not self.common_settings.dryrun:
+            if self.console.is_terminal:
+                self.live.start()
+            else:
+                threading.Thread(target=self.heartbeat, daemon=True).start()
+
+    def job_info(self, record: logging.LogRecord) -> None:
+        about = "/".join(value for name, value in record.wildcards.items() if name != "scale")
+        job = Job(record.rule_name, about, record.log, record.shellcmd or "")
+        if self.common_settings.dryrun:
+            reason = record.reason.split(":")[0].strip()
+            self.console.print(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
+        else:
+            self.running[record.jobid] = job
+            self.failed.pop(record.jobid, None)
+
+    def shell_command(self, record: logging.LogRecord) -> None:
+        if self.common_settings.printshellcmds and getattr(record, "shellcmd", None):
+            self.console.print(f"[dim]{escape(record.shellcmd)}[/]")
+
+    def job_finished(self, record: logging.LogRecord) -> None:
+        self.done += 1
+        job = self.running.pop(record.job_id)
+        width = len(str(self.counts.total()))
+        self.console.print(
+            f"[green]✓[/] {self.done:{width}}/{self.counts.total()} {job.rule:10} {escape(job.about)}  [dim]{job.duration()}[/]"
+        )
+
+    def job_error(self, record: logging.LogRecord) -> None:
+        """What failed, why (the log's last line), where to read more, how to repeat it alone."""
+        job = self.running.pop(record.jobid)
+        self.failed[record.jobid] = job
+        self.console.print(f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.duration()}")
+        self.console.print(f"    {escape(job.last_line() or 'it logged nothing')}")
+        for file in job.log:
+            self.console.print(f"    log:     {escape(file)}")
+        self.console.print(f"    command: {escape(' '.join(job.command.split()))}")
+
+    def error(self, record: logging.LogRecord) -> None:
+        """An exception of Snakemake or of the Snakefile. For what a user can mend, the one line that says how."""
+        text = record.getMessage()
+        if record.exception == "UserError":
+            text = "error: " + text.splitlines()[1].strip()
+        elif self.failed:
+            return
+        self.console.print(text, style="red", markup=False)
+
+    def message(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno == logging.INFO and text.startswith(NOISE) or not text:
+            return
+        style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
+        self.console.print(text, style=style, markup=False)
+
+    def rows(self) -> Iterator[tuple[Job, str]]:
+        """The running jobs with the last line of their logs."""
+        for job in list(self.running.values()):
+            yield job, job.last_line()
+
+    def view(self) -> Table:
+        """The live part: the running jobs, and how far everything is."""
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column(width=20)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for job, line in self.rows():
+            steps = STEPS.search(line)
+            done, total = (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
+            bar = ProgressBar(total=total, completed=done, width=20) if total else ""
+            table.add_row(f"  {job.rule:10} {escape(job.about)}", bar, f"[dim]{escape(line) or job.duration()}[/]")
+        return table
+
+    def heartbeat(self) -> None:
+        while not self.closed.wait(HEARTBEAT_SECONDS):
+            for job, line in self.rows():
+                self.console.print(f"  {self.done}/{self.counts.total()} done; {job.rule} {escape(job.about)}: {escape(line)}")
+
+    def close(self) -> None:
+        """End the live part and say how the run ended."""
+        if not self.closed.is_set():
+            self.closed.set()
+            self.live.stop()
+        super().close()

@@ -1,0 +1,174 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workflow_scripts import schema
+from workflow_scripts.catalogue import (
+    Run,
+    canonical_json,
+    display_runs,
+    load_catalogue,
+    load_config,
+    merged,
+    parse_run,
+    requested_runs,
+    resolve_data,
+    resolve_evaluation,
+    resolve_run,
+    worst_protocol,
+)
+from workflow_scripts.errors import UserError
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of everything that a user can edit."""
+    for folder in ("catalogue", "papers"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    return tmp_path
+
+
+def edit(file: Path, change) -> None:
+    content = yaml.safe_load(file.read_text())
+    change(content)
+    file.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"scael": "demo"}, "config.yaml: unknown key 'scael'; did you mean 'scale'?"),
+        ({"data": {"miror": "x"}}, "unknown key 'data.miror'; did you mean 'mirror'?"),
+        ({"device": "gpu"}, "key 'device' is 'gpu'; input should be 'auto', 'cpu', 'cuda' or 'mps'"),
+        ({"seeds": [-1]}, "key 'seeds.0' is -1; input should be greater than or equal to 0"),
+        ({"seeds": ["1"]}, "key 'seeds.0' is '1'"),
+        ({"extra": 1}, "key 'extra' is 1; input should be a valid boolean"),
+        ({"scale": "smal"}, "did you mean 'small'?"),
+        ({"papers": ["sq_transfomer"]}, "did you mean 'sq_transformer'?"),
+        ({"papers": []}, "key 'papers'"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(content: dict, message: str):
+    with pytest.raises(UserError) as error:
+        load_config(content, ROOT)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_shipped_files_are_valid_and_agree():
+    config, catalogue = load_config(root=ROOT), load_catalogue(ROOT)
+    for scale in catalogue.scales:
+        for run in requested_runs(catalogue, load_config(config.model_dump() | {"scale": scale}, ROOT)):
+            assert resolve_run(catalogue, run, scale)["seed"] == run.seed
+            assert resolve_evaluation(catalogue, run, scale)["beam"] >= 1
+
+
+def test_json_schemas_are_in_step_with_the_models():
+    for name, expected in schema.json_schemas().items():
+        written = json.loads((ROOT / "catalogue/schemas" / name).read_text())
+        assert written == json.loads(json.dumps(expected)), f"{name} is old; run python -m workflow_scripts.schema"
+
+
+@pytest.mark.parametrize("section", ["model", "objective", "training", "evaluation"])
+def test_an_unknown_setting_is_refused_with_file_key_and_nearest(copy: Path, section: str):
+    known = {"model": "layers", "objective": "label_smoothing", "training": "max_steps", "evaluation": "beam"}[section]
+    wrong = known[:-1] + "x"
+    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"].setdefault(section, {}).update({wrong: 1}))
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+    assert f"catalogue/scales.yaml: unknown key 'small.settings.{section}.{wrong}'; did you mean '{known}'?" in str(error.value)
+
+
+def test_a_value_out_of_range_is_refused(copy: Path):
+    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=0))
+    with pytest.raises(UserError, match="training.max_steps' is 0; input should be greater than 0"):
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+
+
+def test_later_layers_win_and_each_value_knows_where_it_comes_from():
+    catalogue = load_catalogue(ROOT)
+    sections = merged(catalogue, parse_run(catalogue, "scan-jump-x2/transformer/sinusoidal/seed-1"), "small")
+    assert sections["model"]["positions"] == ("sinusoidal", "catalogue/methods.yaml transformer.variants.sinusoidal")
+    assert sections["model"]["width"][1] == "catalogue/scales.yaml small"
+    assert sections["model"]["max_relative_position"][1] == "catalogue/methods.yaml transformer"
+    assert sections["evaluation"]["beam"][1] == "catalogue/tasks.yaml scan-jump-x2"
+
+
+def test_two_papers_may_share_a_run_but_not_disagree_about_it(copy: Path):
+    shutil.copytree(copy / "papers/sq_transformer", copy / "papers/other")
+    config = load_config({"papers": ["sq_transformer", "other"], "scale": "small"}, copy)
+    shared = requested_runs(load_catalogue(copy), config)
+    assert set(map(tuple, shared.values())) == {("sq_transformer", "other")}
+
+    def ask_differently(requests: dict) -> None:
+        requests["requests"][0]["settings"] = {"training": {"learning_rate": 0.1}}
+
+    edit(copy / "papers/other/requests.yaml", ask_differently)
+    load_catalogue.cache_clear()
+    with pytest.raises(UserError, match="ask for different settings of scan-jump-x2/transformer/default/seed-11"):
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-11", "small")
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("scan-jump-x2/transformer/default/11", "is not of the form"),
+        ("scan-jmp-x2/transformer/default/seed-1", "did you mean 'scan-jump-x2'?"),
+        ("scan-jump-x2/transfomer/default/seed-1", "did you mean 'transformer'?"),
+        ("scan-jump-x2/transformer/defualt/seed-1", "did you mean 'default'?"),
+    ],
+)
+def test_an_unknown_run_is_refused_with_the_nearest(run: str, message: str):
+    with pytest.raises(UserError) as error:
+        parse_run(load_catalogue(ROOT), run)
+    assert message in str(error.value)
+
+
+def test_seeds_of_the_configuration_replace_those_of_the_requests():
+    catalogue = load_catalogue(ROOT)
+    runs = requested_runs(catalogue, load_config({"scale": "small", "seeds": [7]}, ROOT))
+    assert {run.seed for run in runs} == {7}
+
+
+def test_extra_runs_come_only_when_asked_for():
+    catalogue = load_catalogue(ROOT)
+    few = requested_runs(catalogue, load_config({"scale": "small"}, ROOT))
+    many = requested_runs(catalogue, load_config({"scale": "small", "extra": True}, ROOT))
+    assert set(few) < set(many)
+    assert {run.task for run in few} == {"scan-jump-x2", "scan-around-right", "cogs"}
+
+
+def test_the_worst_protocol_wins():
+    assert worst_protocol("paper", "reduced") == "reduced"
+    assert worst_protocol("stand_in", "paper") == "stand_in"
+    catalogue = load_catalogue(ROOT)
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "demo")["protocol"] == "stand_in"
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "small")["protocol"] == "reduced"
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "paper")["protocol"] == "paper"
+
+
+def test_the_demo_needs_no_source_file():
+    catalogue = load_catalogue(ROOT)
+    runs = requested_runs(catalogue, load_config({"scale": "demo"}, ROOT))
+    assert len(runs) <= 15
+    assert not any(resolve_data(catalogue, run.task, "demo")["sources"] for run in runs)
+
+
+def test_a_display_reads_the_runs_of_its_cells():
+    runs = {Run("scan-jump-x2", "transformer", "default", seed): ["p"] for seed in (1, 2)}
+    runs |= {Run("cogs", "sq-transformer", "srl", 1): ["p"], Run("cogs", "transformer", "default", 1): ["p"]}
+    display = {
+        "rows": [{"row": "SQ", "method": "sq-transformer", "variant": {"cogs": "srl"}}, {"row": "LSTM"}],
+        "columns": [{"column": "COGS", "task": "cogs"}, {"column": "JUMP", "task": "scan-jump-x2"}],
+    }
+    assert display_runs(display, runs) == [Run("cogs", "sq-transformer", "srl", 1)]
+
+
+def test_canonical_json_does_not_depend_on_the_order_of_keys():
+    assert canonical_json({"b": 1, "a": {"d": 2, "c": 3}}) == '{"a":{"c":3,"d":2},"b":1}'

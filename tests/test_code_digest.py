@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.code_digest import closure, code_digest
+
+FILES = {
+    "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
+    "b.py": "import math\n\n\ndef g(x):\n    return math.sqrt(x)\n",
+    "c.py": "VALUE = 3\n",
+}
+
+
+def package(folder: Path, **changes: str) -> Path:
+    """A package of three modules, a -> b and c apart; `changes` replaces files. Each call has a root of its own."""
+    root = folder / f"root{len(list(folder.iterdir()))}"
+    (root / "workflow_scripts").mkdir(parents=True)
+    for name, text in (FILES | {f"{key}.py": text for key, text in changes.items()}).items():
+        (root / "workflow_scripts" / name).write_text(text)
+    return root
+
+
+def of_a(root: Path) -> str:
+    return code_digest(("workflow_scripts.a",), root)
+
+
+def test_the_closure_follows_imports_inside_the_package(tmp_path: Path):
+    assert list(closure(("workflow_scripts.a",), package(tmp_path))) == ["workflow_scripts.a", "workflow_scripts.b"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"a": "# why\n" + FILES["a.py"].replace("    return", "    # here\n\n    return")},
+        {"b": FILES["b.py"].replace("def g(x):\n", 'def g(x):\n    """Root."""\n')},
+        {"a": '"""About a."""\n' + FILES["a.py"]},
+        {"c": "VALUE = 4\n"},
+    ],
+    ids=["comment", "docstring", "module docstring", "a module that is not reached"],
+)
+def test_what_cannot_change_a_result_does_not_change_the_digest(tmp_path: Path, changes: dict[str, str]):
+    assert of_a(package(tmp_path, **changes)) == of_a(package(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"a": FILES["a.py"].replace("+ 1", "+ 2")},
+        {"b": FILES["b.py"].replace("sqrt", "exp")},
+        {"a": FILES["a.py"] + "\nimport workflow_scripts.c\n"},
+        {"b": FILES["b.py"].replace("import math", "import cmath as math")},
+    ],
+    ids=["constant", "in an imported module", "a new import", "what a name means"],
+)
+def test_what_can_change_a_result_changes_the_digest(tmp_path: Path, changes: dict[str, str]):
+    assert of_a(package(tmp_path, **changes)) != of_a(package(tmp_path))
+
+
+def test_a_string_that_is_no_docstring_counts(tmp_path: Path):
+    one = package(tmp_path, c='VALUE = "x"\n')
+    other = package(tmp_path, c='VALUE = "y"\n')
+    assert code_digest(("workflow_scripts.c",), one) != code_digest(("workflow_scripts.c",), other)

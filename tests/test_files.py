@@ -1,0 +1,45 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, replacing, sha256_file, write_json
+
+
+def test_a_failed_block_leaves_the_old_file_and_no_rubbish(tmp_path: Path):
+    target = tmp_path / "scores.csv"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), replacing(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["scores.csv"]
+
+
+def test_a_folder_replaces_a_full_folder(tmp_path: Path):
+    target = tmp_path / "data"
+    target.mkdir()
+    (target / "old").touch()
+    with replacing(target) as temporary:
+        temporary.mkdir()
+        (temporary / "new").touch()
+    assert os.listdir(target) == ["new"]
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
+    file = tmp_path / "run.json"
+    write_json(file, {"b": [1, 2], "a": "é"})
+    assert read_json(file) == {"a": "é", "b": [1, 2]}
+    file.write_text('{"a": 1,\n "b": }')
+    with pytest.raises(UserError, match=r"run\.json:2: not valid JSON"):
+        read_json(file)
+    with pytest.raises(UserError, match="does not exist"):
+        read_json(tmp_path / "none.json")
+
+
+def test_sha256_is_that_of_the_bytes(tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"abc")
+    # FIPS 180-2, appendix B.1.
+    assert sha256_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -1,0 +1,57 @@
+"""The commands behind the rules: `python -m workflow_scripts COMMAND --help`."""
+
+import argparse
+import errno
+import importlib
+import os
+import signal
+import sys
+
+from workflow_scripts.errors import UserError
+
+COMMANDS = {
+    "fetch": ("workflow_scripts.data.fetch", "download source files, checked against their pinned sha256"),
+    "prepare": ("workflow_scripts.data.prepare", "make a task's Parquet files from its sources"),
+    "train": ("workflow_scripts.training.train", "train one run; resumes where it was stopped"),
+    "evaluate": ("workflow_scripts.evaluation.evaluate", "decode and score one trained run"),
+    "analyse": ("workflow_scripts.analyses.analyse", "compute one analysis from trained runs"),
+    "table": ("workflow_scripts.reporting.table", "write one table, published beside reproduced"),
+    "figure": ("workflow_scripts.reporting.figure", "draw one figure"),
+    "claims": ("workflow_scripts.reporting.claims", "give a verdict on every claim"),
+    "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code (0 done, 1 an error that the user can mend)."""
+    summary = "\n".join(f"  {name:10} {what}" for name, (_, what) in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m workflow_scripts",
+        description=f"commands:\n{summary}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
+    command = parser.parse_args((sys.argv[1:] if arguments is None else arguments)[:1]).command
+    module = importlib.import_module(COMMANDS[command][0])
+    options = argparse.ArgumentParser(prog=f"python -m workflow_scripts {command}", description=module.__doc__)
+    module.add_arguments(options)
+    try:
+        module.main(options.parse_args((sys.argv[1:] if arguments is None else arguments)[1:]))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        print(f"error: {error.filename or 'output'}: {os.strerror(error.errno)}; nothing was replaced", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        print("interrupted; call the same command again to go on", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Where words stand in the space of source embeddings: t-SNE, codes and syntactic classes (figures 3, 4, 6 and 7)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas
+import torch
+from sklearn.manifold import TSNE
+from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
+from torch import nn
+
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score
+from workflow_scripts.analyses.word_classes import SPECIAL, cogs_classes, scan_classes
+from workflow_scripts.errors import UserError
+
+END = "</s>"
+UNTRAINED = tuple(token for token in SPECIAL if token != END)  # no source sentence holds them
+
+
+def tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Two-dimensional t-SNE of N vectors, [N, d] -> [N, 2]: exact gradients from a PCA start.
+
+    The perplexity is 30 or, for small vocabularies, a third of the other words, but at least 2: a perplexity near N
+    makes every word the neighbour of every other. Raises UserError for fewer than 4 words.
+    """
+    if len(vectors) < 4:
+        raise UserError(f"a map of {len(vectors)} words shows nothing; t-SNE needs at least 4")
+    perplexity = min(30.0, max(2.0, (len(vectors) - 1) / 3))
+    return TSNE(perplexity=perplexity, method="exact", init="pca", random_state=seed).fit_transform(vectors)
+
+
+def codes_of(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
+    """Source code of each id; None for a model without codes."""
+    quantiser = getattr(model, "quantiser", None)
+    return None if quantiser is None else quantiser.assign(torch.tensor(ids)).tolist()
+
+
+def word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
+    """Syntactic class of the words of a run's vocabulary. `classes` is `scan` (the grammar) or `cogs` (training data)."""
+    if classes == "scan":
+        return scan_classes(words)
+    if classes == "cogs":
+        return cogs_classes(run.pairs("train").itertuples(index=False))
+    raise UserError(f"displays.yaml: option classes is {classes!r}; known: cogs, scan")
+
+
+def word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
+    """(one row per word that source sentences hold: word, class, code; their embeddings [N, d]).
+
+    `</s>` is among them, with itself as its class; `code` is empty for a model without codes.
+    """
+    model, words = run.load()
+    ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
+    of_class = {**word_classes(run, words, classes), END: END}
+    table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [of_class[words[id_]] for id_ in ids]})
+    codes = codes_of(model, ids)
+    table["code"] = pandas.array(codes if codes else [None] * len(ids), "Int64")
+    return table, model.source_embedding.weight.detach()[ids].float().numpy()
+
+
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """A map of each run's words, and how far embeddings and codes agree with the syntactic classes.
+
+    options:
+        classes: `scan` or `cogs`.
+        seed: of t-SNE.
+        focus: {word, peers, name}: also say whether the codes treat `word` as its peers, e.g. jump as the verbs.
+    Scores, on all words but `</s>`:
+        silhouette: mean silhouette of the embeddings by class (Euclidean; -1..1; a class of one word counts 0).
+        v_measure, adjusted_rand: of codes against classes (1: the same partition), for models with codes.
+        <word>_silhouette: of the focus alone.
+        <word>_with_<name>: 1 if the code of `word` is that of every peer, else 0; for models with codes.
+        <word>_alone: 1 if no other word has its code, else 0. Words that only differ by a number (jump, jump1) are one.
+    """
+    given = options_from(options, classes="scan", seed=0, focus=None)
+    tables, scores = [], []
+    for run in runs:
+        table, vectors = word_table(run, given["classes"])
+        table[["x", "y"]] = tsne(vectors, given["seed"])
+        tables.append(pandas.concat([pandas.DataFrame(run.columns(), table.index), table], axis=1))
+        real = (table["word"] != END).to_numpy()
+        table, vectors = table[real].reset_index(drop=True), vectors[real]
+        silhouettes = silhouette_samples(vectors, table["class"])
+        scores.append(score(run, "silhouette", silhouettes.mean(), "", len(table)))
+        coded = table["code"].notna().all()
+        if coded:
+            labels = (table["class"], table["code"].astype(int))
+            scores.append(score(run, "v_measure", v_measure_score(*labels), "", len(table)))
+            scores.append(score(run, "adjusted_rand", adjusted_rand_score(*labels), "", len(table)))
+        if given["focus"]:
+            word = given["focus"]["word"]
+            at = table.index[table["word"] == word]
+            if len(at) != 1:
+                raise UserError(f"run {run} has no source word '{word}'; change the focus of the analysis in displays.yaml")
+            scores.append(score(run, f"{word}_silhouette", silhouettes[at[0]], "", 1))
+            if coded:
+                scores += [score(run, f"{word}_{name}", value, "", 1) for name, value in focus(table, given["focus"]).items()]
+    return Analysis(scores, {"words": pandas.concat(tables)})
+
+
+def focus(table: pandas.DataFrame, settings: dict[str, Any]) -> dict[str, bool]:
+    """`with_<name>` and `alone` of `analyse` for `settings` = {word, peers, name}; `table` has columns word and code."""
+    codes = dict(zip(table["word"], table["code"], strict=True))
+    code = codes[settings["word"]]
+    sharing = {word.rstrip("0123456789") for word, other in codes.items() if other == code}
+    return {
+        f"with_{settings['name']}": all(codes[peer] == code for peer in settings["peers"]),
+        "alone": sharing == {settings["word"]},
+    }

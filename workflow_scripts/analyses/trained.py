@@ -1,0 +1,82 @@
+"""What the analyses share: trained runs, loaded when needed, and the scores and files that an analysis returns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas
+from torch import nn
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.evaluate import load_run
+from workflow_scripts.schema import nearest
+from workflow_scripts.training.batches import EOS
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A run that has been trained: `folder` is its runs/ folder, `data` the prepared data of its task."""
+
+    task: str
+    method: str
+    variant: str
+    seed: int
+    protocol: str
+    folder: Path
+    data: Path
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+
+    def columns(self) -> dict[str, str | int]:
+        """The columns that name the run in every table of an analysis."""
+        return {"task": self.task, "method": self.method, "variant": self.variant, "seed": self.seed}
+
+    def load(self) -> tuple[nn.Module, list[str]]:
+        """(model on the CPU in eval mode, source words by id). Raises UserError when the run cannot be read."""
+        model, vocabulary, _ = load_run(self.folder, self.data)
+        return model.eval(), vocabulary["source"]
+
+    def pairs(self, split: str) -> pandas.DataFrame:
+        """The `source` and `target` strings of a split of the data. Raises UserError when there is no such split."""
+        file = self.data / f"{split}.parquet"
+        if not file.exists():
+            raise UserError(f"{file} does not exist; splits: {', '.join(sorted(p.stem for p in self.data.glob('*.parquet')))}")
+        return pandas.read_parquet(file, columns=["source", "target"])
+
+    def sources(self, split: str) -> list[str]:
+        """The distinct source sentences of a split, in its order."""
+        return list(dict.fromkeys(self.pairs(split)["source"]))
+
+
+@dataclass
+class Analysis:
+    """What an analysis found: rows of scores.csv, and tables to write as <name>.csv."""
+
+    scores: list[dict[str, Any]]
+    files: dict[str, pandas.DataFrame] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def score(run: TrainedRun, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
+    """One row of scores.csv; `n` counts what was averaged. The subset is "all" unless `columns` says otherwise."""
+    row = {**run.columns(), "split": "", "subset": "all", "metric": metric, "value": float(value), "unit": unit, "n": n}
+    return {**row, "protocol": run.protocol, **columns}
+
+
+def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """`defaults` overwritten by `given`. Raises UserError for a key that has no default, with the nearest known one."""
+    for key in given:
+        if key not in defaults:
+            raise UserError(f"displays.yaml: unknown option '{key}' of an analysis; {nearest(key, defaults)}")
+    return {**defaults, **given}
+
+
+def sentence_ids(sentence: str, words: Sequence[str], run: TrainedRun) -> list[int]:
+    """Ids of the sentence, closed by EOS. Raises UserError for a word that the run has not been trained on."""
+    index = {word: id_ for id_, word in enumerate(words)}
+    for word in sentence.split():
+        if word not in index:
+            raise UserError(f"run {run} has no source word '{word}' (of '{sentence}'); take another sentence in displays.yaml")
+    return [*(index[word] for word in sentence.split()), EOS]

@@ -1,0 +1,80 @@
+"""Syntactic class of every source word, from the grammar (SCAN) or from the words' places in the logical forms (COGS)."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+SCAN_CLASSES = {
+    "verb": ("walk", "look", "run", "jump", "turn"),
+    "direction": ("left", "right"),
+    "preposition": ("around", "opposite"),
+    "adverb": ("twice", "thrice"),
+    "conjunction": ("and", "after"),
+}
+COGS_DETERMINERS = ("a", "the")
+OTHER = "function word"
+
+
+def scan_classes(words: Iterable[str]) -> dict[str, str]:
+    """Class of each SCAN word; `walk12`, mutated from `walk`, has the class of `walk`.
+
+    The classes are those that the paper names (section 5.2). `turn` is a verb here: the grammar gives it to no other
+    class, though unlike the other verbs it never stands without a direction.
+    Raises KeyError for a word that the grammar does not have. Special tokens are left out.
+    """
+    by_word = {word: name for name, members in SCAN_CLASSES.items() for word in members}
+    return {word: by_word[re.sub(r"\d+$", "", word)] for word in words if word not in SPECIAL}
+
+
+def cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Class of each word of COGS, from (sentence, logical form) pairs; a word has the class that it shows most often.
+
+    In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb,
+    an argument that is no variable is a proper name, and `noun . nmod . P` makes P a preposition. A sentence of one word
+    says the same by its form: `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself.
+    Verbs are told apart by form: infinitive (alone or after `to`), participle (after `was`), past (all else); one form
+    that is seen both as past and as participle ("helped") is a class of its own. Of the words that no logical form
+    mentions, a and the are determiners; what is left (was, by, to, that and the full stop) are function words.
+    """
+    seen: dict[str, Counter[str]] = defaultdict(Counter)
+    for sentence, form in pairs:
+        words = sentence.split()
+        if len(words) == 1:
+            seen[words[0]][_class_alone(words[0], form)] += 1
+            continue
+        nouns = {int(position) for position in re.findall(r"\w+ \( x _ (\d+) \)", form)}
+        verbs = {int(position) for position in re.findall(r"\w+ \. \w+ \( x _ (\d+) ,", form)}
+        names = set(re.findall(r", (\w+) \)", form))
+        prepositions = set(re.findall(r"nmod \. (\w+)", form))
+        for position, word in enumerate(words):
+            if position in nouns:
+                seen[word]["common noun"] += 1
+            elif position in verbs:
+                seen[word][_verb_form(words[position - 1] if position else "")] += 1
+            elif word in names:
+                seen[word]["proper name"] += 1
+            elif word in prepositions:
+                seen[word]["preposition"] += 1
+            else:
+                seen[word]["determiner" if word.lower() in COGS_DETERMINERS else OTHER] += 1
+    return {word: _majority(counts) for word, counts in seen.items()}
+
+
+def _class_alone(word: str, form: str) -> str:
+    """Class of a word that is a whole sentence, from its logical form."""
+    if form == word:
+        return "proper name"
+    return "common noun" if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form) else "verb, infinitive"
+
+
+def _verb_form(previous: str) -> str:
+    return {"was": "verb, participle", "to": "verb, infinitive"}.get(previous, "verb, past")
+
+
+def _majority(counts: Counter[str]) -> str:
+    """The most frequent class, the first in the alphabet of equals; past and participle together are one class."""
+    if counts["verb, past"] and counts["verb, participle"]:
+        both = counts.pop("verb, past") + counts.pop("verb, participle")
+        counts["verb, past or participle"] = both
+    return min(counts, key=lambda name: (-counts[name], name))

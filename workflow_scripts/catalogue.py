@@ -1,0 +1,318 @@
+"""Reads config.yaml, catalogue/ and papers/ into runs and what is to be made of them. Imports nothing heavy: the Snakefile imports this."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.schema import (
+    Config,
+    Evaluation,
+    Method,
+    Requests,
+    Scale,
+    Settings,
+    Task,
+    Training,
+    checked,
+    nearest,
+    read_yaml,
+)
+
+SECTIONS = ("model", "objective", "training", "evaluation")
+PROTOCOLS = ("paper", "reduced", "stand_in")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: equal for every paper that asks for it."""
+
+    task: str
+    method: str
+    variant: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+
+
+@dataclass(frozen=True)
+class Paper:
+    requests: Requests
+    displays: dict[str, dict]
+    analyses: dict[str, dict]
+    claims: list[dict]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    root: Path
+    tasks: dict[str, Task]
+    methods: dict[str, Method]
+    scales: dict[str, Scale]
+    papers: dict[str, Paper] = field(default_factory=dict)
+
+
+def canonical_json(content: Any) -> str:
+    """One string for equal content: sorted keys, no spaces."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(content: Any) -> str:
+    """First 16 hex digits of the sha256 of the canonical JSON."""
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:16]
+
+
+def worst_protocol(*protocols: str) -> str:
+    """A result is as far from the paper as the worst of what went into it."""
+    return max(protocols, key=PROTOCOLS.index)
+
+
+def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
+    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config."""
+    file = Path(root) / "config.yaml"
+    content = read_yaml(file) if content is None else content
+    content = {key: value for key, value in (content or {}).items() if key != "pathvars"}
+    config = checked(Config, content, "config.yaml")
+    scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
+    if config.scale not in scales:
+        raise UserError(f"config.yaml: key 'scale' is '{config.scale}'; {nearest(config.scale, scales)}")
+    folders = [path.parent.name for path in Path(root).glob("papers/*/requests.yaml")]
+    for paper in config.papers:
+        if paper not in folders:
+            raise UserError(f"config.yaml: key 'papers' names '{paper}'; {nearest(paper, folders)}")
+    return config
+
+
+def _entries(model: type, file: Path) -> dict:
+    return {name: checked(model, entry, file, name) for name, entry in read_yaml(file).items()}
+
+
+@lru_cache(maxsize=8)
+def load_catalogue(root: str | Path = ".") -> Catalogue:
+    """Read and cross-check catalogue/ and papers/. Raises UserError naming file and key."""
+    root = Path(root)
+    catalogue = Catalogue(
+        root,
+        _entries(Task, root / "catalogue/tasks.yaml"),
+        _entries(Method, root / "catalogue/methods.yaml"),
+        _entries(Scale, root / "catalogue/scales.yaml"),
+    )
+    for file in sorted(root.glob("papers/*/requests.yaml")):
+        displays = read_yaml(file.with_name("displays.yaml"))
+        catalogue.papers[file.parent.name] = Paper(
+            checked(Requests, read_yaml(file), file),
+            displays["displays"],
+            displays.get("analyses") or {},
+            read_yaml(file.with_name("claims.yaml")),
+        )
+    _check_names(catalogue)
+    return catalogue
+
+
+def _check_names(catalogue: Catalogue) -> None:
+    """Every name that one file uses must stand in another."""
+
+    def known(name: str, among: Any, file: str, key: str) -> None:
+        if name not in among:
+            raise UserError(f"{catalogue.root / file}: key '{key}' names '{name}'; {nearest(name, among)}")
+
+    for name, scale in catalogue.scales.items():
+        for method in scale.by_method:
+            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method")
+        for task in (*scale.by_task, *scale.data):
+            known(task, catalogue.tasks, "catalogue/scales.yaml", name)
+    for name, method in catalogue.methods.items():
+        for task in (*method.by_task, *(task for variant in method.variants.values() for task in variant.by_task)):
+            known(task, catalogue.tasks, "catalogue/methods.yaml", f"{name}.by_task")
+    for paper, entry in catalogue.papers.items():
+        file = f"papers/{paper}/requests.yaml"
+        for number, request in enumerate(entry.requests.requests):
+            for task in request.tasks:
+                known(task, catalogue.tasks, file, f"requests.{number}.tasks")
+            for method, variants in request.methods.items():
+                known(method, catalogue.methods, file, f"requests.{number}.methods")
+                for variant in variants:
+                    known(variant, catalogue.methods[method].variants, file, f"requests.{number}.methods.{method}")
+            for scale in request.seeds:
+                known(scale, catalogue.scales, file, f"requests.{number}.seeds")
+
+
+def parse_run(catalogue: Catalogue, run_id: str) -> Run:
+    """Read `<task>/<method>/<variant>/seed-<n>`. Raises UserError with the nearest known name."""
+    parts = run_id.strip("/").split("/")
+    if len(parts) != 4 or not parts[3].removeprefix("seed-").isdecimal() or not parts[3].startswith("seed-"):
+        raise UserError(f"run '{run_id}' is not of the form <task>/<method>/<variant>/seed-<n>")
+    task, method, variant, seed = parts
+    for name, among, what in ((task, catalogue.tasks, "task"), (method, catalogue.methods, "method")):
+        if name not in among:
+            raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {nearest(name, among)}")
+    if variant not in catalogue.methods[method].variants:
+        raise UserError(f"run '{run_id}': {nearest(variant, catalogue.methods[method].variants)}")
+    return Run(task, method, variant, int(seed.removeprefix("seed-")))
+
+
+def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Settings]]:
+    """The layers of settings that reach a run, first to last; a later one overwrites."""
+    task, method, at = catalogue.tasks[run.task], catalogue.methods[run.method], catalogue.scales[scale]
+    variant = method.variants[run.variant]
+    yield f"catalogue/methods.yaml {run.method}", method.settings
+    yield f"catalogue/tasks.yaml {run.task}", task.settings
+    for where, settings in (
+        (f"catalogue/methods.yaml {run.method}.by_task.{run.task}", method.by_task.get(run.task)),
+        (f"catalogue/scales.yaml {scale}", at.settings),
+        (f"catalogue/scales.yaml {scale}.by_method.{run.method}", at.by_method.get(run.method)),
+        (f"catalogue/scales.yaml {scale}.by_task.{run.task}", at.by_task.get(run.task)),
+    ):
+        if settings:
+            yield where, settings
+    yield from _request_layers(catalogue, run)
+    yield f"catalogue/methods.yaml {run.method}.variants.{run.variant}", variant.settings
+    if run.task in variant.by_task:
+        yield f"catalogue/methods.yaml {run.method}.variants.{run.variant}.by_task.{run.task}", variant.by_task[run.task]
+
+
+def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Settings]]:
+    """Settings that papers ask for; two papers may not ask different things of one run."""
+    found: dict[str, tuple[str, Settings]] = {}
+    for paper, entry in catalogue.papers.items():
+        for number, request in enumerate(entry.requests.requests):
+            if run.task in request.tasks and run.variant in request.methods.get(run.method, ()):
+                where = f"papers/{paper}/requests.yaml requests.{number}"
+                found.setdefault(canonical_json(request.settings.model_dump()), (where, request.settings))
+    if len(found) > 1:
+        places = " and ".join(where for where, _ in found.values())
+        raise UserError(f"{places} ask for different settings of {run}; give one of them a variant of its own")
+    yield from found.values()
+
+
+def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
+    """Section -> key -> (value, where it comes from). Keys of model and objective must stand in the method's settings."""
+    result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
+    fixed = {"training": Training.model_fields, "evaluation": Evaluation.model_fields}
+    for position, (where, settings) in enumerate(layers(catalogue, run, scale)):
+        for section in SECTIONS:
+            known = fixed.get(section, result[section])
+            for key, value in getattr(settings, section).items():
+                if key not in known and (section in fixed or position > 0):
+                    file, entry = where.split(" ")
+                    path = f"{entry}.settings.{section}.{key}"
+                    raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
+                result[section][key] = (value, where)
+    return result
+
+
+@lru_cache(maxsize=100_000)
+def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
+    catalogue = load_catalogue(root)
+    sections = {
+        section: {key: value for key, (value, _) in entries.items()}
+        for section, entries in merged(catalogue, run, scale).items()
+    }
+    checked(Training, sections["training"] | _tuples(sections["training"]), f"settings of {run}", "training")
+    data = resolve_data(catalogue, run.task, scale)
+    training = sections["training"] | {"precision": precision}
+    return canonical_json(
+        {
+            "task": run.task,
+            "method": run.method,
+            "variant": run.variant,
+            "seed": run.seed,
+            "protocol": worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
+            "data": data,
+            "model": sections["model"],
+            "objective": sections["objective"],
+            "training": training,
+            "init": None,
+        }
+    )
+
+
+def _tuples(section: dict) -> dict:
+    """YAML has no tuples; strict validation wants one for the two betas."""
+    return {key: tuple(value) for key, value in section.items() if isinstance(value, list)}
+
+
+def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "fp32") -> dict:
+    """The spec of a run: everything that can change its result, but for the code."""
+    run = parse_run(catalogue, run) if isinstance(run, str) else run
+    return json.loads(_resolved(catalogue.root, run, scale, precision))
+
+
+def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
+    """How a trained run is scored: splits, beam, longest output."""
+    section = {key: value for key, (value, _) in merged(catalogue, run, scale)["evaluation"].items()}
+    return checked(Evaluation, section, f"settings of {run}", "evaluation").model_dump()
+
+
+@lru_cache(maxsize=10_000)
+def _data_spec(root: Path, task: str, scale: str) -> str:
+    catalogue = load_catalogue(root)
+    entry, cut = catalogue.tasks[task], catalogue.scales[scale].data.get(task)
+    options, sources, prepare, protocol = entry.options, entry.sources, entry.prepare, entry.protocol
+    if cut:
+        options = options | cut.options
+        sources = sources if cut.sources is None else cut.sources
+        prepare = cut.prepare or prepare
+        protocol = worst_protocol(protocol, cut.protocol or protocol)
+    return canonical_json(
+        {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
+    )
+
+
+def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
+    """What `prepare` is to make for a task at a scale."""
+    if task not in catalogue.tasks:
+        raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {nearest(task, catalogue.tasks)}")
+    if scale not in catalogue.scales:
+        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
+    return json.loads(_data_spec(catalogue.root, task, scale))
+
+
+def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
+    """Every run of the chosen papers at the chosen scale, with the papers that ask for it, in the order of the files."""
+    extra = config.extra or catalogue.scales[config.scale].extra
+    runs: dict[Run, list[str]] = {}
+    for paper in config.papers:
+        for request in catalogue.papers[paper].requests.requests:
+            if config.scale not in request.seeds or (request.extra and not extra):
+                continue
+            for task in request.tasks:
+                for method, variants in request.methods.items():
+                    for variant in variants:
+                        for seed in config.seeds or request.seeds[config.scale]:
+                            askers = runs.setdefault(Run(task, method, variant, seed), [])
+                            askers += [paper] if paper not in askers else []
+    return runs
+
+
+def display_selectors(display: dict) -> list[tuple[str, str, str]]:
+    """(task, method, variant) of every cell of a table that is measured by a run."""
+    found = []
+    for row in display.get("rows", ()):
+        for column in display.get("columns", ()):
+            cell = column | row
+            if "method" in cell and "task" in cell and "analysis" not in cell:
+                variant = cell["variant"]
+                variant = variant.get(cell["task"]) if isinstance(variant, dict) else variant
+                if variant:
+                    found.append((cell["task"], cell["method"], variant))
+    return list(dict.fromkeys(found))
+
+
+def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
+    """The requested runs whose scores a display shows; a figure may name them under `runs`."""
+    wanted = set(display_selectors(display))
+    wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
+    return [run for run in runs if (run.task, run.method, run.variant) in wanted]
+
+
+def display_analyses(display: dict) -> list[str]:
+    """Names of the analyses of the same paper that a display reads."""
+    cells = [*display.get("rows", ()), *display.get("columns", ())]
+    named = [*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)]
+    return list(dict.fromkeys(named))

@@ -1,0 +1,52 @@
+"""Digest of the code that can change a result: the import closure of some modules, without comments and docstrings."""
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+PACKAGE = "workflow_scripts"
+# What these make (specs, names of files) is compared itself: as parameters and inputs of the rules.
+EXACT_BY_PARAMETERS = {f"{PACKAGE}.catalogue", f"{PACKAGE}.schema", f"{PACKAGE}.errors", f"{PACKAGE}.code_digest"}
+
+
+@cache
+def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
+    """(sha256 of the module's syntax tree, modules of the package that it imports)."""
+    tree = ast.parse(_path(root, name).read_text())
+    imports = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                node.body = node.body[1:]
+    ours = tuple(sorted(i for i in imports if i.startswith(PACKAGE + ".") and _path(root, i).exists()))
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), ours
+
+
+def _path(root: Path, name: str) -> Path:
+    return root / Path(*name.split(".")).with_suffix(".py")
+
+
+@cache
+def closure(modules: tuple[str, ...], root: Path = Path(".")) -> dict[str, str]:
+    """Module name -> digest, for `modules` and everything of the package that they import."""
+    found: dict[str, str] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name not in EXACT_BY_PARAMETERS:
+            found[name], imports = _module(root, name)
+            waiting += imports
+    return dict(sorted(found.items()))
+
+
+@cache
+def code_digest(modules: tuple[str, ...], root: Path = Path(".")) -> str:
+    """16 hex digits over the closure. A comment, a docstring or a moved line does not change it."""
+    lines = "\n".join(f"{name} {digest}" for name, digest in closure(modules, root).items())
+    return hashlib.sha256(lines.encode()).hexdigest()[:16]

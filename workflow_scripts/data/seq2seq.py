@@ -1,0 +1,152 @@
+"""What sequence-to-sequence data sets share: drawing validation sets, the vocabulary, Parquet and `dataset.json`."""
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import pyarrow
+import pyarrow.parquet
+from pydantic import Field
+
+from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import replacing
+from workflow_scripts.schema import Strict
+
+SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
+UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
+SCHEMA = pyarrow.schema(
+    [
+        ("source", pyarrow.string()),
+        ("target", pyarrow.string()),
+        ("subset", pyarrow.string()),
+        ("source_ids", pyarrow.list_(pyarrow.int32())),
+        ("target_ids", pyarrow.list_(pyarrow.int32())),
+    ]
+)
+
+
+class Example(NamedTuple):
+    """One pair; the tokens of each side are joined by one space. `subset` is "" where a set has no subsets."""
+
+    source: str
+    target: str
+    subset: str = ""
+
+
+class SplitOptions(Strict):
+    """Options of every sequence-to-sequence set.
+
+    validation: `paper` draws the validation set from the test set and leaves it inside (as the paper did);
+        `clean` takes it out of the test set.
+    validation_fraction: share of the test set that is drawn, rounded down.
+    seed: of every draw (validation, limits, samples).
+    limit: at most so many examples of a split, drawn at random; a limit on `test` comes before validation is drawn.
+    """
+
+    validation: Literal["paper", "clean"] = "paper"
+    validation_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    seed: int = 0
+    limit: dict[str, Annotated[int, Field(gt=0)]] = {}
+
+
+@dataclass
+class Prepared:
+    """What the `prepare` function of a data module returns.
+
+    protocol: the best that these data allow (`paper`, `reduced`, `stand_in`); the data spec may claim no better.
+    subset_groups: name of a group -> the subsets in it, for scores over groups of subsets.
+    """
+
+    splits: dict[str, list[Example]]
+    notes: list[str]
+    protocol: str = "paper"
+    subset_groups: dict[str, list[str]] = field(default_factory=dict)
+
+
+def draw(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
+    """Positions of `count` examples drawn without replacement, in rising order; other purposes draw independently."""
+    return sorted(random.Random(f"{seed}/{purpose}").sample(range(len(examples)), min(count, len(examples))))
+
+
+def split_up(
+    train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
+) -> tuple[dict[str, list[Example]], list[str]]:
+    """Apply the limits and draw `valid` from `test`. Returns the splits (train, valid, test, others) and notes on them.
+
+    Raises UserError for a limit on a split that does not exist.
+    """
+    splits = {"train": train, "test": test, **others}
+    notes = []
+    for name, count in options.limit.items():
+        if name not in splits:
+            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
+        if count < len(splits[name]):
+            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {options.seed}")
+            splits[name] = [splits[name][i] for i in draw(splits[name], count, options.seed, f"limit/{name}")]
+    test = splits["test"]
+    drawn = draw(test, math.floor(len(test) * Fraction(str(options.validation_fraction))), options.seed, "validation")
+    valid = [test[i] for i in drawn]
+    share = f"{len(valid)} of {len(test)} test examples, drawn with seed {options.seed}"
+    if options.validation == "clean":
+        removed = set(drawn)
+        test = [example for i, example in enumerate(test) if i not in removed]
+        notes.append(f"valid: {share} and taken out of the test set (clean protocol)")
+    else:
+        notes.append(f"valid: {share}; they stay inside the test set, as in the paper")
+    return {"train": splits["train"], "valid": valid, **{k: splits[k] for k in others}, "test": test}, notes
+
+
+def vocabulary(sentences: list[str]) -> list[str]:
+    """Index = id. The special tokens, then every token by falling frequency, ties by the alphabet."""
+    counts = Counter(token for sentence in sentences for token in sentence.split(" "))
+    return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
+
+
+def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
+    """Write the data folder of a task at once: one Parquet file per split, `vocabulary.json`, `dataset.json`.
+
+    The same input gives the same bytes. Raises UserError when a split is empty or the spec claims too good a protocol.
+    """
+    task = spec["task"]
+    for name, examples in prepared.splits.items():
+        if not examples:
+            raise UserError(f"task {task}: split {name} is empty; raise options.limit or options.validation_fraction")
+    train = prepared.splits["train"]
+    words = {side: vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
+    ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
+    summary = {}
+    with replacing(out) as folder:
+        folder.mkdir()
+        for name, examples in prepared.splits.items():
+            columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
+            for side in ("source", "target"):
+                columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
+            table = pyarrow.Table.from_pydict(columns, schema=SCHEMA)
+            pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            numbered = columns["source_ids"] + columns["target_ids"]
+            summary[name] = {
+                "rows": len(examples),
+                "distinct": len({(e.source, e.target) for e in examples}),
+                "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
+                "longest_source": max(map(len, columns["source_ids"])),
+                "longest_target": max(map(len, columns["target_ids"])),
+            }
+        content = {
+            "task": task,
+            "protocol": worst_protocol(spec["protocol"], prepared.protocol),
+            "splits": summary,
+            "sources": source_digests,
+            "options": spec["options"],
+            "notes": prepared.notes,
+            "subset_groups": prepared.subset_groups,
+            "vocabulary": {side: len(tokens) for side, tokens in words.items()},
+        }
+        for file, value in (("vocabulary.json", words), ("dataset.json", content)):
+            (folder / file).write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")

@@ -1,0 +1,51 @@
+"""Writing so that a reader never meets half a file, and reading back."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.errors import UserError
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a free path beside `path`; what the block makes there (file or folder) replaces `path` if it ends well."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        yield scratch / path.name
+        if (scratch / path.name).is_dir() and path.exists():
+            # A folder cannot be renamed over a full one: move the old one out of the way first.
+            os.replace(path, scratch / "old")
+        os.replace(scratch / path.name, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """Write `content` as JSON with sorted keys, atomically."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read JSON. Raises UserError with the path when the file is missing or broken."""
+    try:
+        return json.loads(Path(path).read_text())
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file and make it again") from error
+
+
+def sha256_file(path: str | Path) -> str:
+    """Hex sha256 of the file's bytes."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,177 @@
+"""Transformer layers (post-norm) whose feed-forward part may be gated, and that can run words and codes side by side.
+
+Two streams travel as one tensor, joined along the batch: states [S, 2 B, d] hold the words in the first B columns and
+their codes in the last B. `guided` attention takes queries and keys from the codes and values from both (SAL).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.models.attention import MultiHeadAttention
+from workflow_scripts.models.dropout import Dropout
+
+
+@dataclass
+class LayerSettings:
+    width: int
+    heads: int
+    feed_forward: int
+    dropout: float
+    gated: bool
+    max_relative_position: int | None
+
+
+def words_of(states: Tensor) -> Tensor:
+    """[S, 2 B, d] -> [S, B, d]"""
+    return states[:, : states.size(1) // 2]
+
+
+def codes_of(states: Tensor) -> Tensor:
+    """[S, 2 B, d] -> [S, B, d]"""
+    return states[:, states.size(1) // 2 :]
+
+
+def padding_mask(ids: Tensor) -> Tensor:
+    """True where a key is padding: ids [B, S] -> [B, 1, 1, S]."""
+    return ids.eq(0)[:, None, None, :]
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """True where a key lies after the query: [1, 1, T, T]."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).triu_(1)[None, None]
+
+
+class FeedForward(nn.Module):
+    """LN(u + dropout(FFN(u))), or gated: LN(g u + (1 - g) dropout(FFN(u))), g = sigmoid(G(u)).
+
+    FFN and G are d -> feed_forward -> d with ReLU; G has dropout after its ReLU.
+    """
+
+    def __init__(self, settings: LayerSettings):
+        super().__init__()
+        self.inner = nn.Linear(settings.width, settings.feed_forward)
+        self.outer = nn.Linear(settings.feed_forward, settings.width)
+        self.gated = settings.gated
+        if self.gated:
+            self.gate_inner = nn.Linear(settings.width, settings.feed_forward)
+            self.gate_outer = nn.Linear(settings.feed_forward, settings.width)
+        self.dropout = Dropout(settings.dropout)
+        self.norm = nn.LayerNorm(settings.width)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[S, N, d] -> [S, N, d]"""
+        change = self.dropout(self.outer(self.inner(states).relu_()))
+        if not self.gated:
+            return self.norm(states + change)
+        gate = self.gate_outer(self.dropout(self.gate_inner(states).relu_())).sigmoid_()
+        return self.norm(change + gate * (states - change))
+
+
+class EncoderLayer(nn.Module):
+    def __init__(self, settings: LayerSettings):
+        super().__init__()
+        self.attention = MultiHeadAttention(
+            settings.width, settings.heads, settings.dropout, settings.max_relative_position
+        )
+        self.dropout = Dropout(settings.dropout)
+        self.norm = nn.LayerNorm(settings.width)
+        self.feed_forward = FeedForward(settings)
+
+    def forward(self, states: Tensor, mask: Tensor | None, guided: bool = False, words_only: bool = False) -> Tensor:
+        """[S, N, d] -> [S, N, d]; `words_only` drops the codes from the result, where nothing reads them further."""
+        guide = codes_of(states) if guided else states
+        if words_only:
+            states = words_of(states)
+        attended = self.attention(guide, guide, states, mask)
+        return self.feed_forward(self.norm(states + self.dropout(attended)))
+
+
+@dataclass
+class LayerCache:
+    """What one decoder layer keeps between decoding steps.
+
+    key [C, N, d] and value [C, G N, d] of its self-attention (C: capacity, grown by doubling, `length` of it filled);
+    cross_key and cross_value [S, ., d] of the encoder's output.
+    """
+
+    cross_key: Tensor
+    cross_value: Tensor
+    key: Tensor | None = None
+    value: Tensor | None = None
+    length: int = 0
+
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Add one position (key [1, N, d]); returns all so far, [length, N, d]."""
+        if self.key is None:
+            self.key, self.value = key.new_empty(16, *key.shape[1:]), value.new_empty(16, *value.shape[1:])
+        elif self.length == self.key.size(0):
+            self.key = torch.cat([self.key, torch.empty_like(self.key)])
+            self.value = torch.cat([self.value, torch.empty_like(self.value)])
+        self.key[self.length], self.value[self.length] = key[0], value[0]
+        self.length += 1
+        return self.key[: self.length], self.value[: self.length]
+
+    def select(self, rows: Tensor, batch: int) -> "LayerCache":
+        """Keep the sentences `rows` [R] (of `batch`), in that order; rows may repeat."""
+
+        def take(states: Tensor | None) -> Tensor | None:
+            if states is None:
+                return None
+            streams = torch.arange(states.size(1) // batch, device=rows.device)
+            return states.index_select(1, (streams[:, None] * batch + rows).flatten())
+
+        return LayerCache(*map(take, (self.cross_key, self.cross_value, self.key, self.value)), self.length)
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, settings: LayerSettings):
+        super().__init__()
+        self.self_attention = MultiHeadAttention(
+            settings.width, settings.heads, settings.dropout, settings.max_relative_position
+        )
+        self.cross_attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout)
+        self.dropout = Dropout(settings.dropout)
+        self.self_norm = nn.LayerNorm(settings.width)
+        self.cross_norm = nn.LayerNorm(settings.width)
+        self.feed_forward = FeedForward(settings)
+
+    def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
+        """Project the encoder's outputs [S, ., d] once for all decoding steps."""
+        return LayerCache(self.cross_attention.key(memory_key), self.cross_attention.value(memory_value))
+
+    def forward(
+        self,
+        states: Tensor,
+        cache: LayerCache,
+        memory_mask: Tensor,
+        mask: Tensor | None = None,
+        guided: bool = False,
+        guided_cross: bool = False,
+        words_only: bool = False,
+    ) -> Tensor:
+        """states [T, N, d] -> [T, N, d].
+
+        With `mask` (causal) the whole target is computed at once; without, states are the one next position and the
+        earlier ones come from the cache. `guided_cross`: cross-attention queries come from the codes; where its values
+        have one stream, both streams receive the same result. `words_only` as in the encoder.
+        """
+        guide = codes_of(states) if guided else states
+        if words_only and not guided_cross:
+            states = words_of(states)
+        key, value, offset = self.self_attention.key(guide), self.self_attention.value(states), 0
+        if mask is None:
+            offset = cache.length
+            key, value = cache.append(key, value)
+        attended = self.self_attention.attend(guide, key, value, mask, offset)
+        states = self.self_norm(states + self.dropout(attended))
+        guide = codes_of(states) if guided_cross else states
+        if words_only and guided_cross:
+            states = words_of(states)
+        attended = self.dropout(
+            self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask)
+        )
+        if attended.size(1) < states.size(1):
+            attended = attended.repeat(1, 2, 1)
+        return self.feed_forward(self.cross_norm(states + attended))

@@ -1,0 +1,157 @@
+"""Say what a configuration would run and what it would cost, without starting anything."""
+
+import argparse
+import csv
+import statistics
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from workflow_scripts.catalogue import (
+    Catalogue,
+    Run,
+    load_catalogue,
+    load_config,
+    merged,
+    parse_run,
+    requested_runs,
+    resolve_data,
+    resolve_run,
+)
+from workflow_scripts.data.sources import load_sources
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, replacing
+
+STEP_TIMES = Path("catalogue/step_times.csv")
+STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", help="instead of config.yaml's")
+    parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
+    parser.add_argument("--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from")
+    parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
+    parser.add_argument("--results", type=Path, default=Path("results"))
+
+
+def main(args: argparse.Namespace) -> None:
+    catalogue = load_catalogue()
+    config = load_config()
+    update = {key: value for key, value in {"scale": args.scale, "papers": args.papers}.items() if value}
+    config = load_config(config.model_dump() | update)
+    if args.show:
+        show(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
+    elif args.record:
+        record(args.results)
+    else:
+        summarise(catalogue, config, args.results)
+
+
+def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
+    """Print every value of a run's spec with the file and entry that set it."""
+    table = Table("key", "value", "from", title=f"{run} at scale {scale}", title_justify="left")
+    data = resolve_data(catalogue, run.task, scale)
+    for key, value in data.items():
+        table.add_row(f"data.{key}", str(value), f"catalogue/tasks.yaml, scales.yaml {scale}.data")
+    for section, entries in merged(catalogue, run, scale).items():
+        for key, (value, where) in entries.items():
+            table.add_row(f"{section}.{key}", str(value), where)
+    table.add_row("training.precision", precision, "config.yaml")
+    table.add_row("protocol", resolve_run(catalogue, run, scale, precision)["protocol"], "worst of data and scale")
+    Console().print(table)
+
+
+def record(results: Path) -> None:
+    """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
+    measured = defaultdict(list)
+    for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
+        run, spec = read_json(file), read_json(file)["spec"]
+        size = (file.parent / "checkpoint/model.safetensors").stat().st_size
+        key = (run["scale"], spec["task"], spec["method"], spec["variant"], run["device"])
+        measured[key].append((run["seconds_per_step"], size, run["cpu"]))
+    if not measured:
+        raise UserError(f"no finished run under {results}; train some first with ./reproduce")
+    rows = {tuple(row[column] for column in STEP_TIME_COLUMNS[:5]): row for row in read_step_times()}
+    for key, runs in measured.items():
+        values = (*key, f"{statistics.median(run[0] for run in runs):.4g}", max(run[1] for run in runs), runs[-1][2])
+        rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
+    with replacing(STEP_TIMES) as temporary, open(temporary, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[key] for key in sorted(rows))
+    print(f"{len(measured)} step times written to {STEP_TIMES}")
+
+
+def read_step_times() -> list[dict[str, str]]:
+    """Rows of catalogue/step_times.csv; none if nothing was recorded yet."""
+    if not STEP_TIMES.exists():
+        return []
+    with open(STEP_TIMES, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
+    """Recorded time of this run's step on this kind of device, else of its method's at the scale; None if neither is known."""
+    same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
+    for names in (("task", "method", "variant"), ("method", "variant"), ("method",)):
+        found = [float(row["seconds_per_step"]) for row in same if all(row[n] == getattr(run, n) for n in names)]
+        if found:
+            return statistics.median(found)
+    return None
+
+
+def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
+    """(training hours on one device of the kind, number of runs whose step time is not known)."""
+    times, total, unknown = read_step_times(), 0.0, 0
+    for run in runs:
+        seconds = seconds_per_step(times, run, scale, device)
+        steps = resolve_run(catalogue, run, scale, precision)["training"]["max_steps"]
+        unknown += seconds is None
+        total += (seconds or 0.0) * steps / 3600
+    return total, unknown
+
+
+def summarise(catalogue: Catalogue, config, results: Path) -> None:
+    """Print runs, jobs, downloads, hours and disk of each paper."""
+    runs = requested_runs(catalogue, config)
+    sources = {f"{source.dataset}/{source.file}": source for source in load_sources()}
+    table = Table(
+        "paper", "runs", "jobs", "download", "CPU hours", "GPU hours", "disk", title=f"scale {config.scale}", title_justify="left"
+    )
+    for paper in config.papers:
+        own = [run for run, askers in runs.items() if paper in askers]
+        tasks = list(dict.fromkeys(run.task for run in own))
+        files = {file for task in tasks for file in resolve_data(catalogue, task, config.scale)["sources"]}
+        missing = {file for file in files if not (results / "downloads" / file).exists()}
+        displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
+        jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
+        jobs += Counter(analyse=len(catalogue.papers[paper].analyses), **displays)
+        table.add_row(
+            paper,
+            str(len(own)),
+            f"{sum(jobs.values())} ({', '.join(f'{count} {kind}' for kind, count in jobs.items())})",
+            megabytes([sources[file].bytes for file in missing]),
+            *(time(*hours(catalogue, own, config.scale, config.precision, device)) for device in ("cpu", "cuda")),
+            megabytes([disk(run, config.scale) for run in own]),
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"Hours are steps times the step times recorded in {STEP_TIMES}; '+?' counts runs without a record.")
+
+
+def disk(run: Run, scale: str) -> int | None:
+    """Bytes of a checkpoint like this run's; None if none was recorded."""
+    rows = [row for row in read_step_times() if (row["scale"], row["method"]) == (scale, run.method)]
+    return max((int(row["checkpoint_bytes"]) for row in rows), default=None)
+
+
+def megabytes(sizes: list[int | None]) -> str:
+    """Sum of the known sizes, and how many are not known."""
+    unknown = sum(size is None for size in sizes)
+    return f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB" + (f" +{unknown}?" if unknown else "")
+
+
+def time(total: float, unknown: int) -> str:
+    return f"{total:.2g}" + (f" +{unknown}?" if unknown else "")

@@ -1,0 +1,221 @@
+"""The one typed description of config.yaml, catalogue/ and papers/: every file is read through it, the JSON schemas are made from it."""
+
+import difflib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from workflow_scripts.errors import UserError
+
+Model = TypeVar("Model", bound=BaseModel)
+Protocol = Literal["paper", "reduced", "stand_in"]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class DataSources(Strict):
+    mirror: str | None = Field(
+        None, description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same."
+    )
+
+
+class ModelSources(Strict):
+    local: str | None = Field(None, description="Folder of downloaded Hugging Face models; the hub is then not asked.")
+
+
+class Config(Strict):
+    """config.yaml: what a user chooses."""
+
+    scale: Name = Field("demo", description="demo, small or paper: see catalogue/scales.yaml.")
+    papers: list[str] = Field(["sq_transformer"], min_length=1, description="Which papers to reproduce.")
+    seeds: list[Seed] | None = Field(
+        None, min_length=1, description="Use these seeds for every run instead of those that the papers' requests name."
+    )
+    extra: bool = Field(False, description="Also run the sweeps and further ablations (the paper scale always does).")
+    data: DataSources = DataSources()
+    models: ModelSources = ModelSources()
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
+    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
+
+
+class Training(Strict):
+    """What the training loop does; every value reaches the digest of a run."""
+
+    max_steps: int = Field(gt=0, description="Optimiser steps.")
+    batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
+    learning_rate: float = Field(gt=0, description="Peak learning rate.")
+    warmup_steps: int = Field(ge=0, description="Linear warm-up from 0; inverse square root afterwards.")
+    betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
+    adam_epsilon: float = Field(gt=0)
+    weight_decay: float = Field(ge=0, description="Decoupled, on all parameters.")
+    clip_norm: float = Field(ge=0, description="Gradient norm; 0 is off.")
+    validate_every: int = Field(gt=0, description="Steps between validations.")
+    log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
+    validation: dict[Literal["split", "metric"], str]
+    torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
+
+
+class Evaluation(Strict):
+    splits: list[str] = Field(min_length=1)
+    beam: int = Field(ge=1, description="1 is greedy.")
+    max_length: int = Field(gt=0, description="Tokens after which decoding stops.")
+    batch_tokens: int = Field(gt=0)
+
+
+class Settings(Strict):
+    """One layer of settings; later layers overwrite earlier ones key by key."""
+
+    model: dict[str, Any] = {}
+    objective: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+    evaluation: dict[str, Any] = {}
+
+
+class Task(Strict):
+    """A data set with its splits and its measure."""
+
+    title: str
+    kind: Literal["seq2seq"]
+    prepare: str = Field(description="Module that makes the Parquet files.")
+    options: dict[str, Any] = Field({}, description="Options of that module.")
+    sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources.yaml.")
+    protocol: Protocol = Field("paper", description="What the data are, at their full size.")
+    settings: Settings = Settings()
+
+
+class Variant(Strict):
+    title: str
+    settings: Settings = Settings()
+    by_task: dict[str, Settings] = {}
+
+
+class Method(Strict):
+    """A model with its objective; `settings` names every key that later layers may set."""
+
+    title: str
+    kind: Literal["seq2seq"]
+    settings: Settings
+    by_task: dict[str, Settings] = {}
+    variants: dict[Name, Variant] = Field(min_length=1)
+
+
+class DataScale(Strict):
+    """How a scale cuts the data of one task."""
+
+    options: dict[str, Any] = {}
+    sources: list[str] | None = None
+    prepare: str | None = None
+    protocol: Protocol | None = None
+
+
+class Scale(Strict):
+    title: str
+    protocol: Protocol = Field(description="The most that a run of this scale can claim.")
+    verdicts: bool = Field(True, description="Whether its numbers may decide on a claim; the demo's may not.")
+    extra: bool = Field(False, description="Runs the requests marked `extra` in any case.")
+    settings: Settings = Settings()
+    by_method: dict[str, Settings] = {}
+    by_task: dict[str, Settings] = {}
+    data: dict[str, DataScale] = {}
+
+
+class Request(Strict):
+    """Runs that a paper needs: every task with every variant of every method, for the seeds of the scale."""
+
+    tasks: list[str] = Field(min_length=1)
+    methods: dict[str, list[str]]
+    seeds: dict[str, list[Seed]] = Field(description="By scale; a scale that is not named does not run this.")
+    settings: Settings = Settings()
+    extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
+
+
+class Requests(Strict):
+    title: str
+    citation: str
+    requests: list[Request]
+
+
+def read_yaml(path: Path) -> Any:
+    """Read YAML safely. Raises UserError with file and line."""
+    try:
+        with open(path) as stream:
+            return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; restore it from the repository") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        raise UserError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
+
+
+def nearest(key: str, known: Any) -> str:
+    """Say which known key was probably meant, or list them all."""
+    known = sorted(map(str, known))
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
+
+
+def checked(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
+    """Validate `content`; an error becomes one line that names file, key and what is allowed."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        keys = [str(key) for key in ([where] if where else []) + list(first["loc"])]
+        path = ".".join(keys) or "the file"
+        if first["type"] == "extra_forbidden":
+            message = f"unknown key '{path}'; {nearest(keys[-1], _fields_at(model, first['loc'][:-1]))}"
+        elif first["type"] == "missing":
+            message = f"key '{path}' is missing"
+        else:
+            message = f"key '{path}' is {first['input']!r}; {first['msg'][0].lower()}{first['msg'][1:]}"
+        raise UserError(f"{file}: {message}") from error
+
+
+def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    """Names of the fields of the model that stands at `location` inside `model`."""
+    schema = model.model_json_schema()
+
+    def resolved(node: dict) -> dict:
+        for option in (node, *node.get("anyOf", [])):
+            if "$ref" in option:
+                return schema["$defs"][option["$ref"].rsplit("/", 1)[1]]
+        return node
+
+    node = schema
+    for key in location:
+        inner = node["items"] if isinstance(key, int) else node.get("properties", {}).get(key)
+        node = resolved(inner or node["additionalProperties"])
+    return list(node.get("properties", {}))
+
+
+def json_schemas() -> dict[str, dict]:
+    """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above."""
+    by_name = {"tasks": Task, "methods": Method, "scales": Scale}
+    return {
+        "config.json": Config.model_json_schema(),
+        "requests.json": Requests.model_json_schema(),
+        **{
+            f"{name}.json": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Entry"}}
+            | {"$defs": {**model.model_json_schema().pop("$defs", {}), "Entry": _without_defs(model)}}
+            for name, model in by_name.items()
+        },
+    }
+
+
+def _without_defs(model: type[BaseModel]) -> dict:
+    return {key: value for key, value in model.model_json_schema().items() if key != "$defs"}
+
+
+if __name__ == "__main__":
+    folder = Path("catalogue/schemas")
+    folder.mkdir(exist_ok=True)
+    for name, schema in json_schemas().items():
+        (folder / name).write_text(json.dumps(schema, indent=1) + "\n")

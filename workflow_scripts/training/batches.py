@@ -1,0 +1,116 @@
+"""Padded batches of sequence pairs, made once and reused in every epoch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+PAD, EOS, UNK = 0, 2, 3
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One padded batch of int64 ids; rows end with EOS and are filled up with PAD.
+
+    source [B, S]; target_in [B, T] starts with EOS and is target_out [B, T] moved right by one.
+    """
+
+    source: Tensor
+    target_in: Tensor
+    target_out: Tensor
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on `device`."""
+        return Batch(self.source.to(device), self.target_in.to(device), self.target_out.to(device))
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """N ragged sequences: sequence i is ids[start[i] : start[i] + length[i]], without EOS. All int64."""
+
+    ids: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+
+    def padded(self, rows: np.ndarray) -> np.ndarray:
+        """[len(rows), longest + 1] int64: the sequences of `rows`, each followed by EOS, then PAD."""
+        length = self.length[rows]
+        column = np.arange(length.max() + 1)
+        # Positions behind a sequence's end may point behind the last id; they are overwritten below.
+        position = np.minimum(self.start[rows][:, None] + column, max(len(self.ids) - 1, 0))
+        table = self.ids[position] if len(self.ids) else np.zeros((len(rows), len(column)), np.int64)
+        table[column > length[:, None]] = PAD
+        table[np.arange(len(rows)), length] = EOS
+        return table
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The sequence pairs of one split, in the order of its file."""
+
+    source: Sequences
+    target: Sequences
+
+    def __len__(self) -> int:
+        return len(self.source.length)
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        """The pairs of `rows` as one padded batch."""
+        target_out = self.target.padded(rows)
+        target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
+        # The EOS of target_out would be an input after the end of shorter rows: pad it.
+        target_in[np.arange(target_in.shape[1]) > self.target.length[rows][:, None]] = PAD
+        return Batch(*(torch.from_numpy(table) for table in (self.source.padded(rows), target_in, target_out)))
+
+
+def sequences(column: pa.ChunkedArray) -> Sequences:
+    """The ragged rows of a list<int> column. An empty row is a sequence of length 0."""
+    lists = (
+        pa.concat_arrays(column.cast(pa.list_(pa.int64())).chunks)
+        if column.num_chunks
+        else pa.array([], pa.list_(pa.int64()))
+    )
+    offsets = lists.offsets.to_numpy()
+    return Sequences(lists.values.to_numpy(), offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64))
+
+
+def bucketed_rows(source_length: np.ndarray, target_length: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Rows of each batch: sorted by (source, target) length, filled while longest side x rows <= batch_tokens.
+
+    Lengths [N] count EOS. An example longer than `batch_tokens` cannot be placed: ValueError.
+    """
+    order = np.lexsort((target_length, source_length))
+    longest = np.maximum(source_length, target_length)[order]
+    if len(longest) and longest.max() > batch_tokens:
+        raise ValueError(f"the longest example has {longest.max()} tokens, more than {batch_tokens}")
+    batches, first = [], 0
+    while first < len(order):
+        # No batch can have more than batch_tokens rows, so this window holds the whole of the next one.
+        cost = np.maximum.accumulate(longest[first : first + batch_tokens])
+        cost *= np.arange(1, len(cost) + 1)
+        count = int(np.searchsorted(cost, batch_tokens, side="right"))
+        batches.append(order[first : first + count])
+        first += count
+    return batches
+
+
+def bucketed(pairs: Pairs, batch_tokens: int) -> list[Batch]:
+    """All pairs in length-bucketed batches; `bucketed_rows` says how. Their composition never changes."""
+    rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
+    return [pairs.batch(chosen) for chosen in rows]
+
+
+def fixed_size(pairs: Pairs, size: int, seed: int) -> list[Batch]:
+    """All pairs in batches of `size` random rows (the last may be smaller): what bucketing is measured against."""
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    return [pairs.batch(order[first : first + size]) for first in range(0, len(order), size)]
+
+
+def epoch_order(count: int, seed: int, epoch: int) -> np.ndarray:
+    """The order [count] in which epoch `epoch` visits the batches: a function of its arguments alone.
+
+    So the position in the data needs no state beyond the step number.
+    """
+    return np.random.default_rng([seed, epoch]).permutation(count)

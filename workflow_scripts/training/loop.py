@@ -1,0 +1,186 @@
+"""The training loop of every paper: model, objective, batches and validation are handed in."""
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from workflow_scripts import schema
+from workflow_scripts.errors import UserError
+from workflow_scripts.training.batches import epoch_order
+from workflow_scripts.training.progress import Reporter
+from workflow_scripts.training.schedule import inverse_square_root
+from workflow_scripts.training.state import State, StateFolder
+
+Objective = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
+Validation = Callable[[nn.Module], dict[str, float]]
+
+
+class Stopped(Exception):
+    """A signal asked the process to end; the state has been saved. `number` is the signal's, `step` the last one done."""
+
+    def __init__(self, number: int, step: int):
+        super().__init__(number, step)
+        self.number, self.step = number, step
+
+
+@contextmanager
+def stop_requested() -> Iterator[list[int]]:
+    """A list that receives the number of each SIGTERM or SIGINT that arrives in the block."""
+    received: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda arrived, _frame: received.append(arrived)) for number in numbers]
+    try:
+        yield received
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def optimiser_for(model: nn.Module, settings: schema.Training) -> torch.optim.AdamW:
+    """AdamW with decoupled weight decay on all parameters, as fairseq's `adam` has it."""
+    return torch.optim.AdamW(
+        model.parameters(),
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        eps=settings.adam_epsilon,
+        weight_decay=settings.weight_decay,
+        fused=True,
+    )
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained, on what: the k-th update (from 1) uses batch k - 1 of the epochs' orders, one after another.
+
+    `objective(model, batch)` returns the scalar loss and named parts of it to log; `validate(model)` returns named
+    values, of which `settings.validation["metric"]` chooses the best weights (greater is better).
+    """
+
+    model: nn.Module
+    objective: Objective
+    batches: Sequence[Any]
+    validate: Validation
+    settings: schema.Training
+    seed: int
+    save_every_seconds: float
+
+
+def train(training: Training, accelerator: Accelerator, folder: StateFolder, reporter: Reporter) -> State:
+    """Train from the saved state (or from nothing) to `max_steps`.
+
+    Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
+    Raises Stopped after a SIGTERM or SIGINT, and UserError when the loss is not finite; both leave a good state.
+    """
+    model, batches, settings = training.model, training.batches, training.settings
+    optimiser = optimiser_for(model, settings)
+    state = folder.load(model, optimiser)
+    reporter.start(state.step)
+    after_step = getattr(model, "after_step", None)
+    rows: list[dict[str, Tensor]] = []
+    epoch, order = -1, np.empty(0, np.int64)
+    model.train()
+    with stop_requested() as received:
+        saved = timed = time.monotonic()
+        timed_step, seconds_before = state.step, state.seconds - saved
+        while state.step < settings.max_steps:
+            if epoch != state.step // len(batches):
+                epoch = state.step // len(batches)
+                order = epoch_order(len(batches), training.seed, epoch)
+            batch = batches[order[state.step % len(batches)]]
+            state.step += 1
+
+            rate = inverse_square_root(state.step, settings.learning_rate, settings.warmup_steps)
+            for group in optimiser.param_groups:
+                group["lr"] = rate
+            with accelerator.autocast():
+                loss, parts = training.objective(model, batch)
+            accelerator.backward(loss)
+            if settings.clip_norm:
+                parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)}
+            optimiser.step()
+            optimiser.zero_grad()
+            if after_step:
+                after_step()
+            # Kept as tensors: reading a value would make the GPU wait for it.
+            rows.append(
+                {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
+            )
+
+            last = state.step == settings.max_steps
+            validates = last or state.step % settings.validate_every == 0
+            if last or state.step % settings.log_every == 0:
+                read_values(rows, state)
+                now = time.monotonic()
+                state.interval_seconds.append((now - timed) / (state.step - timed_step))
+                timed, timed_step = now, state.step
+                reporter.logged(log_means(state, rate))
+            began = time.monotonic()
+            if validates:
+                read_values(rows, state)
+                reporter.stage("validate")
+                reporter.logged(validate(training, folder, state))
+            if validates or received or began - saved >= training.save_every_seconds:
+                read_values(rows, state)
+                reporter.stage("save")
+                state.seconds = seconds_before + time.monotonic()
+                folder.save(state, model, optimiser)
+                reporter.stage("train")
+                saved = time.monotonic()
+                timed += saved - began  # the step time counts neither validating nor saving
+                if received and not last:
+                    folder.log(f"stopped by signal {received[0]} at step {state.step}")
+                    raise Stopped(received[0], state.step)
+            reporter.step(state.step)
+    return state
+
+
+def read_values(rows: list[dict[str, Tensor]], state: State) -> None:
+    """Move the values of `rows`, one per step, to `state.pending` as floats. Raises UserError when a loss is not finite."""
+    for name in {name: None for row in rows for name in row}:
+        values = torch.stack([row[name] for row in rows if name in row]).tolist()
+        state.pending.setdefault(name, []).extend(values)
+    rows.clear()
+    losses = state.pending.get("loss", [])
+    for index, loss in enumerate(losses):
+        if not math.isfinite(loss):
+            step = state.step - len(losses) + index + 1
+            before = ", ".join(f"{value:.4g}" for value in losses[max(index - 3, 0) : index]) or "none in this interval"
+            raise UserError(
+                f"the loss is {loss} at step {step} (losses before it: {before}); the state saved before it is kept: "
+                "lower training.learning_rate, raise training.warmup_steps or set training.clip_norm"
+            )
+
+
+def log_means(state: State, rate: float) -> dict[str, float]:
+    """Append the mean of each pending value, and the learning rate, to the history; returns the means."""
+    means = {name: math.fsum(values) / len(values) for name, values in state.pending.items()}
+    state.history += [(state.step, name, value) for name, value in means.items()]
+    state.history.append((state.step, "learning_rate", rate))
+    state.pending = {}
+    return {"loss": means["loss"]}
+
+
+def validate(training: Training, folder: StateFolder, state: State) -> dict[str, float]:
+    """Validate, append the values to the history and keep the weights when they are the best; returns the metric.
+
+    Among equal values the latest wins, as in fairseq: early on, the metric may be 0 for long.
+    """
+    metric = training.settings.validation["metric"]
+    training.model.eval()
+    with torch.no_grad():
+        values = training.validate(training.model)
+    training.model.train()
+    state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
+    if state.best_value is None or values[metric] >= state.best_value:
+        state.best_step, state.best_value = state.step, values[metric]
+        folder.keep_best(state, training.model)
+    return {metric: values[metric]}

@@ -1,0 +1,268 @@
+"""The resume state of a training: what a killed run needs to go on as if nothing had happened.
+
+Layout of a state folder (`*` is a step number):
+
+    lock            held by the process that trains here
+    log.txt         append-only: started, resumed, saved, stopped
+    best-*.safetensors      weights of the best validation so far
+    step-*/         one generation: tensors.safetensors, state.json, training.csv, and their sha256sums
+
+A generation is written under another name and renamed when complete, and the one before it is kept, so a process
+that dies at any instant leaves at least one that can be read. Nothing is pickled.
+"""
+
+import csv
+import fcntl
+import json
+import os
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, sha256_file
+
+TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
+
+
+@dataclass
+class State:
+    """Everything beside weights, optimiser and random generators that a resumed run needs."""
+
+    step: int = 0
+    history: list[tuple[int, str, float]] = field(default_factory=list)
+    pending: dict[str, list[float]] = field(default_factory=dict)
+    best_step: int = 0
+    best_value: float | None = None
+    best_sha256: str | None = None
+    seconds: float = 0.0
+    interval_seconds: list[float] = field(default_factory=list)
+    resumed: int = 0
+
+
+def named_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers by name, tied ones once, sharing memory with the model."""
+    kept = model.state_dict().keys()
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {name: tensor.detach() for name, tensor in tensors.items() if name in kept}
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write `named_weights` to a safetensors file."""
+    save_file({name: tensor.contiguous() for name, tensor in named_weights(model).items()}, path)
+
+
+def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
+    """Copy `tensors` into the model. Raises UserError naming `origin` when names or shapes differ."""
+    weights = named_weights(model)
+    for name in sorted(weights.keys() ^ tensors.keys()):
+        lacking = "the file" if name in weights else "the model"
+        raise UserError(f"{origin} belongs to another configuration: {lacking} has no {name}; train the run again")
+    for name, weight in weights.items():
+        if weight.shape != tensors[name].shape:
+            shapes = f"{list(tensors[name].shape)}, the model needs {list(weight.shape)}"
+            raise UserError(f"{origin} belongs to another configuration: {name} is {shapes}; train the run again")
+        weight.copy_(tensors[name])
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors of a safetensors file. Raises UserError when it is missing or broken."""
+    try:
+        return load_file(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; train the run first") from error
+    except SafetensorError as error:
+        raise UserError(f"{path} cannot be read ({error}); delete it and train the run again") from error
+
+
+def random_states() -> tuple[dict[str, Tensor], dict]:
+    """States of all generators: (torch and CUDA, as tensors; python and numpy, as JSON)."""
+    tensors = {"torch": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        tensors["cuda"] = torch.cuda.get_rng_state()
+    name, keys, position, has_gauss, cached = np.random.get_state()
+    return tensors, {"python": random.getstate(), "numpy": [name, keys.tolist(), position, has_gauss, cached]}
+
+
+def set_random_states(tensors: dict[str, Tensor], facts: dict) -> None:
+    """Put the generators back to what `random_states` returned."""
+    torch.set_rng_state(tensors["torch"])
+    if "cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["cuda"])
+    version, internal, gauss = facts["python"]
+    random.setstate((version, tuple(internal), gauss))
+    name, keys, position, has_gauss, cached = facts["numpy"]
+    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
+
+
+def _flush(path: Path) -> None:
+    """Wait until the file is on disk: a rename may otherwise survive a power cut that its content does not."""
+    with open(path, "rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+def write_history(path: Path, history: list[tuple[int, str, float]]) -> None:
+    """Write `training.csv`: step, name, value, with values that read back exactly."""
+    with open(path, "w", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("step", "name", "value"))
+        writer.writerows((step, name, repr(value)) for step, name, value in history)
+
+
+def read_history(path: Path) -> list[tuple[int, str, float]]:
+    """Read what `write_history` wrote."""
+    with open(path, newline="") as stream:
+        return [(int(row["step"]), row["name"], float(row["value"])) for row in csv.DictReader(stream)]
+
+
+class StateFolder:
+    """Saves and loads the state of one run; `locked` makes sure that one process does so at a time.
+
+    `identity` holds what a state must agree in with the run that resumes it (digests of spec and data).
+    """
+
+    def __init__(self, folder: Path, identity: dict[str, str]):
+        self.folder = Path(folder)
+        self.identity = identity
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder's lock. Raises UserError when another process has it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / "lock", "a+") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                stream.seek(0)
+                holder = stream.read().strip() or "unknown"
+                raise UserError(f"{self.folder} is in use by process {holder}; wait for it or stop it") from error
+            stream.truncate(0)
+            stream.write(f"{os.getpid()}\n")
+            stream.flush()
+            yield
+
+    def log(self, message: str) -> None:
+        """Append one line, with time and process, to log.txt."""
+        with open(self.folder / "log.txt", "a") as stream:
+            stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
+
+    def best_path(self, step: int) -> Path:
+        """Where the weights of the best validation, made at `step`, are kept."""
+        return self.folder / f"best-{step}.safetensors"
+
+    def generations(self) -> list[Path]:
+        """Complete generations, newest first."""
+        found = {
+            int(match[1]): path for path in self.folder.iterdir() if (match := re.fullmatch(r"step-(\d+)", path.name))
+        }
+        return [found[step] for step in sorted(found, reverse=True)]
+
+    def keep_best(self, state: State, model: nn.Module) -> None:
+        """Write the weights as those of the best validation, made at `state.best_step`."""
+        path = self.best_path(state.best_step)
+        part = path.with_name(f".{path.name}.part")
+        save_weights(model, part)
+        _flush(part)
+        state.best_sha256 = sha256_file(part)
+        os.replace(part, path)
+
+    def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        """Write a new generation and drop all but the one before it."""
+        generation = self.folder / f"step-{state.step}"
+        if generation.exists():
+            return  # saved at this very step already
+        part = self.folder / f".{generation.name}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        generators, other_generators = random_states()
+        tensors = {f"weights/{name}": tensor for name, tensor in named_weights(model).items()}
+        for index, values in optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
+        tensors |= {f"generator/{name}": value for name, value in generators.items()}
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, part / TENSORS)
+        facts = {**vars(state), **self.identity, "generators": other_generators}
+        del facts["history"]
+        (part / FACTS).write_text(json.dumps(facts))
+        write_history(part / HISTORY, state.history)
+        names = (TENSORS, FACTS, HISTORY)
+        (part / SUMS).write_text("".join(f"{sha256_file(part / name)}  {name}\n" for name in names))
+        for name in (*names, SUMS):
+            _flush(part / name)
+        os.rename(part, generation)
+        self._drop_old()
+
+    def _drop_old(self) -> None:
+        """Keep two generations and the best weights that they name."""
+        generations = self.generations()
+        for old in generations[2:]:
+            shutil.rmtree(old, ignore_errors=True)
+        wanted = {self.best_path(read_json(kept / FACTS)["best_step"]) for kept in generations[:2]}
+        for path in self.folder.glob("best-*.safetensors"):
+            if path not in wanted:
+                path.unlink(missing_ok=True)
+
+    def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+        """Restore the newest readable generation into model, optimiser and generators; State() when there is none.
+
+        Raises UserError when the state is of another spec or other data.
+        """
+        for generation in self.generations():
+            facts = self._intact(generation)
+            if facts is None:
+                self.log(f"{generation.name} is damaged: removed, trying the one before")
+                shutil.rmtree(generation)
+                continue
+            for name, value in self.identity.items():
+                if facts.pop(name) != value:
+                    what = name.removesuffix("_digest")
+                    raise UserError(
+                        f"{generation / FACTS} was made with another {what}; delete {self.folder} to start anew"
+                    )
+            state = self._restore(generation, facts, model, optimiser)
+            self.log(f"resumed from {generation.name}")
+            return state
+        return State()
+
+    def _intact(self, generation: Path) -> dict | None:
+        """The facts of a generation; None unless each of its files, and the best weights, have their sha256."""
+        try:
+            lines = (generation / SUMS).read_text().splitlines()
+            sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+            if sums != {name: sha256_file(generation / name) for name in (TENSORS, FACTS, HISTORY)}:
+                return None
+            facts = read_json(generation / FACTS)
+            best = self.best_path(facts["best_step"])
+            return facts if not facts["best_step"] or sha256_file(best) == facts["best_sha256"] else None
+        except (OSError, ValueError):
+            return None
+
+    def _restore(self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+        groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "generator": {}}
+        for name, tensor in load_file(generation / TENSORS).items():
+            group, rest = name.split("/", 1)
+            groups[group][rest] = tensor
+        load_weights(model, groups["weights"], generation / TENSORS)
+        per_parameter: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in groups["optimiser"].items():
+            index, key = name.split("/")
+            per_parameter.setdefault(int(index), {})[key] = tensor
+        optimiser.load_state_dict({"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]})
+        set_random_states(groups["generator"], facts.pop("generators"))
+        state = State(**facts, history=read_history(generation / HISTORY))
+        state.resumed += 1
+        return state
+
+    def remove(self) -> None:
+        """Delete the folder: the run is complete."""
+        shutil.rmtree(self.folder)

@@ -1,0 +1,126 @@
+"""Train one run. A run that was stopped goes on where its saved state is, and ends with the same numbers."""
+
+import argparse
+import shutil
+import statistics
+import sys
+from pathlib import Path
+
+from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, replacing, write_json
+from workflow_scripts.schema import Training, checked
+
+SPEC_KEYS = ("task", "method", "variant", "seed", "protocol", "model", "objective", "training")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run", metavar="ID", help="<task>/<method>/<variant>/seed-<n> of the catalogue")
+    what.add_argument(
+        "--spec", type=Path, metavar="FILE", help="a resolved spec as JSON, instead of one of the catalogue"
+    )
+    parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16"), default="fp32", help="with --run; a spec names its own"
+    )
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="gets checkpoint/, training.csv, run.json"
+    )
+    parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="resume state; removed when complete")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
+    parser.add_argument("--save-every", type=float, default=60, metavar="SECONDS", help="between saved states")
+    parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
+    spec, settings = read_spec(args)
+    run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
+
+    # torch takes more than a second to import: a wrong name or key should be said before.
+    import torch
+    from accelerate import Accelerator
+
+    from workflow_scripts.evaluation.exact_match import teacher_forced
+    from workflow_scripts.training import loop, machine
+    from workflow_scripts.training.batches import bucketed
+    from workflow_scripts.training.build import build_model, build_objective
+    from workflow_scripts.training.prepared import data_digest, read_pairs, read_vocabulary
+    from workflow_scripts.training.progress import Reporter
+    from workflow_scripts.training.state import StateFolder, write_history
+
+    device = machine.choose_device(args.device)
+    identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data)}
+    machine.prepare(spec["seed"], settings.torch_threads, device)
+    bf16 = spec["training"]["precision"] == "bf16"
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
+    model = build_model(spec, read_vocabulary(args.data)).to(device)
+    try:
+        batches = bucketed(read_pairs(args.data, "train"), settings.batch_tokens)
+    except ValueError as error:
+        raise UserError(f"{args.data / 'train.parquet'}: {error} (training.batch_tokens)") from error
+    valid = read_pairs(args.data, settings.validation["split"])
+    longest = int(max(valid.source.length.max(), valid.target.length.max())) + 1
+    valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
+    training = loop.Training(
+        model,
+        build_objective(spec),
+        [batch.to(device) for batch in batches],
+        lambda model: teacher_forced(model, valid_batches),
+        settings,
+        spec["seed"],
+        args.save_every,
+    )
+    folder = StateFolder(args.state, identity)
+    with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
+        try:
+            state = loop.train(training, accelerator, folder, reporter)
+        except loop.Stopped as stopped:
+            reporter.line(f"stopped at step {stopped.step}, state saved; the same command goes on from there")
+            sys.exit(128 + stopped.number)
+        except torch.OutOfMemoryError as error:
+            raise UserError(f"{run_id}: the GPU's memory is full; lower training.batch_tokens") from error
+        with replacing(args.out) as out:
+            (out / "checkpoint").mkdir(parents=True)
+            shutil.copyfile(folder.best_path(state.best_step), out / "checkpoint/model.safetensors")
+            write_history(out / "training.csv", state.history)
+            seconds_per_step = statistics.median(state.interval_seconds)
+            facts = {
+                **identity,
+                **machine.describe(device),
+                "run": run_id,
+                "scale": args.scale,
+                "spec": spec,
+                "protocol": spec["protocol"],
+                "steps": state.step,
+                "best_step": state.best_step,
+                "best_validation": {settings.validation["metric"]: state.best_value},
+                "parameters": sum(parameter.numel() for parameter in model.parameters()),
+                "seconds": round(state.seconds, 3),
+                "seconds_per_step": seconds_per_step,
+                "steps_per_second": 1 / seconds_per_step,
+                "resumed": state.resumed,
+            }
+            write_json(out / "run.json", facts)
+        folder.remove()
+
+
+def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
+    """The resolved spec and its checked training settings. Raises UserError naming file and key."""
+    if args.run:
+        if not args.scale:
+            raise UserError("--run needs --scale, e.g. --scale demo")
+        spec, origin = resolve_run(load_catalogue(), args.run, args.scale, args.precision), args.run
+    else:
+        spec, origin = read_json(args.spec), args.spec
+    for key in SPEC_KEYS:
+        if key not in spec:
+            raise UserError(f"{origin}: key '{key}' is missing; `plan --show RUN` prints a whole spec")
+    content = dict(spec["training"])
+    if content.pop("precision", None) not in ("fp32", "bf16"):
+        raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")
+    if isinstance(content.get("betas"), list):
+        content["betas"] = tuple(content["betas"])
+    return spec, checked(Training, content, origin, "training")
