@@ -1,4 +1,4 @@
-"""Makes the pinned environment's files: `python envs/lock.py`, in an environment that holds what pyproject.toml asks for.
+"""Makes the pinned environment's files: `python envs/lock.py`, where all that pyproject.toml asks for is installed.
 
 requirements.lock is the closure of pyproject.toml at the installed versions; environment.yaml (conda) and container.def
 (Apptainer) are made from requirements.lock.
@@ -45,7 +45,7 @@ def closure(project: dict) -> dict[str, str]:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
         # CUDA libraries are pinned by the CUDA build of torch itself and exist for it alone.
-        if name in found and not requirement.extras or name.startswith(("nvidia-", "cuda-", "triton")):
+        if (name in found and not requirement.extras) or name.startswith(("nvidia-", "cuda-", "triton")):
             continue
         installed = distribution(name)
         # A local version (+cpu) says which build is here, not which one is wanted.
@@ -62,7 +62,9 @@ def closure(project: dict) -> dict[str, str]:
 def requirements_lock(pins: dict[str, str]) -> str:
     """The text of requirements.lock."""
     lines = [f"{name}=={version}" for name, version in pins.items()]
-    return "\n".join([MADE_BY.format("pyproject.toml"), LOCK_NOTES.format(torch=pins["torch"]) + lines[0], *lines[1:], ""])
+    return "\n".join(
+        [MADE_BY.format("pyproject.toml"), LOCK_NOTES.format(torch=pins["torch"]) + lines[0], *lines[1:], ""]
+    )
 
 
 def read_lock(text: str) -> dict[str, str]:
@@ -71,7 +73,7 @@ def read_lock(text: str) -> dict[str, str]:
 
 
 def environment_yaml(pins: dict[str, str], python: str) -> str:
-    """The text of environment.yaml. Python comes from conda, the packages from pip: the same files as everywhere else."""
+    """The text of environment.yaml. Python is conda's; the packages are pip's, as everywhere else."""
     lines = [
         MADE_BY.format("envs/requirements.lock"),
         "# Use:  ./reproduce --sdm conda",

@@ -2,12 +2,9 @@
 
 import argparse
 import importlib
-from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.catalogue import (
-    Catalogue,
-    Run,
     display_runs,
     load_catalogue,
     load_config,
@@ -30,37 +27,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write `--out`, at once. A row of the entry's `runs` that the scale does not run is left out."""
+    """Write `--out`, at once, from those runs of the analysis that the scale asks for."""
     catalogue = load_catalogue()
-    entry = entry_of(catalogue, args.paper, "analyses", args.analysis)
-    runs = chosen_runs(catalogue, entry, args.scale, args.runs)
+    if args.paper not in catalogue.papers:
+        raise UserError(f"no paper '{args.paper}' in papers/; {nearest(args.paper, catalogue.papers)}")
+    analyses = catalogue.papers[args.paper].analyses
+    if args.analysis not in analyses:
+        known = nearest(args.analysis, analyses)
+        raise UserError(f"papers/{args.paper}/displays.yaml: no analysis '{args.analysis}'; {known}")
+    entry = analyses[args.analysis]
+    if args.runs is None:
+        config = load_config().model_copy(update={"scale": args.scale, "papers": [args.paper]})
+        asked = requested_runs(catalogue, config)
+    else:
+        asked = {parse_run(catalogue, run): [args.paper] for run in args.runs}
+    runs = display_runs(entry, asked)
 
-    import pandas
-
+    # torch takes more than a second to import: a wrong name should be said before.
     from workflow_scripts.analyses.trained import TrainedRun
-    from workflow_scripts.evaluation.scores import SCORE_COLUMNS
+    from workflow_scripts.evaluation.scores import write_scores
 
     trained = []
     for run in runs:
         folder = args.results / "runs" / str(run)
         protocol = read_json(folder / "run.json")["protocol"]
-        trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, args.results / "data" / run.task))
-    analysis = importlib.import_module(entry["module"]).analyse(trained, entry.get("options", {}))
+        trained.append(
+            TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, args.results / "data" / run.task)
+        )
+    options = entry.get("options", {})
+    analysis = importlib.import_module(entry["module"]).analyse(trained, options)
     with replacing(args.out) as out:
         out.mkdir()
-        scores = pandas.DataFrame(analysis.scores, columns=SCORE_COLUMNS)
-        scores.to_csv(out / "scores.csv", index=False)
+        write_scores(out / "scores.csv", analysis.scores)
         for name, table in analysis.files.items():
             table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
-        protocols = [run.protocol for run in trained]
         facts = {
-            "analysis": args.analysis,
             "paper": args.paper,
+            "analysis": args.analysis,
             "scale": args.scale,
             "module": entry["module"],
-            "options": entry.get("options", {}),
+            "options": options,
             "runs": [str(run) for run in runs],
-            "protocol": worst_protocol(*protocols) if protocols else "",
+            "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
         }
         write_json(out / "analysis.json", facts)

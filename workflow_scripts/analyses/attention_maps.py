@@ -8,7 +8,7 @@ import pandas
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score, sentence_ids
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score, sentence_ids, stacked
 from workflow_scripts.errors import UserError
 
 DIRECTIONS = ("forward", "reverse", "symmetric")
@@ -65,7 +65,7 @@ def map_table(run: TrainedRun, sentence: str, attention: np.ndarray) -> pandas.D
 
 
 def twins(sources: Sequence[str], replace: dict[str, str], count: int, seed: int) -> list[tuple[str, str]]:
-    """(sentence with the words of `replace` exchanged, sentence) for at most `count` of the distinct `sources`, drawn at random.
+    """(sentence with the words of `replace` exchanged, sentence) for at most `count` of `sources`, drawn at random.
 
     Only sentences that hold one of the words have a twin.
     """
@@ -76,43 +76,53 @@ def twins(sources: Sequence[str], replace: dict[str, str], count: int, seed: int
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
-    """Maps of `sentences`, and the KL divergence from the map of the first of `pair` to that of the second.
+    """Maps of `sentences`, and the KL divergence from the map of the first to those of the others.
 
     options:
-        sentences: whose maps are written to attention.csv (weights with 6 digits).
-        pair: two sentences of one structure, the trained one first. The score `attention_kl` is the mean of the
-            divergence over layers, heads and queries (the closing EOS is one), in nats. The paper says only "averaged
-            over all heads and layers".
-        direction: forward (KL(trained || new), the default), reverse or symmetric; the paper does not say which.
+        sentences: sentences of one structure, one that was trained first, a new one last. Their maps are written to
+            attention.csv, the divergences by layer and head to kl_by_head.csv. The score `attention_kl`, in nats, is
+            the divergence from the first to the last: the mean over layers, heads and queries (the closing EOS is one
+            of them). The paper says only "averaged over all heads and layers".
+        direction: forward (KL(first || other), the default), reverse or symmetric; the paper does not say which.
         test: {split, replace, count, seed}: the same mean over sentences of a split and their twins with words
             exchanged, as the score `attention_kl_test`: one pair of sentences is a small sample.
     """
-    given = options_from(options, sentences=[], pair=None, direction="forward", test=None)
+    given = options_from(options, sentences=[], direction="forward", test=None)
     if given["direction"] not in DIRECTIONS:
-        raise UserError(f"options.direction is {given['direction']!r}; known: {', '.join(DIRECTIONS)}")
-    tables, scores, by_head = [], [], []
+        raise UserError(f"displays.yaml: option direction is {given['direction']!r}; known: {', '.join(DIRECTIONS)}")
+    tables, by_head, scores = [], [], []
     for run in runs:
         model, words = run.load()
         maps = encoder_maps(model, [sentence_ids(sentence, words, run) for sentence in given["sentences"]])
-        tables += [map_table(run, *named) for named in zip(given["sentences"], maps, strict=True)]
-        if given["pair"]:
-            p, q = encoder_maps(model, [sentence_ids(sentence, words, run) for sentence in given["pair"]])
-            divergence = kl_divergence(p, q, given["direction"])
-            scores.append(score(run, "attention_kl", divergence.mean(), "nats", divergence.size))
-            by_head.append(_by_head(run, divergence.mean(-1)))
+        for sentence, attention in zip(given["sentences"], maps, strict=True):
+            tables.append(map_table(run, sentence, attention))
+            divergence = kl_divergence(maps[0], attention, given["direction"])
+            by_head.append(head_table(run, sentence, divergence.mean(-1)))
+        scores.append(score(run, "attention_kl", divergence.mean(), "nats", divergence.size))
         if given["test"]:
-            test = options_from(given["test"], split="test", replace={}, count=500, seed=0)
-            pairs = twins(run.sources(test["split"]), test["replace"], test["count"], test["seed"])
-            sides = [encoder_maps(model, [sentence_ids(s, words, run) for s in side]) for side in zip(*pairs, strict=True)]
-            means = [kl_divergence(p, q, given["direction"]).mean() for p, q in zip(*sides, strict=True)]
-            scores.append(score(run, "attention_kl_test", np.mean(means), "nats", len(means), split=test["split"]))
-    files = {"attention": pandas.concat(tables)} if tables else {}
-    if by_head:
-        files["kl_by_head"] = pandas.concat(by_head)
+            scores.append(twin_score(run, model, words, given["direction"], given["test"]))
+    files = {
+        "attention": stacked(tables, ["sentence", "layer", "head", "query", "key", "weight"]),
+        "kl_by_head": stacked(by_head, ["sentence", "layer", "head", "attention_kl"]),
+    }
     return Analysis(scores, files)
 
 
-def _by_head(run: TrainedRun, divergence: np.ndarray) -> pandas.DataFrame:
-    """One row per layer and head of `divergence` [layers, heads]."""
+def head_table(run: TrainedRun, sentence: str, divergence: np.ndarray) -> pandas.DataFrame:
+    """One row per layer and head of `divergence` [layers, heads]; both count from 1."""
     layer, head = (index.ravel() + 1 for index in np.indices(divergence.shape))
-    return pandas.DataFrame({**run.columns(), "layer": layer, "head": head, "attention_kl": divergence.ravel()})
+    content = {"sentence": sentence, "layer": layer, "head": head, "attention_kl": divergence.ravel()}
+    return pandas.DataFrame({**run.columns(), **content})
+
+
+def twin_score(
+    run: TrainedRun, model: nn.Module, words: list[str], direction: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """The score `attention_kl_test` of `analyse`. Raises UserError if no sentence has a twin."""
+    given = options_from(options, split="test", replace={}, count=500, seed=0)
+    pairs = twins(run.sources(given["split"]), given["replace"], given["count"], given["seed"])
+    if not pairs:
+        raise UserError(f"{run.data}: no sentence of {given['split']} holds {' or '.join(given['replace'])}")
+    known, new = (encoder_maps(model, [sentence_ids(s, words, run) for s in side]) for side in zip(*pairs, strict=True))
+    means = [kl_divergence(p, q, direction).mean() for p, q in zip(known, new, strict=True)]
+    return score(run, "attention_kl_test", float(np.mean(means)), "nats", len(means), split=given["split"])

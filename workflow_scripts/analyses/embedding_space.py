@@ -10,7 +10,7 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score, stacked
 from workflow_scripts.analyses.word_classes import SPECIAL, cogs_classes, scan_classes
 from workflow_scripts.errors import UserError
 
@@ -32,12 +32,14 @@ def tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
 
 def codes_of(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
     """Source code of each id; None for a model without codes."""
-    quantiser = getattr(model, "quantiser", None)
-    return None if quantiser is None else quantiser.assign(torch.tensor(ids)).tolist()
+    if not hasattr(model, "assign_source"):
+        return None
+    with torch.no_grad():
+        return model.assign_source(torch.tensor(ids)).tolist()
 
 
 def word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
-    """Syntactic class of the words of a run's vocabulary. `classes` is `scan` (the grammar) or `cogs` (training data)."""
+    """Class of a run's source words. `classes` is `scan` (from the grammar) or `cogs` (from training data)."""
     if classes == "scan":
         return scan_classes(words)
     if classes == "cogs":
@@ -66,7 +68,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         classes: `scan` or `cogs`.
         seed: of t-SNE.
         focus: {word, peers, name}: also say whether the codes treat `word` as its peers, e.g. jump as the verbs.
-    Scores, on all words but `</s>`:
+    Scores, on all words but (except the first) `</s>`:
+        codes_in_use: how many codes the words and `</s>` have, for models with codes.
         silhouette: mean silhouette of the embeddings by class (Euclidean; -1..1; a class of one word counts 0).
         v_measure, adjusted_rand: of codes against classes (1: the same partition), for models with codes.
         <word>_silhouette: of the focus alone.
@@ -74,37 +77,38 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         <word>_alone: 1 if no other word has its code, else 0. Words that only differ by a number (jump, jump1) are one.
     """
     given = options_from(options, classes="scan", seed=0, focus=None)
-    tables, scores = [], []
+    tables, scores, notes = [], [], []
     for run in runs:
         table, vectors = word_table(run, given["classes"])
         table[["x", "y"]] = tsne(vectors, given["seed"])
         tables.append(pandas.concat([pandas.DataFrame(run.columns(), table.index), table], axis=1))
-        real = (table["word"] != END).to_numpy()
-        table, vectors = table[real].reset_index(drop=True), vectors[real]
-        silhouettes = silhouette_samples(vectors, table["class"])
-        scores.append(score(run, "silhouette", silhouettes.mean(), "", len(table)))
         coded = table["code"].notna().all()
         if coded:
+            scores.append(score(run, "codes_in_use", table["code"].nunique(), "codes", len(table)))
+        real = (table["word"] != END).to_numpy()
+        table, vectors = table[real].reset_index(drop=True), vectors[real]
+        silhouettes = pandas.Series(silhouette_samples(vectors, table["class"]), table["word"])
+        scores.append(score(run, "silhouette", silhouettes.mean(), "index", len(table)))
+        if coded:
             labels = (table["class"], table["code"].astype(int))
-            scores.append(score(run, "v_measure", v_measure_score(*labels), "", len(table)))
-            scores.append(score(run, "adjusted_rand", adjusted_rand_score(*labels), "", len(table)))
+            scores.append(score(run, "v_measure", v_measure_score(*labels), "index", len(table)))
+            scores.append(score(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
         if given["focus"]:
             word = given["focus"]["word"]
-            at = table.index[table["word"] == word]
-            if len(at) != 1:
-                raise UserError(f"run {run} has no source word '{word}'; change the focus of the analysis in displays.yaml")
-            scores.append(score(run, f"{word}_silhouette", silhouettes[at[0]], "", 1))
-            if coded:
-                scores += [score(run, f"{word}_{name}", value, "", 1) for name, value in focus(table, given["focus"]).items()]
-    return Analysis(scores, {"words": pandas.concat(tables)})
+            if word not in silhouettes:
+                notes.append(f"{run}: '{word}' is not in the training data")
+                continue
+            scores.append(score(run, f"{word}_silhouette", silhouettes[word], "index", 1))
+            for name, value in focus(table, **given["focus"]).items() if coded else ():
+                scores.append(score(run, name, value, "share", 1))
+    return Analysis(scores, {"words": stacked(tables, ["word", "class", "code", "x", "y"])}, notes)
 
 
-def focus(table: pandas.DataFrame, settings: dict[str, Any]) -> dict[str, bool]:
-    """`with_<name>` and `alone` of `analyse` for `settings` = {word, peers, name}; `table` has columns word and code."""
+def focus(table: pandas.DataFrame, word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
+    """The scores <word>_with_<name> and <word>_alone of `analyse`, from the columns word and code of `table`."""
     codes = dict(zip(table["word"], table["code"], strict=True))
-    code = codes[settings["word"]]
-    sharing = {word.rstrip("0123456789") for word, other in codes.items() if other == code}
+    sharing = {other.rstrip("0123456789") for other, code in codes.items() if code == codes[word]}
     return {
-        f"with_{settings['name']}": all(codes[peer] == code for peer in settings["peers"]),
-        "alone": sharing == {settings["word"]},
+        f"{word}_with_{name}": all(codes[peer] == codes[word] for peer in peers),
+        f"{word}_alone": sharing == {word},
     }

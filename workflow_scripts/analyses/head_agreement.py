@@ -8,7 +8,9 @@ import pandas
 
 from workflow_scripts.analyses.attention_maps import encoder_maps
 from workflow_scripts.analyses.embedding_space import END, codes_of, word_classes
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score, sentence_ids
+from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, options_from, score, sentence_ids
+
+COLUMNS = [*RUN_COLUMNS, "item_set", "first", "second", "agreement"]
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> float:
@@ -39,16 +41,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     """Agreement of the encoder's heads in pairs of sentences of one structure, in percent, every run on the same pairs.
 
     options:
-        codes_from: {method, variant} of the run whose codes say which sentences have one structure; it serves the runs
-            of the same task and seed. Score `head_agreement` (item_set codes), as in section 5.3.
-        classes: `scan` or `cogs`: pairs of one sequence of syntactic classes instead, which are no model's own.
-            Score `head_agreement_classes` (item_set classes).
+        codes_from: by task, {method, variant} of the run whose codes say which sentences have one structure; it serves
+            all runs of its task and seed. Score `head_agreement` (item_set codes), as in section 5.3.
+        classes: by task, `scan` or `cogs`: pairs of one sequence of syntactic classes instead, which are no model's
+            own. Score `head_agreement_classes` (item_set classes).
         split, pairs, seed: where the sentences come from, and how many pairs are drawn. The paper has 48 pairs of
             CoGnition, chosen by hand.
     The paper counts "attention heads that assign the highest weight to the same token"; here every (layer, head,
     query) counts once, the closing EOS as a query among them. Sentences with words that the run never saw are left out.
     """
-    given = options_from(options, codes_from=None, classes=None, split="test", pairs=1000, seed=0)
+    given = options_from(options, codes_from={}, classes={}, split="test", pairs=1000, seed=0)
     scores, rows, notes = [], [], []
     models = {(run.task, run.method, run.variant, run.seed): run for run in runs}
     for run in runs:
@@ -57,15 +59,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         sentences = [s for s in run.sources(given["split"]) if known.issuperset(s.split())]
         ids = [sentence_ids(sentence, words, run) for sentence in sentences]
         structures: dict[str, list[Hashable]] = {}
-        if given["codes_from"]:
-            name = (run.task, given["codes_from"]["method"], given["codes_from"]["variant"], run.seed)
+        if run.task in given["codes_from"]:
+            coder = given["codes_from"][run.task]
+            name = (run.task, coder["method"], coder["variant"], run.seed)
             if name in models:
                 code = codes_of(models[name].load()[0], range(len(words)))
                 structures["codes"] = [tuple(code[i] for i in sentence) for sentence in ids]
             else:
                 notes.append(f"{run}: no pairs of one code sequence, for {'/'.join(map(str, name))} was not run")
-        if given["classes"]:
-            of_class = {**word_classes(run, words, given["classes"]), END: END}
+        if run.task in given["classes"]:
+            of_class = {**word_classes(run, words, given["classes"][run.task]), END: END}
             structures["classes"] = [tuple(of_class[words[i]] for i in sentence) for sentence in ids]
         for item_set, of_sentence in structures.items():
             drawn = draw_pairs(of_sentence, given["pairs"], given["seed"])
@@ -78,6 +81,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             more = {"split": given["split"], "item_set": item_set}
             scores.append(score(run, metric, float(np.mean(shares)), "percent", len(shares), **more))
             for (first, second), share in zip(drawn, shares, strict=True):
-                pair = {"item_set": item_set, "first": sentences[first], "second": sentences[second], "agreement": share}
+                pair = {
+                    "item_set": item_set,
+                    "first": sentences[first],
+                    "second": sentences[second],
+                    "agreement": share,
+                }
                 rows.append({**run.columns(), **pair})
-    return Analysis(scores, {"pairs": pandas.DataFrame(rows)}, notes)
+    return Analysis(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)

@@ -7,7 +7,9 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.embedding_space import END, tsne, word_table
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score
+from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, options_from, score
+
+COLUMNS = [*RUN_COLUMNS, "space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
 
 
 def nearest_rows(points: np.ndarray, row: int, k: int) -> np.ndarray:
@@ -46,4 +48,4 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     found = {"space": space, "word": words[row], "class": of_class[row], "rank": rank}
                     found |= {"neighbour": words[other], "neighbour_class": of_class[other], "distance": far}
                     rows.append({**run.columns(), **found})
-    return Analysis(scores, {"neighbours": pandas.DataFrame(rows)})
+    return Analysis(scores, {"neighbours": pandas.DataFrame(rows, columns=COLUMNS)})

@@ -12,6 +12,9 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.evaluate import load_run
 from workflow_scripts.schema import nearest
 from workflow_scripts.training.batches import EOS
+from workflow_scripts.training.prepared import read_table
+
+RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
 
 @dataclass(frozen=True)
@@ -31,19 +34,16 @@ class TrainedRun:
 
     def columns(self) -> dict[str, str | int]:
         """The columns that name the run in every table of an analysis."""
-        return {"task": self.task, "method": self.method, "variant": self.variant, "seed": self.seed}
+        return {name: getattr(self, name) for name in RUN_COLUMNS}
 
     def load(self) -> tuple[nn.Module, list[str]]:
         """(model on the CPU in eval mode, source words by id). Raises UserError when the run cannot be read."""
         model, vocabulary, _ = load_run(self.folder, self.data)
-        return model.eval(), vocabulary["source"]
+        return model, vocabulary["source"]
 
     def pairs(self, split: str) -> pandas.DataFrame:
         """The `source` and `target` strings of a split of the data. Raises UserError when there is no such split."""
-        file = self.data / f"{split}.parquet"
-        if not file.exists():
-            raise UserError(f"{file} does not exist; splits: {', '.join(sorted(p.stem for p in self.data.glob('*.parquet')))}")
-        return pandas.read_parquet(file, columns=["source", "target"])
+        return read_table(self.data, split, ["source", "target"]).to_pandas()
 
     def sources(self, split: str) -> list[str]:
         """The distinct source sentences of a split, in its order."""
@@ -65,6 +65,11 @@ def score(run: TrainedRun, metric: str, value: float, unit: str, n: int, **colum
     return {**row, "protocol": run.protocol, **columns}
 
 
+def stacked(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
+    """The tables under each other; for none, a table without rows that has the columns of a run and `columns`."""
+    return pandas.concat(tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True)
+
+
 def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
     """`defaults` overwritten by `given`. Raises UserError for a key that has no default, with the nearest known one."""
     for key in given:
@@ -78,5 +83,7 @@ def sentence_ids(sentence: str, words: Sequence[str], run: TrainedRun) -> list[i
     index = {word: id_ for id_, word in enumerate(words)}
     for word in sentence.split():
         if word not in index:
-            raise UserError(f"run {run} has no source word '{word}' (of '{sentence}'); take another sentence in displays.yaml")
+            raise UserError(
+                f"run {run} has no source word '{word}' (of '{sentence}'); take another sentence in displays.yaml"
+            )
     return [*(index[word] for word in sentence.split()), EOS]

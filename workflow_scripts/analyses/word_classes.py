@@ -1,4 +1,4 @@
-"""Syntactic class of every source word, from the grammar (SCAN) or from the words' places in the logical forms (COGS)."""
+"""Syntactic class of every source word: from the grammar (SCAN), from the places of words in logical forms (COGS)."""
 
 import re
 from collections import Counter, defaultdict
@@ -31,8 +31,8 @@ def cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Class of each word of COGS, from (sentence, logical form) pairs; a word has the class that it shows most often.
 
     In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb,
-    an argument that is no variable is a proper name, and `noun . nmod . P` makes P a preposition. A sentence of one word
-    says the same by its form: `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself.
+    an argument that is no variable is a proper name, and `noun . nmod . P` makes P a preposition. A sentence of one
+    word says the same by its form: `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself.
     Verbs are told apart by form: infinitive (alone or after `to`), participle (after `was`), past (all else); one form
     that is seen both as past and as participle ("helped") is a class of its own. Of the words that no logical form
     mentions, a and the are determiners; what is left (was, by, to, that and the full stop) are function words.

@@ -150,8 +150,8 @@ def renamed_primitives(seed: int, multiple: int, sentences: int, atomic_copies: 
     notes = [
         f"train: {len(context)} of {total} context sentences over {len(CONTEXT_PRIMITIVES) * len(numbers)} primitives"
         + ("" if len(context) == total else f" (the {len(original)} of SCAN, the others drawn with seed {seed})"),
-        f"train: {len(lone)} lone primitives, {atomic_copies} x each, and jump once more; jump and its {multiple} renamed "
-        "copies stand in no context",
+        f"train: {len(lone)} lone primitives, {atomic_copies} x each, and jump once more; "
+        f"jump and its {multiple} renamed copies stand in no context",
     ]
     return context + lone * atomic_copies + [lone[words.index("jump")]], notes
 

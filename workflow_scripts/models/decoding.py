@@ -1,34 +1,106 @@
-"""Greedy and beam search for encoder-decoder models, over whole batches."""
+"""Greedy and beam search for encoder-decoder models, over whole batches.
+
+Both return ids [B, T], T <= max_length: each row ends with the end symbol (unless cut at max_length), then padding.
+"""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 PAD, END = 0, 2
 
 
 @torch.no_grad()
-def greedy(model: torch.nn.Module, source: Tensor, max_length: int, cached: bool = True) -> Tensor:
-    """The most probable token at every step: source [B, S] -> ids [B, T], T <= max_length.
+def greedy(model: nn.Module, source: Tensor, max_length: int, cached: bool = True) -> Tensor:
+    """The most probable token at every step: source [B, S] -> ids [B, T].
 
-    A row ends with the end symbol (unless cut at max_length), then padding. `cached=False` recomputes the whole prefix
-    at every step: slow, to check the cache against.
+    `cached=False` recomputes the whole prefix at every step: slow, to check the cache against.
     """
     memory, cache = model.encode(source), None
     output = source.new_full((source.size(0), max_length), PAD)
     rows = torch.arange(source.size(0), device=source.device)
     prefix = source.new_full((source.size(0), 1), END)
+    alive = torch.ones_like(rows, dtype=torch.bool)
     for step in range(max_length):
         if cached:
             logits, cache = model.decode_step(memory, cache, prefix[:, -1])
         else:
             logits = model.decode(memory, prefix)[:, -1]
-        tokens = logits.argmax(dim=-1)
+        logits[:, PAD] = -torch.inf
+        tokens = logits.argmax(dim=-1).masked_fill(~alive, PAD)
         output[rows, step] = tokens
-        alive = tokens.ne(END)
-        if not alive.any():
-            return output[:, : step + 1]
+        alive &= tokens.ne(END)
         prefix = torch.cat([prefix, tokens[:, None]], dim=1)
-        # Finished sentences leave the batch once they are many enough to pay for copying the cache.
-        if cached and alive.sum() <= 0.75 * alive.numel():
-            rows, prefix, cache = rows[alive], prefix[alive], cache.select(alive.nonzero()[:, 0])
-    return output
+        if not alive.any():
+            break
+        if cached and _worth_dropping(alive):
+            cache = cache.select(alive.nonzero()[:, 0])
+            rows, prefix, alive = rows[alive], prefix[alive], alive[alive]
+    return _cut(output)
+
+
+@torch.no_grad()
+def beam(model: nn.Module, source: Tensor, beam: int, max_length: int, length_penalty: float = 1.0) -> Tensor:
+    """The best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
+
+    A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) / T^length_penalty. A sentence is
+    done once `beam` hypotheses have ended; one without any ended hypothesis at max_length gives its best open one.
+    """
+    sentences, device = source.size(0), source.device
+    memory = model.encode(source)
+    cache = model.start(memory).select(torch.arange(sentences, device=device).repeat_interleave(beam))
+    output = source.new_full((sentences, max_length), PAD)
+    # Of each sentence still searched: its row in the output, and its hypotheses, best first. All start from one.
+    rows = torch.arange(sentences, device=device)
+    hypotheses = source.new_full((sentences, beam, max_length), PAD)
+    scores = torch.full((sentences, beam), -torch.inf, device=device)
+    scores[:, 0] = 0.0
+    ended = torch.zeros(sentences, dtype=torch.long, device=device)
+    best = torch.full((sentences,), -torch.inf, device=device)
+    last = source.new_full((sentences * beam,), END)
+    for step in range(max_length):
+        logits, cache = model.decode_step(memory, cache, last)
+        logits[:, PAD] = -torch.inf
+        vocabulary = logits.size(-1)
+        totals = scores[..., None] + logits.float().log_softmax(dim=-1).view(-1, beam, vocabulary)
+        # Of 2 beam candidates at most beam are end symbols (one per hypothesis), so beam open ones remain.
+        candidates, index = totals.flatten(1).topk(2 * beam, dim=1)
+        parents, tokens = index // vocabulary, index % vocabulary
+        is_end = tokens.eq(END)
+
+        ending = is_end[:, :beam] & candidates[:, :beam].isfinite() & (ended < beam)[:, None]
+        final = (candidates[:, :beam] / (step + 1) ** length_penalty).masked_fill(~ending, -torch.inf)
+        value, slot = final.max(dim=1)
+        better = (value > best).nonzero()[:, 0]
+        best[better] = value[better]
+        output[rows[better]] = hypotheses[better, parents[better, slot[better]]]
+        output[rows[better], step] = END
+        ended += ending.sum(dim=1)
+
+        scores, slots = candidates.masked_fill(is_end, -torch.inf).topk(beam, dim=1)
+        parents, tokens = parents.gather(1, slots), tokens.gather(1, slots)
+        hypotheses = hypotheses.gather(1, parents[..., None].expand_as(hypotheses))
+        hypotheses[..., step] = tokens
+        searched = torch.arange(len(rows), device=device)
+        alive = ended < beam
+        if not alive.any():
+            break
+        if _worth_dropping(alive):
+            searched = alive.nonzero()[:, 0]
+            rows, ended, best = rows[alive], ended[alive], best[alive]
+            hypotheses, scores, tokens, parents = (x[alive] for x in (hypotheses, scores, tokens, parents))
+        cache = cache.select((searched[:, None] * beam + parents).flatten())
+        last = tokens.flatten()
+    else:
+        unended = best.eq(-torch.inf)
+        output[rows[unended]] = hypotheses[unended, 0]
+    return _cut(output)
+
+
+def _worth_dropping(alive: Tensor) -> bool:
+    """Whether enough sentences are finished, alive [B] being False, to pay for copying the cache without them."""
+    return bool(alive.sum() <= 0.75 * alive.numel())
+
+
+def _cut(output: Tensor) -> Tensor:
+    """Without the columns that are padding in every row."""
+    return output[:, : int(output.ne(PAD).sum(dim=1).max())]

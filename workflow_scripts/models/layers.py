@@ -79,12 +79,31 @@ class EncoderLayer(nn.Module):
         self.norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
 
-    def forward(self, states: Tensor, mask: Tensor | None, guided: bool = False, words_only: bool = False) -> Tensor:
-        """[S, N, d] -> [S, N, d]; `words_only` drops the codes from the result, where nothing reads them further."""
+    def attention_map(self, states: Tensor, mask: Tensor | None, guided: bool) -> Tensor:
+        """Attention weights [B, heads, S, S] of states [S, N, d]."""
+        guide = codes_of(states) if guided else states
+        weights = self.attention.weights(guide, self.attention.key(guide), mask)
+        return weights.view(guide.size(1), -1, *weights.shape[1:])
+
+    def forward(
+        self,
+        states: Tensor,
+        mask: Tensor | None,
+        guided: bool = False,
+        words_only: bool = False,
+        at: Tensor | None = None,
+    ) -> Tensor:
+        """[S, N, d] -> [S, N, d]; `words_only` drops the codes from the result, where nothing reads them further.
+
+        With `at` (positions [N]) only the result at that position of each sentence: [1, N, d].
+        """
         guide = codes_of(states) if guided else states
         if words_only:
             states = words_of(states)
         attended = self.attention(guide, guide, states, mask)
+        if at is not None:
+            rows = torch.arange(at.size(0), device=at.device)
+            attended, states = attended[at, rows][None], states[at, rows][None]
         return self.feed_forward(self.norm(states + self.dropout(attended)))
 
 

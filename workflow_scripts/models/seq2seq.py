@@ -55,21 +55,16 @@ def sinusoids(length: int, width: int, offset: int, device: torch.device) -> Ten
 class Seq2Seq(nn.Module):
     """Ids are [B, S]: 0 pads, 2 ends a sentence (and starts the decoder's input). States are time-major [S, B, d]."""
 
+    guided = False  # whether attention comes from a stream of codes beside the words
+
     def __init__(self, settings: Seq2SeqSettings, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
         self.settings = settings
         self.relative = settings.positions == "relative"
-        layer = LayerSettings(
-            settings.width,
-            settings.heads,
-            settings.feed_forward,
-            settings.dropout,
-            settings.gated,
-            settings.max_relative_position if self.relative else None,
-        )
         self.source_embedding = self._embedding(source_vocabulary)
         self.target_embedding = self._embedding(target_vocabulary)
         self.dropout = Dropout(settings.dropout)
+        layer = self.layer_settings()
         self.encoder = nn.ModuleList(EncoderLayer(layer) for _ in range(settings.layers))
         self.decoder = nn.ModuleList(DecoderLayer(layer) for _ in range(settings.layers))
 
@@ -79,6 +74,17 @@ class Seq2Seq(nn.Module):
         nn.init.zeros_(table.weight[0])
         return table
 
+    def layer_settings(self) -> LayerSettings:
+        settings = self.settings
+        return LayerSettings(
+            settings.width,
+            settings.heads,
+            settings.feed_forward,
+            settings.dropout,
+            settings.gated,
+            settings.max_relative_position if self.relative else None,
+        )
+
     def embed(self, table: nn.Embedding, ids: Tensor, offset: int = 0) -> Tensor:
         """dropout(sqrt(d) E[ids] (+ sinusoids)): ids [B, S] -> [S, B, d]; the first id stands at position `offset`."""
         states = table(ids.t()) * self.settings.width**0.5
@@ -86,53 +92,69 @@ class Seq2Seq(nn.Module):
             states = states + sinusoids(ids.size(1), self.settings.width, offset, ids.device)
         return self.dropout(states)
 
+    def embed_source(self, source: Tensor) -> Tensor:
+        """What enters the encoder: [B, S] -> [S, N, d]"""
+        return self.embed(self.source_embedding, source)
+
+    def embed_target(self, target_in: Tensor, offset: int = 0) -> Tensor:
+        """What enters the decoder: [B, T] -> [T, N, d]"""
+        return self.embed(self.target_embedding, target_in, offset)
+
     def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
         """source [B, S], target_in [B, T] (starts with the end symbol, without the last token) -> logits [B, T, V]."""
         return Seq2SeqOutput(self.decode(self.encode(source), target_in))
 
     def encode(self, source: Tensor) -> Memory:
-        """[B, S] -> Memory with states [S, B, d]"""
-        states, mask = self.embed(self.source_embedding, source), padding_mask(source)
-        for layer in self.encoder:
-            states = layer(states, mask)
-        return Memory(states, mask)
+        """[B, S] -> Memory"""
+        mask = padding_mask(source)
+        return Memory(self.run_encoder(self.embed_source(source), mask)[-1], mask)
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
         """All positions at once, each seeing only those before it: target_in [B, T] -> logits [B, T, V]."""
-        cache = self.start(memory)
-        states = self.embed(self.target_embedding, target_in)
-        states = self.run_decoder(states, cache, causal_mask(target_in.size(1), target_in.device))
-        return self.project(states).transpose(0, 1)
+        mask = causal_mask(target_in.size(1), target_in.device)
+        outputs = self.run_decoder(self.embed_target(target_in), self.start(memory), mask)
+        return self.project(outputs[-1])
 
     def decode_step(self, memory: Memory, cache: Cache | None, tokens: Tensor) -> tuple[Tensor, Cache]:
         """One position: the last tokens [B] (the end symbol and no cache at first) -> logits [B, V], cache."""
         if cache is None:
             cache = self.start(memory)
-        states = self.embed(self.target_embedding, tokens[:, None], cache.layers[0].length)
-        return self.project(self.run_decoder(states, cache, None))[0], cache
+        outputs = self.run_decoder(self.embed_target(tokens[:, None], cache.layers[0].length), cache, None)
+        return self.project(outputs[-1])[:, 0], cache
 
     def start(self, memory: Memory) -> Cache:
         """The cache before the first position."""
         return Cache([layer.start(memory.states, memory.states) for layer in self.decoder], memory.mask)
 
-    def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> Tensor:
-        """Decoder layers on embedded tokens [T, B, d], all positions under a causal mask or one from the cache."""
+    def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
+        """Each layer's output [S, N, d] for embedded tokens [S, N, d] and a padding mask [B, 1, 1, S]."""
+        outputs = []
+        for layer in self.encoder:
+            states = layer(states, mask)
+            outputs.append(states)
+        return outputs
+
+    def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
+        """Each layer's output [T, N, d] for embedded tokens [T, N, d].
+
+        All positions at once under a causal `mask`, or (None) the one position that follows those in the cache.
+        """
+        outputs = []
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
             states = layer(states, layer_cache, cache.mask, mask)
-        return states
+            outputs.append(states)
+        return outputs
 
     def project(self, states: Tensor) -> Tensor:
-        """Logits E_target h, tied to the embedding and without bias: [T, B, d] -> [T, B, V]."""
-        return nn.functional.linear(states, self.target_embedding.weight)
+        """Logits E_target h, tied to the embedding and without bias: [T, B, d] -> [B, T, V]."""
+        return nn.functional.linear(states.transpose(0, 1), self.target_embedding.weight)
 
     def encoder_attention(self, source: Tensor) -> Tensor:
         """Attention maps of the encoder's layers: source [B, S] -> [layers, B, heads, S, S]."""
-        states, mask, maps = self.embed(self.source_embedding, source), padding_mask(source), []
+        states, mask, maps = self.embed_source(source), padding_mask(source), []
         for layer in self.encoder:
-            attention = layer.attention
-            weights = attention.weights(states, attention.key(states), mask)
-            maps.append(weights.view(source.size(0), -1, *weights.shape[1:]))
-            states = layer(states, mask)
+            maps.append(layer.attention_map(states, mask, self.guided))
+            states = layer(states, mask, self.guided)
         return torch.stack(maps)
 
 

@@ -61,3 +61,39 @@ class Seq2SeqSettings:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 1)")
+
+
+@dataclass
+class SQTransformerSettings(Seq2SeqSettings):
+    """SQ-Transformer. The defaults are those of the official code for SCAN."""
+
+    attention: Literal["sal", "srl", "none"] = "sal"
+    # How the decoder's cross-attention works under SAL. code: one attention whose queries are the codes, its result goes
+    # to both streams (official code). word: each stream asks with its own states (paper, A.5). systematic: queries and
+    # keys are the codes for both streams.
+    cross_query: Literal["code", "word", "systematic"] = "code"
+    # Which of the final outputs predicts the code of the next token.
+    next_code_stream: Literal["word", "code"] = "word"
+    # brown: p(z | codes of the context); mmi: p(z | words of the context) (Stratos 2019); none: plain VQ.
+    clustering: Literal["brown", "mmi", "none"] = "brown"
+    source_codes: int = 6
+    target_codes: int = 4
+    similarity: Literal["euclidean", "cosine"] = "euclidean"
+    straight_through: bool = True  # the code stream's gradient goes to the word embeddings, else to the codes
+    ema_decay: float = 0.999  # 1: codes move by their gradient alone
+    padding_moves_codes: bool = False  # whether padding counts as a member of its nearest code (official code: yes)
+    source_predictor: Literal["masked", "causal"] = "masked"
+    source_predictor_layers: int = 3
+    # cross: left context and the encoder's output (official code); causal: left context alone (paper).
+    target_predictor: Literal["cross", "causal"] = "cross"
+    target_predictor_layers: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("source_codes", "target_codes", "source_predictor_layers", "target_predictor_layers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 <= self.ema_decay <= 1:
+            raise ValueError(f"ema_decay is {self.ema_decay}; it must lie in [0, 1]")
+        if self.attention == "none" and self.next_code_stream == "code":
+            raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")

@@ -66,14 +66,14 @@ class Pairs:
 
 
 def sequences(column: pa.ChunkedArray) -> Sequences:
-    """The ragged rows of a list<int> column. An empty row is a sequence of length 0."""
+    """The ragged rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
     lists = (
         pa.concat_arrays(column.cast(pa.list_(pa.int64())).chunks)
         if column.num_chunks
         else pa.array([], pa.list_(pa.int64()))
     )
-    offsets = lists.offsets.to_numpy()
-    return Sequences(lists.values.to_numpy(), offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int64))
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return Sequences(lists.flatten().to_numpy(), offsets[:-1] - offsets[0], np.diff(offsets))
 
 
 def bucketed_rows(source_length: np.ndarray, target_length: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

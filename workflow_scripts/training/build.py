@@ -8,13 +8,14 @@ from typing import Any
 from torch import nn
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.training.prepared import Vocabulary
 
 
-def build_model(spec: dict, vocabulary: Vocabulary) -> nn.Module:
+def build_model(spec: dict, vocabulary: dict[str, list[str]]) -> nn.Module:
     """A freshly initialised model (from torch's global generator) for `spec["model"]`."""
     module, settings = _module(spec, "model")
-    return module.build(settings, source_vocabulary=len(vocabulary.source), target_vocabulary=len(vocabulary.target))
+    return module.build(
+        settings, source_vocabulary=len(vocabulary["source"]), target_vocabulary=len(vocabulary["target"])
+    )
 
 
 def build_objective(spec: dict) -> Callable:

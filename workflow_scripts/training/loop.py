@@ -13,19 +13,16 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from workflow_scripts import schema
 from workflow_scripts.errors import UserError
+from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.schedule import inverse_square_root
 from workflow_scripts.training.state import State, StateFolder
 
-Objective = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
-Validation = Callable[[nn.Module], dict[str, float]]
 
-
-class Stopped(Exception):
-    """A signal asked the process to end; the state has been saved. `number` is the signal's, `step` the last one done."""
+class StopRequested(Exception):  # noqa: N818
+    """A signal asked the process to end; the state is saved. `number` is the signal's, `step` the last one done."""
 
     def __init__(self, number: int, step: int):
         super().__init__(number, step)
@@ -33,7 +30,7 @@ class Stopped(Exception):
 
 
 @contextmanager
-def stop_requested() -> Iterator[list[int]]:
+def stop_signals() -> Iterator[list[int]]:
     """A list that receives the number of each SIGTERM or SIGINT that arrives in the block."""
     received: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)
@@ -45,7 +42,7 @@ def stop_requested() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def optimiser_for(model: nn.Module, settings: schema.Training) -> torch.optim.AdamW:
+def optimiser_for(model: nn.Module, settings: Training) -> torch.optim.AdamW:
     """AdamW with decoupled weight decay on all parameters, as fairseq's `adam` has it."""
     return torch.optim.AdamW(
         model.parameters(),
@@ -58,62 +55,53 @@ def optimiser_for(model: nn.Module, settings: schema.Training) -> torch.optim.Ad
 
 
 @dataclass(frozen=True)
-class Training:
-    """What is trained, on what: the k-th update (from 1) uses batch k - 1 of the epochs' orders, one after another.
+class Task:
+    """What is trained, on what.
 
-    `objective(model, batch)` returns the scalar loss and named parts of it to log; `validate(model)` returns named
-    values, of which `settings.validation["metric"]` chooses the best weights (greater is better).
+    `objective(model, batch)` returns the scalar loss and named parts of it, which are logged. `validate(model)`, called
+    in eval mode without gradients, returns named values; the settings name the one that chooses the best weights
+    (greater is better). A model may define `after_step()`, called behind each update.
     """
 
     model: nn.Module
-    objective: Objective
+    objective: Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
     batches: Sequence[Any]
-    validate: Validation
-    settings: schema.Training
-    seed: int
-    save_every_seconds: float
+    validate: Callable[[nn.Module], dict[str, float]]
 
 
-def train(training: Training, accelerator: Accelerator, folder: StateFolder, reporter: Reporter) -> State:
-    """Train from the saved state (or from nothing) to `max_steps`.
+def train(
+    task: Task,
+    settings: Training,
+    seed: int,
+    accelerator: Accelerator,
+    folder: StateFolder,
+    reporter: Reporter,
+    save_every_seconds: float,
+) -> State:
+    """Train from the saved state (or from nothing) to `max_steps`: update k, from 1, is made on the k-th batch of the
+    epochs' orders, one epoch after the other.
 
     Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
-    Raises Stopped after a SIGTERM or SIGINT, and UserError when the loss is not finite; both leave a good state.
+    Raises StopRequested after a SIGTERM or SIGINT, and UserError when the loss is not finite; both leave a good state.
     """
-    model, batches, settings = training.model, training.batches, training.settings
+    model, batches = task.model, task.batches
     optimiser = optimiser_for(model, settings)
     state = folder.load(model, optimiser)
-    reporter.start(state.step)
-    after_step = getattr(model, "after_step", None)
-    rows: list[dict[str, Tensor]] = []
+    reporter.resume(state.step)
+    rows: list[dict[str, Tensor]] = []  # what each step since the last look at the values logged
     epoch, order = -1, np.empty(0, np.int64)
     model.train()
-    with stop_requested() as received:
+    with stop_signals() as received:
         saved = timed = time.monotonic()
         timed_step, seconds_before = state.step, state.seconds - saved
         while state.step < settings.max_steps:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
-                order = epoch_order(len(batches), training.seed, epoch)
+                order = epoch_order(len(batches), seed, epoch)
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
-
             rate = inverse_square_root(state.step, settings.learning_rate, settings.warmup_steps)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            with accelerator.autocast():
-                loss, parts = training.objective(model, batch)
-            accelerator.backward(loss)
-            if settings.clip_norm:
-                parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)}
-            optimiser.step()
-            optimiser.zero_grad()
-            if after_step:
-                after_step()
-            # Kept as tensors: reading a value would make the GPU wait for it.
-            rows.append(
-                {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
-            )
+            rows.append(update(task, batch, optimiser, rate, settings.clip_norm, accelerator))
 
             last = state.step == settings.max_steps
             validates = last or state.step % settings.validate_every == 0
@@ -127,8 +115,8 @@ def train(training: Training, accelerator: Accelerator, folder: StateFolder, rep
             if validates:
                 read_values(rows, state)
                 reporter.stage("validate")
-                reporter.logged(validate(training, folder, state))
-            if validates or received or began - saved >= training.save_every_seconds:
+                reporter.logged(validate(task, settings.validation["metric"], folder, state))
+            if validates or received or began - saved >= save_every_seconds:
                 read_values(rows, state)
                 reporter.stage("save")
                 state.seconds = seconds_before + time.monotonic()
@@ -138,13 +126,39 @@ def train(training: Training, accelerator: Accelerator, folder: StateFolder, rep
                 timed += saved - began  # the step time counts neither validating nor saving
                 if received and not last:
                     folder.log(f"stopped by signal {received[0]} at step {state.step}")
-                    raise Stopped(received[0], state.step)
-            reporter.step(state.step)
+                    raise StopRequested(received[0], state.step)
+            reporter.advance()
     return state
 
 
+def update(
+    task: Task,
+    batch: Any,
+    optimiser: torch.optim.Optimizer,
+    rate: float,
+    clip_norm: float,
+    accelerator: Accelerator,
+) -> dict[str, Tensor]:
+    """One optimiser step at learning rate `rate`; returns loss, its parts and, where clipped, the gradient's norm.
+
+    The values stay tensors: reading one would make the GPU wait for it.
+    """
+    with accelerator.autocast():
+        loss, parts = task.objective(task.model, batch)
+    accelerator.backward(loss)
+    if clip_norm:
+        parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(task.model.parameters(), clip_norm)}
+    for group in optimiser.param_groups:
+        group["lr"] = rate
+    optimiser.step()
+    optimiser.zero_grad()
+    if hasattr(task.model, "after_step"):
+        task.model.after_step()
+    return {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
+
+
 def read_values(rows: list[dict[str, Tensor]], state: State) -> None:
-    """Move the values of `rows`, one per step, to `state.pending` as floats. Raises UserError when a loss is not finite."""
+    """Move the values of `rows`, one per step, to `state.pending` as floats; UserError when a loss is not finite."""
     for name in {name: None for row in rows for name in row}:
         values = torch.stack([row[name] for row in rows if name in row]).tolist()
         state.pending.setdefault(name, []).extend(values)
@@ -169,18 +183,17 @@ def log_means(state: State, rate: float) -> dict[str, float]:
     return {"loss": means["loss"]}
 
 
-def validate(training: Training, folder: StateFolder, state: State) -> dict[str, float]:
+def validate(task: Task, metric: str, folder: StateFolder, state: State) -> dict[str, float]:
     """Validate, append the values to the history and keep the weights when they are the best; returns the metric.
 
     Among equal values the latest wins, as in fairseq: early on, the metric may be 0 for long.
     """
-    metric = training.settings.validation["metric"]
-    training.model.eval()
+    task.model.eval()
     with torch.no_grad():
-        values = training.validate(training.model)
-    training.model.train()
+        values = task.validate(task.model)
+    task.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
     if state.best_value is None or values[metric] >= state.best_value:
         state.best_step, state.best_value = state.step, values[metric]
-        folder.keep_best(state, training.model)
+        folder.keep_best(state, task.model)
     return {metric: values[metric]}

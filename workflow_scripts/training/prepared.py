@@ -1,7 +1,6 @@
 """Reading a prepared data folder: Parquet splits, vocabulary.json, dataset.json."""
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,20 +11,12 @@ from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.training.batches import Pairs, sequences
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """Token of each id, by side."""
-
-    source: list[str]
-    target: list[str]
-
-
-def read_vocabulary(folder: Path) -> Vocabulary:
-    """vocabulary.json of a data folder; raises UserError when it is missing or broken."""
+def read_vocabulary(folder: Path) -> dict[str, list[str]]:
+    """vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id. Raises UserError when broken."""
     content = read_json(folder / "vocabulary.json")
-    if not isinstance(content, dict) or not {"source", "target"} <= content.keys():
-        raise UserError(f"{folder / 'vocabulary.json'} lacks source or target; delete {folder} and prepare it again")
-    return Vocabulary(content["source"], content["target"])
+    if not isinstance(content, dict) or content.keys() != {"source", "target"}:
+        raise UserError(f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again")
+    return content
 
 
 def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Progress of one training on stderr: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of one job on stderr: a bar on a terminal, a line now and then elsewhere."""
 
 import sys
 import time
@@ -19,16 +19,16 @@ def duration(seconds: float) -> str:
 
 
 class Reporter:
-    """Shows stage, step, steps/s, time left and the last logged values; a context manager.
+    """Shows stage, steps done, steps/s, time left and the last logged values; a context manager.
 
     Several jobs print to one place under snakemake: every line starts with the run's name and comes in one write.
     """
 
-    def __init__(self, name: str, total: int, style: str = "auto"):
-        self.name, self.total = name, total
+    def __init__(self, name: str, total: int, style: str = "auto", unit: str = "steps"):
+        self.name, self.total, self.unit = name, total, unit
         self.style = ("bar" if sys.stderr.isatty() else "lines") if style == "auto" else style
         self.started = self.shown = time.monotonic()
-        self.first_step = 0
+        self.first = self.done = 0
         self.values: dict[str, float] = {}
         self.bar: Progress | None = None
         self.task: TaskID | None = None
@@ -39,12 +39,12 @@ class Reporter:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]:.1f} steps/s"),
+                TextColumn("{task.fields[rate]:.1f} " + self.unit + "/s"),
                 TimeRemainingColumn(compact=True),
                 TextColumn("{task.fields[note]}"),
                 console=Console(stderr=True),
             )
-            self.task = self.bar.add_task(f"{self.name}: train", total=self.total, rate=0.0, note="")
+            self.task = self.bar.add_task(self.name, total=self.total, rate=0.0, note="")
             self.bar.start()
         return self
 
@@ -54,13 +54,11 @@ class Reporter:
         if self.bar:
             self.bar.stop()
 
-    def start(self, step: int) -> None:
-        """Training goes on behind `step` (0 for a new run)."""
-        self.started, self.first_step = time.monotonic(), step
-        if self.bar:
-            self.bar.reset(self.task, total=self.total, completed=step)
-        elif step:
-            self.line(f"resumes at step {step:,} of {self.total:,}")
+    def resume(self, done: int) -> None:
+        """Work begins now, with `done` of it done in an earlier process."""
+        self.started, self.first, self.done = time.monotonic(), done, done
+        if done:
+            self.line(f"resumes behind {done:,} of {self.total:,} {self.unit}")
 
     def stage(self, name: str) -> None:
         """Name what is done now: train, validate, save."""
@@ -71,19 +69,20 @@ class Reporter:
         """Remember the newest means of the logged values (`loss`, the validation metric)."""
         self.values |= values
 
-    def step(self, step: int) -> None:
-        """`step` updates are done. Cheap: shows something only when the last time was long enough ago."""
+    def advance(self, count: int = 1) -> None:
+        """`count` more are done. Cheap: shows something only when the last time was long enough ago."""
+        self.done += count
         now = time.monotonic()
-        if now - self.shown < (BAR_SECONDS if self.style == "bar" else LINE_SECONDS):
+        if now - self.shown < (BAR_SECONDS if self.bar else LINE_SECONDS):
             return
         self.shown = now
-        rate = (step - self.first_step) / max(now - self.started, 1e-9)
+        rate = (self.done - self.first) / max(now - self.started, 1e-9)
         note = " ".join(f"{name} {value:.4g}" for name, value in self.values.items())
         if self.bar:
-            self.bar.update(self.task, completed=step, rate=rate, note=note)
-        elif rate:
-            left = duration((self.total - step) / rate)
-            self.line(f"step {step:,}/{self.total:,}  {rate:.1f} steps/s  {left} left  {note}")
+            self.bar.update(self.task, completed=self.done, rate=rate, note=note)
+        else:
+            left = duration((self.total - self.done) / rate)
+            self.line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
 
     def line(self, message: str) -> None:
         """Print one line with the run's name, at once."""

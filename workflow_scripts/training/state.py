@@ -58,9 +58,12 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach() for name, tensor in tensors.items() if name in kept}
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
-    """Write `named_weights` to a safetensors file."""
-    save_file({name: tensor.contiguous() for name, tensor in named_weights(model).items()}, path)
+def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    """Write a safetensors file. Raises UserError when that fails, e.g. on a full disk."""
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        raise UserError(f"{path.parent} cannot be written ({error}); what was saved before is kept") from error
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
@@ -147,6 +150,8 @@ class StateFolder:
                 stream.seek(0)
                 holder = stream.read().strip() or "unknown"
                 raise UserError(f"{self.folder} is in use by process {holder}; wait for it or stop it") from error
+            if not os.path.exists(stream.name) or not os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name)):
+                raise UserError(f"{self.folder}: another process has just finished this run; call the command again")
             stream.truncate(0)
             stream.write(f"{os.getpid()}\n")
             stream.flush()
@@ -172,7 +177,7 @@ class StateFolder:
         """Write the weights as those of the best validation, made at `state.best_step`."""
         path = self.best_path(state.best_step)
         part = path.with_name(f".{path.name}.part")
-        save_weights(model, part)
+        write_tensors(named_weights(model), part)
         _flush(part)
         state.best_sha256 = sha256_file(part)
         os.replace(part, path)
@@ -180,17 +185,14 @@ class StateFolder:
     def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Write a new generation and drop all but the one before it."""
         generation = self.folder / f"step-{state.step}"
-        if generation.exists():
-            return  # saved at this very step already
         part = self.folder / f".{generation.name}.part"
-        shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
         generators, other_generators = random_states()
         tensors = {f"weights/{name}": tensor for name, tensor in named_weights(model).items()}
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
         tensors |= {f"generator/{name}": value for name, value in generators.items()}
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, part / TENSORS)
+        write_tensors(tensors, part / TENSORS)
         facts = {**vars(state), **self.identity, "generators": other_generators}
         del facts["history"]
         (part / FACTS).write_text(json.dumps(facts))
@@ -217,6 +219,8 @@ class StateFolder:
 
         Raises UserError when the state is of another spec or other data.
         """
+        for part in self.folder.glob(".*.part"):  # what a killed process was writing
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
         for generation in self.generations():
             facts = self._intact(generation)
             if facts is None:

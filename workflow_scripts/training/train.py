@@ -1,15 +1,23 @@
 """Train one run. A run that was stopped goes on where its saved state is, and ends with the same numbers."""
 
 import argparse
+import os
 import shutil
 import statistics
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
+from workflow_scripts.code_digest import code_digest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing, write_json
 from workflow_scripts.schema import Training, checked
+
+if TYPE_CHECKING:
+    import torch
+
+    from workflow_scripts.training.loop import Task
 
 SPEC_KEYS = ("task", "method", "variant", "seed", "protocol", "model", "objective", "training")
 
@@ -38,48 +46,37 @@ def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(args.out.parent, os.W_OK):
+        raise UserError(f"{args.out.parent} cannot be written; choose another --out or change its permissions")
 
     # torch takes more than a second to import: a wrong name or key should be said before.
     import torch
     from accelerate import Accelerator
 
-    from workflow_scripts.evaluation.exact_match import teacher_forced
     from workflow_scripts.training import loop, machine
-    from workflow_scripts.training.batches import bucketed
-    from workflow_scripts.training.build import build_model, build_objective
-    from workflow_scripts.training.prepared import data_digest, read_pairs, read_vocabulary
+    from workflow_scripts.training.prepared import data_digest
     from workflow_scripts.training.progress import Reporter
     from workflow_scripts.training.state import StateFolder, write_history
 
     device = machine.choose_device(args.device)
-    identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data)}
     machine.prepare(spec["seed"], settings.torch_threads, device)
-    bf16 = spec["training"]["precision"] == "bf16"
-    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
-    model = build_model(spec, read_vocabulary(args.data)).to(device)
-    try:
-        batches = bucketed(read_pairs(args.data, "train"), settings.batch_tokens)
-    except ValueError as error:
-        raise UserError(f"{args.data / 'train.parquet'}: {error} (training.batch_tokens)") from error
-    valid = read_pairs(args.data, settings.validation["split"])
-    longest = int(max(valid.source.length.max(), valid.target.length.max())) + 1
-    valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
-    training = loop.Training(
-        model,
-        build_objective(spec),
-        [batch.to(device) for batch in batches],
-        lambda model: teacher_forced(model, valid_batches),
-        settings,
-        spec["seed"],
-        args.save_every,
-    )
+    modules = (__spec__.name, spec["model"]["module"], spec["objective"]["module"])
+    identity = {
+        "spec_digest": digest(spec),
+        "data_digest": data_digest(args.data),
+        "code_digest": code_digest(modules, Path(__file__).parents[2]),
+    }
     folder = StateFolder(args.state, identity)
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
+        task = seq2seq_task(spec, settings, args.data, device)
+        bf16 = spec["training"]["precision"] == "bf16"
+        accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
         try:
-            state = loop.train(training, accelerator, folder, reporter)
-        except loop.Stopped as stopped:
-            reporter.line(f"stopped at step {stopped.step}, state saved; the same command goes on from there")
-            sys.exit(128 + stopped.number)
+            state = loop.train(task, settings, spec["seed"], accelerator, folder, reporter, args.save_every)
+        except loop.StopRequested as stop:
+            reporter.line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
+            sys.exit(128 + stop.number)
         except torch.OutOfMemoryError as error:
             raise UserError(f"{run_id}: the GPU's memory is full; lower training.batch_tokens") from error
         with replacing(args.out) as out:
@@ -87,24 +84,48 @@ def main(args: argparse.Namespace) -> None:
             shutil.copyfile(folder.best_path(state.best_step), out / "checkpoint/model.safetensors")
             write_history(out / "training.csv", state.history)
             seconds_per_step = statistics.median(state.interval_seconds)
-            facts = {
-                **identity,
-                **machine.describe(device),
+            facts: dict[str, Any] = {
                 "run": run_id,
                 "scale": args.scale,
-                "spec": spec,
                 "protocol": spec["protocol"],
+                "spec": spec,
+                **identity,
                 "steps": state.step,
                 "best_step": state.best_step,
                 "best_validation": {settings.validation["metric"]: state.best_value},
-                "parameters": sum(parameter.numel() for parameter in model.parameters()),
-                "seconds": round(state.seconds, 3),
+                "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
+                "seconds": state.seconds,
                 "seconds_per_step": seconds_per_step,
                 "steps_per_second": 1 / seconds_per_step,
                 "resumed": state.resumed,
+                **machine.describe(device),
             }
             write_json(out / "run.json", facts)
         folder.remove()
+
+
+def seq2seq_task(spec: dict, settings: Training, data: Path, device: "torch.device") -> "Task":
+    """Model, objective, batches on `device` and validation (teacher-forced exact match) of a seq2seq spec.
+
+    Raises UserError when a file is missing or broken, or when an example is longer than `batch_tokens`.
+    """
+    from workflow_scripts.evaluation.exact_match import teacher_forced
+    from workflow_scripts.training.batches import bucketed
+    from workflow_scripts.training.build import build_model, build_objective
+    from workflow_scripts.training.loop import Task
+    from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+
+    model = build_model(spec, read_vocabulary(data)).to(device)
+    objective = build_objective(spec)
+    try:
+        batches = bucketed(read_pairs(data, "train"), settings.batch_tokens)
+    except ValueError as error:
+        raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
+    valid = read_pairs(data, settings.validation["split"])
+    longest = 1 + int(max(valid.source.length.max(), valid.target.length.max()))
+    valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
+    batches = [batch.to(device) for batch in batches]
+    return Task(model, objective, batches, lambda trained: teacher_forced(trained, valid_batches))
 
 
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
@@ -121,6 +142,9 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     content = dict(spec["training"])
     if content.pop("precision", None) not in ("fp32", "bf16"):
         raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")
-    if isinstance(content.get("betas"), list):
+    if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
-    return spec, checked(Training, content, origin, "training")
+    settings = checked(Training, content, origin, "training")
+    if settings.validation.get("metric") != "exact_match" or "split" not in settings.validation:
+        raise UserError(f"{origin}: key 'training.validation' needs a split, and exact_match as its metric")
+    return spec, settings

@@ -25,21 +25,27 @@ from snakemake_interface_logger_plugins.common import LogEvent
 HEARTBEAT_SECONDS = 60
 # `step 1,200/4,000` in the last line of a log becomes a bar.
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
+# What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
+USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
+NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
 NOISE = (
     "Assuming unrestricted shared filesystem",
     "Building DAG of jobs",
     "Complete log(s):",
+    "Config file ",
     "Conda environments: ignored",
     "Elapsed time:",
     "Exiting because a job execution failed",
     "Loading trusted IOCache",
     "Removing output files of failed job",
     "Removing temporary output",
+    "Reasons:",
     "Select jobs to execute",
     "Shutting down, this might take some time",
     "Singularity containers: ignored",
     "Some jobs were triggered by provenance information",
+    "This was a dry-run",
     "Using shell:",
 )
 
@@ -90,7 +96,9 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         settings = self.common_settings
         self.setLevel(logging.DEBUG if settings.verbose else logging.INFO)
-        self.console = Console(stderr=not settings.stdout, highlight=False, no_color=settings.nocolor, soft_wrap=True)
+        options = {"highlight": False, "no_color": settings.nocolor, "soft_wrap": True}
+        self.console = Console(stderr=not settings.stdout, **options)
+        self.errors = Console(stderr=True, **options) if settings.stdout else self.console
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
         self.counts: Counter[str] = Counter()
@@ -115,39 +123,44 @@ class LogHandler(LogHandlerBase):
             views[event](record)
 
     def run_info(self, record: logging.LogRecord) -> None:
-        """How many jobs of which rule; comes twice in a dry run."""
-        counts = Counter({rule: count for rule, count in record.stats.items() if rule != "total"})
-        if counts == self.counts:
-            return
-        self.counts = counts
-        self.console.print(f"[bold]{counts.total()} jobs[/]: " + ", ".join(f"{n} {rule}" for rule, n in counts.items()))
-        if not self.common_settings.dryrun:
-            if self.console.is_terminal:
-                self.live.start()
-            else:
-                threading.Thread(target=self.heartbeat, daemon=True).start()
+        """How many jobs of which rule. Rules without a command only name targets and are no work."""
+        self.counts = Counter(
+            {rule: count for rule, count in record.stats.items() if rule not in ("total", "all", "runs")}
+        )
+        if self.common_settings.dryrun:
+            return  # said when all jobs have been listed
+        self.console.print(self.summary())
+        if self.console.is_terminal:
+            self.live.start()
+        else:
+            threading.Thread(target=self.heartbeat, daemon=True).start()
+
+    def summary(self) -> str:
+        return f"[bold]{self.counts.total()} jobs[/]: " + ", ".join(f"{n} {rule}" for rule, n in self.counts.items())
 
     def job_info(self, record: logging.LogRecord) -> None:
         about = "/".join(value for name, value in record.wildcards.items() if name != "scale")
         job = Job(record.rule_name, about, record.log, record.shellcmd or "")
-        if self.common_settings.dryrun:
-            reason = record.reason.split(":")[0].strip()
-            self.console.print(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
-        else:
+        if not self.common_settings.dryrun:
             self.running[record.jobid] = job
             self.failed.pop(record.jobid, None)
+        elif job.command and not self.common_settings.quiet:
+            reason = record.reason.split(":")[0].strip()
+            self.console.print(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
     def shell_command(self, record: logging.LogRecord) -> None:
         if self.common_settings.printshellcmds and getattr(record, "shellcmd", None):
             self.console.print(f"[dim]{escape(record.shellcmd)}[/]")
 
     def job_finished(self, record: logging.LogRecord) -> None:
-        self.done += 1
         job = self.running.pop(record.job_id)
-        width = len(str(self.counts.total()))
-        self.console.print(
-            f"[green]✓[/] {self.done:{width}}/{self.counts.total()} {job.rule:10} {escape(job.about)}  [dim]{job.duration()}[/]"
-        )
+        if not job.command:
+            return
+        self.done += 1
+        if not self.common_settings.quiet:
+            total = self.counts.total()
+            count = f"{self.done:{len(str(total))}}/{total}"
+            self.console.print(f"[green]✓[/] {count} {job.rule:10} {escape(job.about)}  [dim]{job.duration()}[/]")
 
     def job_error(self, record: logging.LogRecord) -> None:
         """What failed, why (the log's last line), where to read more, how to repeat it alone."""
@@ -160,17 +173,19 @@ class LogHandler(LogHandlerBase):
         self.console.print(f"    command: {escape(' '.join(job.command.split()))}")
 
     def error(self, record: logging.LogRecord) -> None:
-        """An exception of Snakemake or of the Snakefile. For what a user can mend, the one line that says how."""
+        """An exception. Of one that the user can mend, the line that says how is left, without the traceback."""
         text = record.getMessage()
-        if record.exception == "UserError":
-            text = "error: " + text.splitlines()[1].strip()
-        elif self.failed:
-            return
-        self.console.print(text, style="red", markup=False)
+        if "CalledProcessError in" in text or (self.failed and text.startswith("WorkflowError:\nAt least one job")):
+            return  # job_error has said it
+        if found := USER_ERROR.search(text):
+            text = f"error: {found[1]}"
+        elif found := NO_RULE.search(text):
+            text = f"error: no rule makes {found[1]}; catalogue/ and papers/ name what can be made"
+        self.errors.print(text, style="red", markup=False)
 
     def message(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if record.levelno == logging.INFO and text.startswith(NOISE) or not text:
+        if not text or (record.levelno > logging.DEBUG and text.startswith(NOISE)):
             return
         style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
         self.console.print(text, style=style, markup=False)
@@ -191,16 +206,33 @@ class LogHandler(LogHandlerBase):
             done, total = (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
             bar = ProgressBar(total=total, completed=done, width=20) if total else ""
             table.add_row(f"  {job.rule:10} {escape(job.about)}", bar, f"[dim]{escape(line) or job.duration()}[/]")
+        total = self.counts.total()
+        bar = ProgressBar(total=total, completed=self.done, width=20)
+        table.add_row(f"[bold]{self.done} of {total} jobs[/]", bar, duration(time.monotonic() - self.started))
         return table
 
     def heartbeat(self) -> None:
         while not self.closed.wait(HEARTBEAT_SECONDS):
             for job, line in self.rows():
-                self.console.print(f"  {self.done}/{self.counts.total()} done; {job.rule} {escape(job.about)}: {escape(line)}")
+                self.console.print(
+                    f"  {self.done}/{self.counts.total()} done; {job.rule} {escape(job.about)}: {escape(line)}"
+                )
 
     def close(self) -> None:
         """End the live part and say how the run ended."""
         if not self.closed.is_set():
             self.closed.set()
             self.live.stop()
+            took = f"in {duration(time.monotonic() - self.started)}"
+            if self.common_settings.dryrun:
+                if self.counts:
+                    self.console.print(f"{self.summary()} [dim](not run: -n)[/]")
+            elif self.failed or self.running:
+                what = f"{len(self.failed)} failed" if self.failed else "stopped"
+                self.console.print(
+                    f"[bold red]{what}[/], {self.done} of {self.counts.total()} jobs done {took}; "
+                    "the same command goes on from here"
+                )
+            elif self.done:
+                self.console.print(f"[bold green]{self.done} jobs done[/] {took}")
         super().close()

@@ -1,0 +1,27 @@
+# Data flows one way: fetch -> prepare -> train -> evaluate, analyse -> tables, figures -> claims -> report.
+# Everything lands in results/<scale>/, the source files in results/downloads/. What there is to run is data: catalogue/
+# and papers/.
+
+
+configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/train.smk"
+include: "rules/evaluate.smk"
+include: "rules/analyse.smk"
+include: "rules/report.smk"
+
+
+# Everything that the chosen papers ask for at the chosen scale. ./reproduce then makes the report of it.
+rule all:
+    default_target: True
+    input:
+        f"results/{CONFIG.scale}/config.json",
+
+
+# The trained and scored runs alone: for a machine that has the accelerator but need not draw the figures.
+rule runs:
+    input:
+        [f"results/{CONFIG.scale}/runs/{run}/eval/scores.csv" for run in requested_runs(CATALOGUE, CONFIG)],

@@ -1,0 +1,43 @@
+"""An epoch of bucketed batches against fixed batches of as many sentences, on the real training set."""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from benchmarks.training_step import step
+from benchmarks.turns import show, take_turns
+from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.training.batches import bucketed, fixed_size
+from workflow_scripts.training.build import build_model, build_objective
+from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("results/small/data/scan-jump-x2"))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sentences", type=int, default=128, help="of a fixed batch")
+    parser.add_argument("--share", type=float, default=0.02, help="of the epoch that is run, evenly spread")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "paper")
+    model, objective = build_model(spec, read_vocabulary(args.data)).train(), build_objective(spec)
+    pairs = read_pairs(args.data, "train")
+    epochs = {
+        "bucketed": bucketed(pairs, spec["training"]["batch_tokens"]),
+        f"fixed, {args.sentences} sentences": fixed_size(pairs, args.sentences, seed=0),
+    }
+    contenders = {}
+    for name, batches in epochs.items():
+        words = sum(int(batch.target_out.ne(0).sum()) for batch in batches)
+        slots = sum(batch.target_out.numel() for batch in batches)
+        print(f"{name}: {len(batches)} batches, {slots / words:.2f} target positions for each word")
+        some = batches[:: max(1, round(1 / args.share))]
+        contenders[name] = lambda some=some: [step(model, lambda b=batch: objective(model, b)[0])() for batch in some]
+    show("The same share of an epoch", take_turns(contenders, rounds=3, warm_up=1), "bucketed")
+
+
+if __name__ == "__main__":
+    main()

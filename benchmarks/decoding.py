@@ -1,0 +1,40 @@
+"""Greedy decoding of COGS test sentences with and without the key/value cache."""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+from benchmarks.turns import show, take_turns
+from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.models.decoding import greedy, greedy_uncached
+from workflow_scripts.training.build import build_model
+from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+from workflow_scripts.training.batches import bucketed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("results/small/data/cogs"))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "paper")
+    model = build_model(spec, read_vocabulary(args.data)).eval()
+    # An untrained model does not end its sentences: every output has the length of the longest reference of the batch.
+    batches = bucketed(read_pairs(args.data, "test"), 4096)
+    batch = batches[len(batches) // 2]
+    length = batch.target_out.size(1)
+    print(f"{batch.source.size(0)} sentences of {batch.source.size(1)} words, outputs of {length} words")
+    contenders = {
+        "cached": lambda: greedy(model, batch.source, length),
+        "uncached": lambda: greedy_uncached(model, batch.source, length),
+    }
+    with torch.inference_mode():
+        show("Greedy decoding on COGS", take_turns(contenders, args.rounds, warm_up=1), "cached")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+rule analyse:
+    input:
+        analysis_inputs,
+    output:
+        directory("results/{scale}/analyses/{paper}/{analysis}"),
+    log:
+        "results/{scale}/logs/analyse/{paper}/{analysis}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        mem_mb=memory(4),
+        runtime=hours(1),
+    params:
+        facts=analysis_facts,
+        runs=analysis_run_names,
+    shell:
+        "python -m workflow_scripts analyse --paper {wildcards.paper} --analysis {wildcards.analysis}"
+        " --scale {wildcards.scale} --results results/{wildcards.scale} --out {output} --runs {params.runs} > {log} 2>&1"

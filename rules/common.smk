@@ -1,0 +1,247 @@
+# What the rules share: the validated configuration, and functions from wildcards to inputs, parameters and resources.
+# A rule's parameter `facts` holds all that can change its result, as one canonical string: Snakemake reruns the job
+# when the string changes.
+
+import re
+from functools import cache
+from pathlib import Path
+from shutil import which
+
+from workflow_scripts.catalogue import (
+    canonical_json,
+    digest,
+    display_analyses,
+    display_runs,
+    load_catalogue,
+    load_config,
+    parse_run,
+    requested_runs,
+    resolve_data,
+    resolve_evaluation,
+    resolve_run,
+)
+from workflow_scripts.code_digest import code_digest
+from workflow_scripts.data.sources import load_sources
+
+CONFIG = load_config(config)
+CATALOGUE = load_catalogue()
+
+
+# The image that envs/container.def builds; used with `--sdm apptainer` only.
+container: "envs/recompose.sif"
+
+
+def any_of(names):
+    return "|".join(sorted(map(re.escape, names)))
+
+
+wildcard_constraints:
+    # The catalogue's own names: a misspelled target is refused at once, with no rule that could make it.
+    scale=any_of(CATALOGUE.scales),
+    source=any_of(load_sources()),
+    task=any_of(CATALOGUE.tasks),
+    method=any_of(CATALOGUE.methods),
+    variant=any_of({variant for method in CATALOGUE.methods.values() for variant in method.variants}),
+    paper=any_of(CATALOGUE.papers),
+    display=any_of({name for paper in CATALOGUE.papers.values() for name in paper.displays}),
+    analysis=any_of({name for paper in CATALOGUE.papers.values() for name in paper.analyses}),
+    # The folder's whole name, so that task/method/variant/seed reads as the run's name.
+    seed=r"seed-\d+",
+
+
+def facts(given, *modules):
+    """The canonical JSON of what a job is given, with the digest of the code that `modules` can reach."""
+    return canonical_json({"given": given, "code": code_digest(modules)})
+
+
+@cache
+def asked(paper, scale):
+    """The runs that one paper asks for at a scale: what other papers ask for does not change its displays."""
+    return requested_runs(CATALOGUE, CONFIG.model_copy(update={"papers": [paper], "scale": scale}))
+
+
+def run_name(wildcards):
+    return f"{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
+
+
+# Inputs and parameters of data.smk
+
+
+def source_files(wildcards):
+    sources = resolve_data(CATALOGUE, wildcards.task, wildcards.scale)["sources"]
+    return [f"results/downloads/{source}" for source in sources]
+
+
+def source_sha256(wildcards):
+    return load_sources()[wildcards.source].sha256
+
+
+def data_facts(wildcards):
+    spec = resolve_data(CATALOGUE, wildcards.task, wildcards.scale)
+    return facts(spec, "workflow_scripts.data.prepare", spec["prepare"])
+
+
+# Parameters of train.smk and evaluate.smk
+
+
+def run_spec(wildcards):
+    return resolve_run(CATALOGUE, parse_run(CATALOGUE, run_name(wildcards)), wildcards.scale, CONFIG.precision)
+
+
+def train_facts(wildcards):
+    spec = run_spec(wildcards)
+    return facts(spec, "workflow_scripts.training.train", spec["model"]["module"], spec["objective"]["module"])
+
+
+def train_state(wildcards):
+    """Where a killed run goes on from. Never an output: Snakemake deletes those of a failed job."""
+    return f"results/{wildcards.scale}/state/{run_name(wildcards)}/{digest(run_spec(wildcards))}"
+
+
+def train_threads(wildcards):
+    return run_spec(wildcards)["training"]["torch_threads"]
+
+
+def evaluate_facts(wildcards):
+    settings = resolve_evaluation(CATALOGUE, parse_run(CATALOGUE, run_name(wildcards)), wildcards.scale)
+    return facts(settings, "workflow_scripts.evaluation.evaluate", run_spec(wildcards)["model"]["module"])
+
+
+# Inputs and parameters of analyse.smk and report.smk. Each command is told its runs: config.yaml alone does not say
+# them when a call has changed it by --config.
+
+
+def analysis_entry(wildcards):
+    return CATALOGUE.papers[wildcards.paper].analyses[wildcards.analysis]
+
+
+def analysis_runs(wildcards):
+    return display_runs(analysis_entry(wildcards), asked(wildcards.paper, wildcards.scale))
+
+
+def analysis_run_names(wildcards):
+    return list(map(str, analysis_runs(wildcards)))
+
+
+def analysis_inputs(wildcards):
+    folder, runs = f"results/{wildcards.scale}", analysis_runs(wildcards)
+    files = [f"{folder}/runs/{run}/{file}" for run in runs for file in ("checkpoint/model.safetensors", "run.json")]
+    return files + sorted({f"{folder}/data/{run.task}" for run in runs})
+
+
+def analysis_facts(wildcards):
+    entry = analysis_entry(wildcards)
+    specs = [resolve_run(CATALOGUE, run, wildcards.scale, CONFIG.precision) for run in analysis_runs(wildcards)]
+    models = sorted({spec["model"]["module"] for spec in specs})
+    return facts(entry, "workflow_scripts.analyses.analyse", entry["module"], *models)
+
+
+def shown(paper, displays, scale):
+    """What displays read: scores and predictions of their runs, and their analyses."""
+    runs = dict.fromkeys(run for display in displays for run in display_runs(display, asked(paper, scale)))
+    analyses = dict.fromkeys(name for display in displays for name in display_analyses(display))
+    return [
+        f"results/{scale}/runs/{run}/{file}"
+        for run in runs
+        for file in ("run.json", "training.csv", "eval/predictions.parquet", "eval/scores.csv")
+    ] + [f"results/{scale}/analyses/{paper}/{analysis}" for analysis in analyses]
+
+
+def display_entry(wildcards):
+    return CATALOGUE.papers[wildcards.paper].displays[wildcards.display]
+
+
+def display_inputs(wildcards):
+    return shown(wildcards.paper, [display_entry(wildcards)], wildcards.scale)
+
+
+def display_run_names(wildcards):
+    return [str(run) for run in display_runs(display_entry(wildcards), asked(wildcards.paper, wildcards.scale))]
+
+
+def table_facts(wildcards):
+    return facts(display_entry(wildcards), "workflow_scripts.reporting.table")
+
+
+def figure_facts(wildcards):
+    return facts(display_entry(wildcards), "workflow_scripts.reporting.figure", display_entry(wildcards)["module"])
+
+
+def paper_title(wildcards):
+    return CATALOGUE.papers[wildcards.paper].requests.title
+
+
+def display_group(wildcards):
+    return display_entry(wildcards)["group"]
+
+
+def display_source(wildcards):
+    return display_entry(wildcards)["source"]
+
+
+def display_title(wildcards):
+    return display_entry(wildcards)["title"]
+
+
+def caption(wildcards):
+    display = display_entry(wildcards)
+    return " ".join(filter(None, (f"{display['source']}: {display['title']}.", display.get("note"))))
+
+
+def claimed(paper):
+    """The displays that the claims of a paper compare."""
+    names = dict.fromkeys(
+        Path(claim[side]).parts[0] for claim in CATALOGUE.papers[paper].claims for side in ("left", "right")
+    )
+    return [CATALOGUE.papers[paper].displays[name] for name in names]
+
+
+def claims_inputs(wildcards):
+    return [file for paper in CONFIG.papers for file in shown(paper, claimed(paper), wildcards.scale)]
+
+
+def claims_runs(wildcards):
+    return [str(run) for paper in CONFIG.papers for run in asked(paper, wildcards.scale)]
+
+
+def claims_facts(wildcards):
+    given = {paper: [CATALOGUE.papers[paper].claims, claimed(paper)] for paper in CONFIG.papers}
+    scale = CATALOGUE.scales[wildcards.scale].model_dump()
+    return facts([given, claims_runs(wildcards), scale], "workflow_scripts.reporting.claims")
+
+
+def displays(kind, ending):
+    """The files of all tables or figures of the chosen papers."""
+    folder = f"results/{CONFIG.scale}/{kind}s"
+    return [
+        f"{folder}/{paper}/{name}.{ending}"
+        for paper in CONFIG.papers
+        for name, display in CATALOGUE.papers[paper].displays.items()
+        if display["kind"] == kind
+    ]
+
+
+# Resources: a retry asks for more, since the first attempt may have failed for want of it.
+
+
+def memory(gigabytes):
+    """mem_mb of a job."""
+
+    def mem_mb(wildcards, attempt):
+        return 1000 * gigabytes * attempt
+
+    return mem_mb
+
+
+def hours(count):
+    """runtime of a job, in minutes."""
+
+    def runtime(wildcards, attempt):
+        return 60 * count * attempt
+
+    return runtime
+
+
+def gpus(wildcards):
+    """1 where training will take a GPU: then no more of these jobs run at once than `--resources gpu=N` allows."""
+    return int(CONFIG.device == "cuda" or (CONFIG.device == "auto" and which("nvidia-smi") is not None))

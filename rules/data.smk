@@ -1,0 +1,38 @@
+localrules:
+    fetch,
+
+
+# The command retries and resumes by itself, and refuses a file that is not the pinned one.
+rule fetch:
+    output:
+        "results/downloads/{source}",
+    log:
+        "results/downloads/logs/{source}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        # Not a parameter: another mirror has the same files.
+        mirror=f"--mirror {CONFIG.data.mirror}" if CONFIG.data.mirror else "",
+    params:
+        sha256=source_sha256,
+    shell:
+        "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
+
+
+rule prepare:
+    input:
+        source_files,
+    output:
+        directory("results/{scale}/data/{task}"),
+    log:
+        "results/{scale}/logs/prepare/{task}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        mem_mb=memory(4),
+        runtime=hours(1),
+    params:
+        facts=data_facts,
+    shell:
+        "python -m workflow_scripts prepare --task {wildcards.task} --scale {wildcards.scale} --out {output}"
+        " > {log} 2>&1"

@@ -1,0 +1,26 @@
+rule evaluate:
+    input:
+        data="results/{scale}/data/{task}",
+        checkpoint="results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
+        run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
+    output:
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/scores.csv",
+    log:
+        "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
+    conda:
+        "../envs/environment.yaml"
+    threads: train_threads
+    resources:
+        mem_mb=memory(4),
+        runtime=hours(2),
+        gpu=gpus,
+        # Not a parameter: a run that was made on another device is not made again.
+        device=CONFIG.device,
+    params:
+        facts=evaluate_facts,
+    shell:
+        "python -m workflow_scripts evaluate --data {input.data} --device {resources.device}"
+        " --run-dir results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
+        " --out results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}/eval"
+        " > {log} 2>&1"

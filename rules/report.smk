@@ -1,0 +1,117 @@
+# The text above the report's menu.
+report: f"../results/{CONFIG.scale}/overview.rst"
+
+
+localrules:
+    record_config,
+
+
+rule table:
+    input:
+        display_inputs,
+        published="papers/{paper}/published.csv",
+    output:
+        "results/{scale}/tables/{paper}/{display}.csv",
+        "results/{scale}/tables/{paper}/{display}.md",
+        "results/{scale}/tables/{paper}/{display}.tex",
+        report(
+            "results/{scale}/tables/{paper}/{display}.html",
+            caption="captions/display.rst",
+            category=paper_title,
+            subcategory=display_group,
+            labels={"display": display_source, "shows": display_title},
+        ),
+    log:
+        "results/{scale}/logs/table/{paper}/{display}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        mem_mb=memory(2),
+        runtime=hours(1),
+    params:
+        facts=table_facts,
+        caption=caption,
+        runs=display_run_names,
+    shell:
+        "python -m workflow_scripts table --paper {wildcards.paper} --display {wildcards.display}"
+        " --scale {wildcards.scale} --results results/{wildcards.scale}"
+        " --out results/{wildcards.scale}/tables/{wildcards.paper} --runs {params.runs} > {log} 2>&1"
+
+
+rule figure:
+    input:
+        display_inputs,
+        published="papers/{paper}/published.csv",
+    output:
+        "results/{scale}/figures/{paper}/{display}.csv",
+        "results/{scale}/figures/{paper}/{display}.png",
+        report(
+            "results/{scale}/figures/{paper}/{display}.svg",
+            caption="captions/display.rst",
+            category=paper_title,
+            subcategory=display_group,
+            labels={"display": display_source, "shows": display_title},
+        ),
+    log:
+        "results/{scale}/logs/figure/{paper}/{display}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        mem_mb=memory(2),
+        runtime=hours(1),
+    params:
+        facts=figure_facts,
+        caption=caption,
+        runs=display_run_names,
+    shell:
+        "python -m workflow_scripts figure --paper {wildcards.paper} --display {wildcards.display}"
+        " --scale {wildcards.scale} --results results/{wildcards.scale}"
+        " --out results/{wildcards.scale}/figures/{wildcards.paper} --runs {params.runs} > {log} 2>&1"
+
+
+rule claims:
+    input:
+        claims_inputs,
+        published=expand("papers/{paper}/published.csv", paper=CONFIG.papers),
+    output:
+        ledger="results/{scale}/claims.csv",
+        rst="results/{scale}/overview.rst",
+        html=report(
+            "results/{scale}/overview.html",
+            caption="captions/overview.rst",
+            category="Overview",
+            labels={"display": "Claims", "shows": "every claim with its verdict, and what was run"},
+        ),
+    log:
+        "results/{scale}/logs/claims.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        mem_mb=memory(2),
+        runtime=hours(1),
+    params:
+        facts=claims_facts,
+        papers=CONFIG.papers,
+        runs=claims_runs,
+    shell:
+        "python -m workflow_scripts claims --papers {params.papers} --scale {wildcards.scale}"
+        " --results results/{wildcards.scale} --out {output.ledger} --overview results/{wildcards.scale}"
+        " --runs {params.runs} > {log} 2>&1"
+
+
+# The configuration that results/<scale>/ was made with, --config included. ./reproduce gives it to the report.
+rule record_config:
+    input:
+        displays("table", "html"),
+        displays("figure", "svg"),
+        f"results/{CONFIG.scale}/claims.csv",
+    output:
+        f"results/{CONFIG.scale}/config.json",
+    log:
+        f"results/{CONFIG.scale}/logs/config.log",
+    conda:
+        "../envs/environment.yaml"
+    params:
+        config=canonical_json(CONFIG.model_dump()),
+    shell:
+        "printf '%s\\n' {params.config:q} > {output} 2> {log}"

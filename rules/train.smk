@@ -1,0 +1,27 @@
+rule train:
+    input:
+        data="results/{scale}/data/{task}",
+    output:
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
+    log:
+        "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
+    conda:
+        "../envs/environment.yaml"
+    threads: train_threads
+    resources:
+        mem_mb=memory(6),
+        runtime=hours(12),
+        gpu=gpus,
+        # Not a parameter: a run that was made on another device is not made again.
+        device=CONFIG.device,
+    params:
+        facts=train_facts,
+        state=train_state,
+        precision=CONFIG.precision,
+    shell:
+        "python -m workflow_scripts train --run {wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
+        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device} --data {input.data}"
+        " --out results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
+        " --state {params.state} > {log} 2>&1"

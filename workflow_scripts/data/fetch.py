@@ -1,0 +1,151 @@
+"""Get source files: from a mirror folder, else from their URLs; checked against sources.yaml; put there at once."""
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from filelock import FileLock
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from workflow_scripts.catalogue import load_config
+from workflow_scripts.data.download import Advance, Patience, download, size
+from workflow_scripts.data.sources import Source, expected_sha256, load_sources, record_path, select
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import sha256_file
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`fetch scan cogs/gen.tsv`, or `fetch --all`."""
+    parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]", help="what to get, by its name in sources.yaml")
+    parser.add_argument("--all", action="store_true", help="get every declared file, so that everything works offline")
+    parser.add_argument(
+        "--mirror",
+        type=Path,
+        help="folder <dataset>/<file> to look in first; the environment variable "
+        "RECOMPOSE_MIRROR and data.mirror in config.yaml do the same",
+    )
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where the files go")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Get the named files. Raises UserError when one cannot be had; the others are got all the same."""
+    sources = load_sources()
+    if args.all == bool(args.names):
+        raise UserError("fetch: name datasets or files, or give --all")
+    chosen = list(sources.values()) if args.all else select(args.names, sources)
+    mirror = find_mirror(args.mirror)
+    console = Console(stderr=True)
+    failures = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        for source in chosen:
+            bar = progress.add_task(source.name, total=source.bytes)
+
+            def advance(done: int, total: int | None, bar=bar) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            try:
+                told = fetch(source, args.downloads, mirror, Patience(), advance)
+                console.print(f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False)
+            except UserError as error:
+                failures.append(str(error))
+            progress.remove_task(bar)
+    for failure in failures[:-1]:
+        print(f"error: {failure}", file=sys.stderr)
+    if failures:
+        raise UserError(failures[-1])
+
+
+def find_mirror(argument: Path | None) -> Path | None:
+    """The mirror folder: the argument, else RECOMPOSE_MIRROR, else config.yaml. Raises UserError when it is none."""
+    mirror = argument or os.environ.get("RECOMPOSE_MIRROR") or load_config().data.mirror
+    if mirror and not Path(mirror).is_dir():
+        raise UserError(f"the mirror {mirror} is not a folder; correct --mirror, RECOMPOSE_MIRROR or data.mirror")
+    return Path(mirror) if mirror else None
+
+
+def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patience, advance: Advance) -> str:
+    """Have `downloads/<dataset>/<file>` be the declared file; says in a few words where it came from.
+
+    Two processes do not fetch one file twice. Raises UserError, naming what was tried, when it cannot be had; nothing
+    wrong is ever kept, and half a download only beside the file, as `<file>.part`.
+    """
+    path = downloads / source.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        if path.exists():
+            wrong = mismatch(source, path, path)
+            if not wrong:
+                return "already there" + note_if_unpinned(source, path)
+            if source.sha256 is None:
+                raise UserError(f"{path} {wrong}; delete it and {record_path(path).name} to fetch it anew")
+        problems = []
+        part = path.with_name(f"{path.name}.part")
+        for origin in ([str(mirror / source.name)] if mirror else []) + list(source.urls):
+            problem = attempt(source, origin, part, path, patience, advance)
+            if problem is None:
+                os.replace(part, path)
+                return f"from {origin}" + note_if_unpinned(source, path)
+            problems.append(problem)
+    where = f"it can be had from {' or '.join(source.urls)}" if source.urls else source.note
+    raise UserError(
+        f"{source.name} is missing ({'; '.join(problems) or 'it has no URL, and no mirror is set'}); {where}; "
+        f"put it at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
+    )
+
+
+def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patience, advance: Advance) -> str | None:
+    """Fill `part` from one origin, a path or a URL. None when it is right, else what was wrong; then it is deleted."""
+    if origin not in source.urls:
+        if not Path(origin).is_file():
+            return f"not in the mirror ({origin})"
+        shutil.copyfile(origin, part)
+        wrong = mismatch(source, part, path)
+        if wrong:
+            part.unlink()
+        return f"{origin} {wrong}" if wrong else None
+    if source.sha256 is None:
+        # What is left of an older version could not be told from the beginning of this one.
+        part.unlink(missing_ok=True)
+    while True:
+        kept = size(part)
+        try:
+            if not source.bytes or kept < source.bytes:
+                download(origin, part, source.bytes, advance, patience)
+        except UserError as error:
+            return str(error)
+        wrong = mismatch(source, part, path)
+        if not wrong:
+            return None
+        part.unlink()
+        if not kept:
+            return f"{origin} {wrong}, nothing was kept"
+        # The wrong bytes may be those of an earlier call or another URL: once more from the start.
+
+
+def mismatch(source: Source, file: Path, path: Path) -> str | None:
+    """How `file` differs from what is declared, or was recorded beside `path`; None if it does not."""
+    if source.bytes and size(file) != source.bytes:
+        return f"has the wrong size: expected {source.bytes} bytes, actual {size(file)}"
+    expected, actual = expected_sha256(source, path), sha256_file(file)
+    if expected and expected != actual:
+        return f"has the wrong sha256: expected {expected}, actual {actual}"
+    return None
+
+
+def note_if_unpinned(source: Source, path: Path) -> str:
+    """For a file whose sha256 nobody declared: record the one it has, and say so."""
+    if source.sha256:
+        return ""
+    if not record_path(path).exists():
+        record_path(path).write_text(f"{sha256_file(path)}  {path.name}\n")
+    return f"; unpinned ({source.note}): compared with {record_path(path).name} from now on"

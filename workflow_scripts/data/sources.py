@@ -1,0 +1,131 @@
+"""The declared source files: `sources.yaml`, validated and flattened to one entry per file."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.schema import Strict, checked, nearest, read_yaml
+
+SOURCES_FILE = Path(__file__).with_name("sources.yaml")
+
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class File(Strict):
+    """One file; see the head of sources.yaml."""
+
+    path: str | None = None
+    urls: list[Url] = []
+    sha256: Sha256 | None
+    bytes: Annotated[int, Field(gt=0)] | None
+    note: str = ""
+
+
+class Dataset(Strict):
+    """Files of one origin, with what holds for all of them."""
+
+    title: str
+    revision: str
+    licence: str
+    redistributable: bool
+    citation: str
+    note: str = ""
+    prefixes: list[Url] = []
+    files: dict[FileName, File]
+
+
+class Repository(Strict):
+    """A repository on the Hugging Face hub."""
+
+    kind: Literal["model", "dataset"]
+    revision: Commit | None
+    licence: str
+    gated: bool
+    used_for: str
+    note: str = ""
+
+
+class Sources(Strict):
+    """The whole of sources.yaml."""
+
+    datasets: dict[FileName, Dataset]
+    hugging_face: dict[str, Repository]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source file: `name` is `<dataset>/<file>`, `urls` are in the order in which they are tried."""
+
+    name: str
+    urls: tuple[str, ...]
+    sha256: str | None
+    bytes: int | None
+    revision: str
+    licence: str
+    redistributable: bool
+    citation: str
+    note: str
+
+
+@lru_cache(maxsize=4)
+def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
+    """Every declared file by its name `<dataset>/<file>`. Raises UserError naming file and key."""
+    found = {}
+    for dataset_name, dataset in checked(Sources, read_yaml(file), file).datasets.items():
+        for name, entry in dataset.files.items():
+            key = f"datasets.{dataset_name}.files.{name}"
+            urls = [prefix + entry.path for prefix in dataset.prefixes] if entry.path else []
+            if entry.path and not dataset.prefixes:
+                raise UserError(f"{file}: key '{key}.path' needs the key 'prefixes' of its dataset")
+            urls += entry.urls
+            if not entry.note and (entry.sha256 is None or not urls):
+                raise UserError(f"{file}: key '{key}.note' is missing; say why there is no sha256 or no URL")
+            found[f"{dataset_name}/{name}"] = Source(
+                name=f"{dataset_name}/{name}",
+                urls=tuple(urls),
+                sha256=entry.sha256,
+                bytes=entry.bytes,
+                revision=dataset.revision,
+                licence=dataset.licence,
+                redistributable=dataset.redistributable,
+                citation=dataset.citation,
+                note="; ".join(filter(None, [entry.note, dataset.note])),
+            )
+    return found
+
+
+def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
+    """The sources that `names` mean: `<dataset>/<file>`, or `<dataset>` for all its files.
+
+    Raises UserError with the nearest known name.
+    """
+    datasets = {name.split("/")[0] for name in sources}
+    chosen: dict[str, Source] = {}
+    for name in names:
+        wanted = [key for key in sources if key == name or key.startswith(f"{name.rstrip('/')}/")]
+        if not wanted:
+            of_dataset = [key for key in sources if key.startswith(name.split("/")[0] + "/")]
+            raise UserError(
+                f"no source '{name}' in sources.yaml; {nearest(name, of_dataset or datasets | set(sources))}"
+            )
+        chosen |= {key: sources[key] for key in wanted}
+    return list(chosen.values())
+
+
+def record_path(path: Path) -> Path:
+    """Where the sha256 of a file that sources.yaml cannot pin was recorded when it was first obtained."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def expected_sha256(source: Source, path: Path) -> str | None:
+    """The pinned sha256, else the one recorded beside `path`, else None."""
+    if source.sha256 or not record_path(path).is_file():
+        return source.sha256
+    return (record_path(path).read_text().split() or [""])[0]

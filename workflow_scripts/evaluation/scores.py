@@ -1,0 +1,97 @@
+"""The score table: one long CSV format for everything that is measured."""
+
+import csv
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.catalogue import PROTOCOLS
+from workflow_scripts.errors import UserError
+
+SCORE_COLUMNS = (
+    "task",
+    "method",
+    "variant",
+    "seed",
+    "split",
+    "subset",
+    "metric",
+    "value",
+    "unit",
+    "n",
+    "protocol",
+    "intervention",
+    "layer",
+    "pooling",
+    "rate",
+    "intervention_seed",
+    "item_set",
+    "readout",
+)
+NUMBERS = {"seed": int, "value": float, "n": int, "layer": int, "rate": float, "intervention_seed": int}
+NEEDED = ("task", "metric", "value", "unit", "n", "protocol")
+# What a score says rather than what it is of: two rows that agree in all other columns contradict each other.
+SAID = ("value", "unit", "n", "protocol")
+
+
+def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write rows (column -> value, missing or None where it does not apply) as scores.csv.
+
+    Raises ValueError for an unknown column, a missing or infinite value, an unknown protocol, or a score given twice.
+    """
+    texts = [_texts(row) for row in rows]
+    _check(texts)
+    with open(path, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(texts)
+
+
+def read_scores(path: Path) -> list[dict[str, Any]]:
+    """Read scores.csv: numbers as numbers, None where empty. Raises UserError naming file and line."""
+    try:
+        with open(path, newline="") as stream:
+            reader = csv.DictReader(stream, restval="", strict=True)
+            if tuple(reader.fieldnames or ()) != SCORE_COLUMNS:
+                raise ValueError(f"the columns are not {', '.join(SCORE_COLUMNS)}")
+            texts = list(reader)
+        _check(texts)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
+    except (ValueError, csv.Error) as error:
+        raise UserError(f"{path}: {error}; delete it and make it again") from error
+    return [{name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()} for row in texts]
+
+
+def _texts(row: dict[str, Any]) -> dict[str, str]:
+    unknown = sorted(row.keys() - set(SCORE_COLUMNS))
+    if unknown:
+        raise ValueError(f"no column {unknown[0]} in a score table")
+    return {name: "" if row.get(name) is None else str(row[name]) for name in SCORE_COLUMNS}
+
+
+def _check(rows: list[dict[str, str]]) -> None:
+    """Raise ValueError, naming the line of the file, for the first row that is not a score."""
+    seen: dict[tuple[str, ...], int] = {}
+    for line, row in enumerate(rows, start=2):
+        if row.keys() != set(SCORE_COLUMNS):
+            raise ValueError(f"line {line} has more columns than the header")
+        for name in NEEDED:
+            if not row[name]:
+                raise ValueError(f"line {line} has no {name}")
+        for name, kind in NUMBERS.items():
+            try:
+                number = kind(row[name] or 0)
+            except ValueError:
+                raise ValueError(
+                    f"line {line}: {name} is {row[name]!r}, not a number of type {kind.__name__}"
+                ) from None
+            if not math.isfinite(number):
+                raise ValueError(f"line {line}: {name} is {row[name]}")
+        if row["protocol"] not in PROTOCOLS:
+            raise ValueError(f"line {line}: protocol {row['protocol']!r} is none of {', '.join(PROTOCOLS)}")
+        key = tuple(row[name] for name in SCORE_COLUMNS if name not in SAID)
+        if key in seen:
+            raise ValueError(f"lines {seen[key]} and {line} give the same score twice")
+        seen[key] = line

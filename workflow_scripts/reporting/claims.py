@@ -1,0 +1,157 @@
+"""Give a verdict on every claim of the papers, and write the first page of the report."""
+
+import argparse
+import csv
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from workflow_scripts.catalogue import Catalogue, display_analyses, display_runs, load_catalogue
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import replacing
+from workflow_scripts.reporting.cells import asked_runs, make_cells, read_evidence
+from workflow_scripts.reporting.first_page import overview_html, overview_rst
+from workflow_scripts.reporting.layout import number
+from workflow_scripts.reporting.spec import Claim, TableDisplay
+from workflow_scripts.reporting.trained import what_was_run
+from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, judge
+from workflow_scripts.schema import checked, nearest
+
+CLAIM_COLUMNS = (
+    "paper",
+    "claim",
+    "statement",
+    "source",
+    "left",
+    "right",
+    "relation",
+    "effect",
+    "unit",
+    "at_least",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "n_seeds",
+    "protocol",
+    "verdict",
+)
+COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NOT_RUN: "dim"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--show", type=Path, metavar="FILE", help="print the verdicts of a claims.csv, and nothing else"
+    )
+    parser.add_argument("--papers", nargs="+", metavar="KEY", help="folders of papers/")
+    parser.add_argument("--scale")
+    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
+    parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the claims.csv to write")
+    parser.add_argument("--overview", type=Path, metavar="DIR", help="also write overview.html and overview.rst there")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write claims.csv and print it. Raises UserError for unknown names and missing scores."""
+    if args.show:
+        print_ledger(args.show)
+        return
+    for name in ("papers", "scale", "results", "out"):
+        if getattr(args, name) is None:
+            raise UserError(f"claims needs --{name} (or --show FILE alone)")
+    catalogue = load_catalogue()
+    outcomes = {paper: judge_paper(catalogue, paper, args) for paper in args.papers}
+    write_claims(args.out, outcomes)
+    if args.overview:
+        runs = {run: None for paper in args.papers for run in asked_runs(catalogue, paper, args.scale, args.runs)}
+        trained = what_was_run(runs, args.results)
+        titles = {paper: catalogue.papers[paper].requests.title for paper in args.papers}
+        for name, text in (
+            ("overview.html", overview_html(outcomes, titles, trained, args.scale, catalogue.scales[args.scale].title)),
+            ("overview.rst", overview_rst(outcomes, titles, trained, args.scale, catalogue.scales[args.scale].title)),
+        ):
+            with replacing(args.overview / name) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+    print_ledger(args.out)
+
+
+def judge_paper(catalogue: Catalogue, key: str, args: argparse.Namespace) -> list[Outcome]:
+    """Verdicts on the claims of one paper, from the tables that they name."""
+    if key not in catalogue.papers:
+        raise UserError(f"no paper '{key}'; {nearest(key, catalogue.papers)}")
+    if args.scale not in catalogue.scales:
+        raise UserError(f"no scale '{args.scale}' in catalogue/scales.yaml; {nearest(args.scale, catalogue.scales)}")
+    paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
+    claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    names = dict.fromkeys(side.split("/")[0] for claim in claims for side in (claim.left, claim.right))
+    for name in names:
+        if paper.displays.get(name, {}).get("kind") != "table":
+            raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")
+    asked = asked_runs(catalogue, key, args.scale, args.runs)
+    runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
+    analyses = {analysis: None for name in names for analysis in display_analyses(paper.displays[name])}
+    evidence = read_evidence(catalogue, key, args.scale, runs, analyses, args.results)
+    cells = {}
+    for name in names:
+        display = checked(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
+        cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    return judge(claims, cells, catalogue.scales[args.scale].verdicts, args.scale, file)
+
+
+def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
+    """Write claims.csv. `p_value` is corrected by Holm over the paper's claims."""
+    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, CLAIM_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for paper, judged in outcomes.items():
+            for outcome in judged:
+                claim, effect = outcome.claim, outcome.effect
+                values = {"at_least": claim.at_least, "p_value": outcome.p_holm}
+                if effect:
+                    values |= {"effect": effect.value, "ci_low": effect.low, "ci_high": effect.high}
+                names = ("claim", "statement", "source", "left", "right", "relation", "unit")
+                writer.writerow(
+                    {
+                        "paper": paper,
+                        **{name: getattr(claim, name) for name in names},
+                        **{name: "" if value is None else f"{value:.6g}" for name, value in values.items()},
+                        "n_seeds": effect.n if effect else "",
+                        "protocol": outcome.protocol,
+                        "verdict": outcome.verdict,
+                    }
+                )
+
+
+def print_ledger(path: Path) -> None:
+    """Print the verdicts of claims.csv: a line a claim, and how many there are of each kind."""
+    try:
+        with open(path, newline="", encoding="utf-8") as stream:
+            rows = list(csv.DictReader(stream))
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, options in (
+        ("claim", {"overflow": "fold"}),
+        ("effect (95% interval)", {"justify": "right"}),
+        ("verdict", {"no_wrap": True}),
+    ):
+        table.add_column(heading, **options)
+    for row in rows:
+        colour = COLOURS[row["verdict"]]
+        table.add_row(escape(row["claim"]), ledger_effect(row), f"[{colour}]{row['verdict']}[/]")
+    console = Console(highlight=False)
+    console.print(table)
+    counts = Counter(row["verdict"] for row in rows)
+    console.print(", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name]))
+
+
+def ledger_effect(row: dict[str, str]) -> str:
+    """`+59.4 (37.9 to 80.9) percent` of a row of claims.csv; empty when nothing was measured."""
+    if not row["effect"]:
+        return ""
+    interval = ""
+    if row["ci_low"]:
+        interval = f" ({number(float(row['ci_low']), 1)} to {number(float(row['ci_high']), 1)})"
+    return f"{number(float(row['effect']), 1, signed=True)}{interval} {row['unit']}"

@@ -1,0 +1,78 @@
+"""The paper's test of significance: a bootstrap over test examples, of each row of a table against its baseline."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json
+from workflow_scripts.reporting.cells import MEASURED, Cell
+from workflow_scripts.reporting.statistics import bootstrap_over_examples
+
+ALPHA = 0.01  # the paper's (footnote 8)
+
+
+@dataclass(frozen=True)
+class ExampleTest:
+    """Outcome of the bootstrap: the p of either direction, and the number of examples."""
+
+    p_better: float
+    p_worse: float
+    examples: int
+
+    @property
+    def outcome(self) -> str:
+        """`better`, `worse` or an empty string, at the paper's level."""
+        return "better" if self.p_better < ALPHA else "worse" if self.p_worse < ALPHA else ""
+
+
+def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
+    """By key, the test of every measured accuracy against the cell of the row `baseline` in the same column.
+
+    `results` is the folder of the scale. Only scores of whole examples can be tested: exact match.
+    """
+    tests: dict[str, ExampleTest] = {}
+    references = {cell.column: cell for cell in cells if cell.row == baseline and cell.status == MEASURED}
+    for cell in cells:
+        reference = references.get(cell.column)
+        if cell.status != MEASURED or cell.metric != "exact_match" or cell.row == baseline or reference is None:
+            continue
+        left, right = correctness(results, cell), correctness(results, reference)
+        if left.shape[1] != right.shape[1]:
+            counts = f"{left.shape[1]} examples against {right.shape[1]}"
+            raise UserError(f"{cell.key}: {counts} of {baseline}; evaluate both on the same data")
+        tests[cell.key] = ExampleTest(*bootstrap_over_examples(left, right), left.shape[1])
+    return tests
+
+
+def correctness(results: Path, cell: Cell) -> np.ndarray:
+    """Whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
+    task, method, variant, split, subset = (
+        cell.selection[name] for name in ("task", "method", "variant", "split", "subset")
+    )
+    rows = []
+    for seed in cell.seeds:
+        file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/predictions.parquet"
+        splits, subsets, correct = _predictions(file)
+        chosen = splits == split
+        if subset != "all":
+            # A subset is a kind of example, or a group of kinds.
+            groups = read_json(results / f"data/{task}/dataset.json").get("subset_groups", {})
+            chosen &= np.isin(subsets, groups.get(subset, [subset]))
+        if not chosen.any():
+            raise UserError(f"{file} has no examples of split {split}, subset {subset}; evaluate the run again")
+        rows.append(correct[chosen])
+    return np.stack(rows).astype(float)
+
+
+@lru_cache(maxsize=64)
+def _predictions(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split, subset and correctness of each line of predictions.parquet, in the order of the data set."""
+    table = pq.read_table(file, columns=["split", "row", "subset", "correct"]).sort_by(
+        [("split", "ascending"), ("row", "ascending")]
+    )
+    split, subset, correct = (table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct"))
+    return split.astype(str), subset.astype(str), correct

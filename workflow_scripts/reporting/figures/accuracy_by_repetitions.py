@@ -1,0 +1,37 @@
+"""Accuracy as each primitive stands alone more often in the training set (figure 4 in numbers)."""
+
+import numpy as np
+import pandas
+from matplotlib.figure import Figure
+
+from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
+from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A bar (mean) and a dot per seed for each entry of `runs`; returns the figure and the plotted numbers.
+
+    An entry may name the cell of its published number: `published: ...`; a bound in words is written out.
+    """
+    entries, accuracy, rows = inputs.display["runs"], inputs.scores("exact_match"), []
+    figure = Figure(figsize=(COLUMN, 2.5), layout="constrained")
+    axes = figure.subplots()
+    for number, entry in enumerate(entries):
+        values = of_entry(accuracy, entry)
+        rows.append(values.assign(panel=entry["panel"], published=False))
+        if values.empty:
+            axes.text(number, 50, f"not run at {inputs.scale}", ha="center", va="center", color=GREY, rotation=90)
+        else:
+            axes.bar(number, values["value"].mean(), 0.6, color=LOOKS[0].colour, alpha=0.35, edgecolor=LOOKS[0].colour)
+            spread = number + 0.1 * (np.arange(len(values)) - (len(values) - 1) / 2)
+            axes.plot(spread, values["value"], "o", color=LOOKS[0].colour, markersize=3.5)
+        if "published" in entry:
+            printed = inputs.published(entry["published"])
+            rows.append(pandas.DataFrame([{"panel": entry["panel"], "value": printed.value, "published": True}]))
+            if printed.value is not None:
+                axes.plot(number, printed.value, "D", color="black", markerfacecolor="white", markersize=5)
+    axes.set_xticks(range(len(entries)), [entry["panel"] for entry in entries])
+    axes.set(xlim=(-0.5, len(entries) - 0.5), ylim=(0, 105), ylabel="test accuracy (%)")
+    axes.set_xlabel("copies of each lone primitive, $n_a$")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, pandas.concat(rows, ignore_index=True)

@@ -1,0 +1,89 @@
+"""What a figure reads: its entry in displays.yaml, files of analyses, scores of runs, published numbers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas
+
+from workflow_scripts.catalogue import Run
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.cells import Evidence, Published
+
+RUN_COLUMNS = ["task", "method", "variant", "seed"]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One figure at one scale. `requested` are the runs of its panels that the scale asks for.
+
+    Each entry of `display["runs"]` names a task, a method and a variant, and says how the figure shows them.
+    """
+
+    display: dict[str, Any]
+    requested: list[Run]
+    results: Path
+    evidence: Evidence
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self.display.get("options", {})
+
+    @property
+    def scale(self) -> str:
+        return self.evidence.scale
+
+    def table(self, name: str) -> pandas.DataFrame:
+        """<name>.csv of all analyses of the figure, one under the other."""
+        folder = self.results / "analyses" / self.evidence.paper
+        return pandas.concat(
+            [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses], ignore_index=True
+        )
+
+    def scores(self, metric: str) -> pandas.DataFrame:
+        """One row per requested run: task, method, variant, seed and value of a metric of the figure's analyses, or of
+        the whole test split (`exact_match`, percent) where no analysis has it."""
+        rows = [row for scores in self.evidence.analyses.values() for row in scores if row["metric"] == metric]
+        if not rows:
+            every = [row for scores in self.evidence.scores.values() for row in scores]
+            rows = [row for row in every if (row["split"], row["subset"], row["metric"]) == ("test", "all", metric)]
+        return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
+
+    def curves(self, name: str) -> pandas.DataFrame:
+        """The values called `name` in training.csv: task, method, variant, seed, step, value."""
+        tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
+        for run in self.requested:
+            table = _read(self.results / "runs" / str(run) / "training.csv")
+            of_run = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
+            tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
+        return pandas.concat(tables[1:] or tables, ignore_index=True)
+
+    def seeds(self, entry: dict[str, Any]) -> list[int]:
+        """The seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
+        name = (entry["task"], entry["method"], entry["variant"])
+        return sorted(run.seed for run in self.requested if (run.task, run.method, run.variant) == name)
+
+    def published(self, cell: str) -> Published:
+        """A published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
+        key = tuple(cell.split("/"))
+        if key not in self.evidence.published:
+            raise UserError(
+                f"displays.yaml: a figure shows the published number {cell}, which published.csv does not have"
+            )
+        return self.evidence.published[key]
+
+
+def of_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = None) -> pandas.DataFrame:
+    """The rows of `table` that belong to an entry of `runs`, and to one seed if given."""
+    wanted = pandas.Series(True, table.index)
+    for name in ("task", "method", "variant"):
+        wanted &= table[name] == entry[name]
+    return table[wanted if seed is None else wanted & (table["seed"] == seed)]
+
+
+def _read(file: Path) -> pandas.DataFrame:
+    try:
+        # A word of a vocabulary may be spelt like one of pandas' signs for "missing".
+        return pandas.read_csv(file, keep_default_na=False, na_values=[""])
+    except FileNotFoundError as error:
+        raise UserError(f"{file} does not exist; make it with ./reproduce {file}") from error

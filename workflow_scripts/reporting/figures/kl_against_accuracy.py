@@ -1,0 +1,57 @@
+"""Accuracy, and divergence of attention, as the training set grows more complex (figure 8 in numbers)."""
+
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, not_run
+
+SMALLEST = 1e-5  # nats; a smaller divergence is drawn here: a logarithm has no zero
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """Accuracy by complexity beside accuracy by divergence, a point per seed; returns the figure and the points.
+
+    Each entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
+    """
+    figure = Figure(figsize=(PAGE, 2.6), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    accuracy, divergence, rows = inputs.scores("exact_match"), inputs.scores("attention_kl"), []
+    for number, entry in enumerate(inputs.display["runs"]):
+        found = of_entry(accuracy, entry).merge(of_entry(divergence, entry), on=["task", "method", "variant", "seed"])
+        points = pandas.DataFrame({"seed": found["seed"], "accuracy": found["value_x"], "divergence": found["value_y"]})
+        printed = {name: inputs.published(cell).value for name, cell in entry.get("published", {}).items()}
+        rows.append(points.assign(panel=entry["panel"], published=False))
+        rows.append(pandas.DataFrame([printed | {"panel": entry["panel"], "published": True}]) if printed else points[:0])
+        draw_points(left, right, number, entry["panel"], points, printed)
+    labels = [entry["panel"] for entry in inputs.display["runs"]]
+    left.set_xticks(range(len(labels)), labels)
+    left.set(xlim=(-0.5, len(labels) - 0.5), ylim=(-4, 104), ylabel="test accuracy (%)")
+    left.set_xlabel("primitives in the training set")
+    right.set(xscale="log", xlabel="KL divergence of attention (nats)")
+    right.tick_params(labelleft=True)
+    for axes, letter in ((left, "a"), (right, "b")):
+        axes.set_title(f"({letter})", loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+    if accuracy.empty:
+        not_run(right, inputs.scale)
+    else:
+        add_legend(figure, labels)
+    return figure, pandas.concat(rows, ignore_index=True)
+
+
+def draw_points(
+    left: Axes, right: Axes, number: int, label: str, points: pandas.DataFrame, printed: dict[str, float | None]
+) -> None:
+    """The seeds of one training set filled, the paper's numbers hollow."""
+    look = LOOKS[number]
+    spread = [number + 0.1 * (at - (len(points) - 1) / 2) for at in range(len(points))]
+    filled = {"marker": look.marker, "color": look.colour, "linestyle": "", "markeredgecolor": "black", "markeredgewidth": 0.3}
+    hollow = {"marker": look.marker, "color": GREY, "linestyle": "", "markerfacecolor": "none", "markersize": 7}
+    left.plot(spread, points["accuracy"], **filled)
+    right.plot(points["divergence"].clip(lower=SMALLEST), points["accuracy"], **filled)
+    if printed.get("accuracy") is not None:
+        left.plot([number], printed["accuracy"], **hollow)
+    if None not in (printed.get("accuracy"), printed.get("divergence")):
+        right.plot([printed["divergence"]], [printed["accuracy"]], **hollow)

@@ -1,0 +1,44 @@
+"""Validation accuracy over training, model against model."""
+
+import pandas
+from matplotlib.figure import Figure
+
+from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, not_run
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
+
+    Returns the figure and the plotted values. Seeds that were validated at different steps have no mean.
+    """
+    entries, curves, shown = inputs.display["runs"], inputs.curves("valid_exact_match"), []
+    panels = list(dict.fromkeys(entry["panel"] for entry in entries))
+    series = list(dict.fromkeys(entry["series"] for entry in entries))
+    figure = Figure(figsize=(PAGE, 2.4), layout="constrained")
+    lines = {}
+    for number, (name, axes) in enumerate(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True)):
+        axes.set_title(f"({chr(ord('a') + number)}) {name}", loc="left")
+        mine = [entry for entry in entries if entry["panel"] == name]
+        if not any(inputs.seeds(entry) for entry in mine):
+            not_run(axes, inputs.scale)
+            continue
+        for entry in mine:
+            table = of_entry(curves, entry)
+            if table.empty:
+                continue
+            look = LOOKS[series.index(entry["series"])]
+            for _, seed in table.groupby("seed"):
+                axes.plot(seed["step"], seed["value"], color=look.colour, linewidth=0.6, alpha=0.5)
+            mean = table.groupby("step")["value"].mean()
+            marks = max(1, len(mean) // 8)
+            (line,) = axes.plot(mean, color=look.colour, linestyle=look.line, marker=look.marker, markevery=marks)
+            lines[entry["series"]] = line
+            shown.append(table.assign(panel=name, series=entry["series"]))
+        axes.set(ylim=(-3, 103), xlabel="updates")
+        axes.margins(x=0.02)
+        axes.spines[["top", "right"]].set_visible(False)
+        if number == 0:
+            axes.set_ylabel("validation accuracy (%)")
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines) or 1)
+    return figure, pandas.concat(shown, ignore_index=True) if shown else curves

@@ -1,0 +1,86 @@
+"""One look for all figures: sizes of a paper's columns, series that colour-blind readers and grey prints tell apart."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+import seaborn
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workflow_scripts.files import replacing
+
+matplotlib.use("Agg")
+
+COLUMN, PAGE = 3.3, 6.9  # widths in inches
+GREY = "0.45"
+DOTS_PER_INCH = 200
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series looks; each of the four tells it apart alone."""
+
+    colour: str
+    marker: str
+    line: str
+    hatch: str
+
+
+# The colours of Okabe and Ito (2008), ordered so that neighbours differ in lightness too.
+LOOKS = (
+    Look("#0072B2", "o", "-", ""),
+    Look("#E69F00", "s", "--", "///"),
+    Look("#009E73", "^", ":", "..."),
+    Look("#CC79A7", "D", "-.", "xxx"),
+    Look("#D55E00", "v", (0, (5, 1)), "\\\\\\"),
+    Look("#56B4E9", "P", (0, (1, 1)), "+++"),
+    Look("#000000", "X", (0, (3, 1, 1, 1)), "ooo"),
+    Look("#F0E442", "*", (0, (8, 2)), "---"),
+    Look("#999999", "h", (0, (2, 2)), "***"),
+)
+RC = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "recompose",  # else the ids in an SVG are drawn at random
+    "svg.fonttype": "path",
+    "figure.dpi": DOTS_PER_INCH,
+    "savefig.dpi": DOTS_PER_INCH,
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """What is drawn inside has the style of the project."""
+    with matplotlib.rc_context(), seaborn.axes_style("ticks"):
+        matplotlib.rcParams.update(RC)
+        yield
+
+
+def not_run(axes: Axes, scale: str) -> None:
+    """Mark a panel as empty, and say why."""
+    axes.set(xticks=[], yticks=[])
+    for spine in axes.spines.values():
+        spine.set(visible=True, linestyle=(0, (4, 3)), color="0.7")
+    axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, ha="center", va="center", color=GREY)
+
+
+def save(figure: Figure, out: Path, name: str) -> None:
+    """Write <name>.svg and <name>.png, the same bytes for the same figure."""
+    for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
+        with replacing(out / f"{name}{suffix}") as temporary:
+            figure.savefig(temporary, metadata=metadata)

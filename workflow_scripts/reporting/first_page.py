@@ -1,0 +1,180 @@
+"""The first page of the report: what the papers claim, what came out, and what was run for it."""
+
+import re
+from collections import Counter
+
+from workflow_scripts.reporting.layout import PROTOCOLS, number
+from workflow_scripts.reporting.page import hours_text, page, render
+from workflow_scripts.reporting.trained import Trained
+from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
+
+ASKED = {
+    "greater": "more than {} more",
+    "less": "more than {} less",
+    "no_gain": "at most {} more",
+    "falls_with": "tau under −{}",
+}
+OVERVIEW = """
+<p>{{ summary }}</p>
+{% for paper in papers %}
+<h2>{{ paper.title }}</h2>
+<div class="scroll"><table class="ledger">
+<thead><tr><th class="label">claim</th><th>in the paper</th><th>ours</th><th>claimed</th><th class="label">verdict</th>
+</tr></thead>
+<tbody>
+{% for claim in paper.claims %}
+<tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}</small></td>
+<td class="value">{{ claim.published }}<small>{{ claim.published_interval }}</small></td>
+<td class="value"><b>{{ claim.effect }}</b>
+{% for detail in claim.details %}<small>{{ detail }}</small>{% endfor %}</td>
+<td class="value">{{ claim.asked }}</td>
+<td class="text"><span class="chip {{ claim.verdict | replace(' ', '-') }}">{{ claim.verdict }}</span>
+<small>{{ claim.reason }}</small></td></tr>
+{% endfor %}
+</tbody></table></div>
+{% endfor %}
+<h2>How a verdict comes about</h2>
+<ul class="notes">{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
+<h2>What was run</h2>
+<p>{{ runs }}</p>
+<div class="scroll"><table>
+<thead><tr><th class="label">task / method / variant</th><th>seeds</th><th>protocol</th><th>steps</th>
+<th>parameters</th><th>hours</th></tr></thead>
+<tbody>
+{% for run in trained %}
+<tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}</td>
+<td>{{ run.protocol }}</td><td>{{ run.steps | thousands }}</td><td>{{ run.parameters | thousands }}</td>
+<td>{{ run.hours | hours }}</td></tr>
+{% endfor %}
+</tbody></table></div>
+<ul class="notes">{% for note in protocols %}<li>{{ note }}</li>{% endfor %}</ul>
+"""
+RST = """Recompose
+=========
+
+{summary}
+
+.. list-table::
+   :header-rows: 1
+   :widths: 62 38
+
+   * - Claim
+     - Verdict
+{rows}
+
+{runs}
+
+{{% for file in files if file.path.endswith("overview.html") %}}
+`All intervals, methods and runs <javascript:app.showResultInfo('{{{{ file.path | urlencode }}}}')>`__
+{{% endfor %}}
+"""
+
+
+def overview_html(
+    outcomes: dict[str, list[Outcome]], titles: dict[str, str], trained: list[Trained], scale: str, scale_title: str
+) -> str:
+    """A page that stands alone: claims with effects and verdicts by paper, how they were reached, and all runs."""
+    papers = [
+        {"title": titles[key], "claims": [_claim_texts(outcome) for outcome in judged]}
+        for key, judged in outcomes.items()
+    ]
+    everything = [outcome for judged in outcomes.values() for outcome in judged]
+    body = render(
+        OVERVIEW,
+        summary=summary(everything),
+        papers=papers,
+        notes=method_notes(everything),
+        runs=run_summary(trained),
+        trained=trained,
+        protocols=[PROTOCOLS[name] for name in dict.fromkeys(run.protocol for run in trained)],
+    )
+    return page("Which claims reproduce", f"Recompose, scale {scale}: {scale_title}", body)
+
+
+def overview_rst(
+    outcomes: dict[str, list[Outcome]], titles: dict[str, str], trained: list[Trained], scale: str, scale_title: str
+) -> str:
+    """The same in short, for the narrow first page of Snakemake's report, which fills it as a Jinja template."""
+    rows = []
+    for key, judged in outcomes.items():
+        rows += [f"   * - **{rst_escape(titles[key])}**", "     -"]
+        for outcome in judged:
+            texts = _claim_texts(outcome)
+            effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
+            rows += [f"   * - {rst_escape(texts['statement'])}", f"     - **{outcome.verdict}**{effect}"]
+    everything = [outcome for judged in outcomes.values() for outcome in judged]
+    return RST.format(
+        summary=rst_escape(f"Scale {scale}: {scale_title}. {summary(everything)}"),
+        rows="\n".join(rows),
+        runs=rst_escape(run_summary(trained)),
+    )
+
+
+def rst_escape(text: str) -> str:
+    """Text that reStructuredText prints as it is, and that Jinja leaves alone."""
+    return re.sub(r"([\\*`|_{}<>\[\]])", r"\\\1", text)
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    """How many claims came out how."""
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    order = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NOT_RUN)
+    return f"{len(outcomes)} claims: " + ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) + "."
+
+
+def run_summary(trained: list[Trained]) -> str:
+    """Number of trainings, their time, and where they ran."""
+    runs, hours = sum(len(run.seeds) for run in trained), sum(run.hours for run in trained)
+    devices = ", ".join(sorted({device for run in trained for device in run.devices}))
+    return (
+        f"{runs} trainings, {hours_text(hours)} hours of training in all, on {devices}." if runs else "Nothing was run."
+    )
+
+
+def method_notes(outcomes: list[Outcome]) -> list[str]:
+    """The rule, and the method and assumptions of every kind of interval that the claims use."""
+    notes = [
+        "Reproduced: the whole 95% interval of the effect lies beyond what is claimed; not reproduced: it lies short "
+        "of it; inconclusive: it holds both. The unit of replication is the training seed.",
+        "Without a verdict (not run): claims whose runs this scale does not make, that rest on made-up data, or whose "
+        "scale is only meant to show that everything works.",
+        "p: no effect at all, two-sided, corrected by Holm over the claims of a paper that bear a verdict.",
+    ]
+    notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)
+    return notes
+
+
+def _claim_texts(outcome: Outcome) -> dict:
+    """What the ledger says about one claim."""
+    claim, effect = outcome.claim, outcome.effect
+    decimals = 1 if claim.unit == "points" else 2
+    details = []
+    if effect and effect.low is not None:
+        details.append(f"{number(effect.low, decimals)} to {number(effect.high, decimals)}")
+    if effect:
+        sides = "" if claim.relation == "falls_with" else " a side"
+        details.append(f"{effect.n} seed{'s' if effect.n > 1 else ''}{sides}")
+    if outcome.p_holm is not None:
+        details.append(f"p {p_text(effect.p_value)}, corrected {p_text(outcome.p_holm)}")
+        if effect.smallest_p >= 0.05:
+            details.append(f"so few seeds cannot go under p {p_text(effect.smallest_p)}")
+    published, half = outcome.published or (None, None)
+    margin = f"{claim.at_least:g}"
+    return {
+        "statement": claim.statement,
+        "source": claim.source,
+        "published": number(published, decimals, signed=True) if outcome.published else "",
+        "published_interval": f"{number(published - half, decimals)} to {number(published + half, decimals)}"
+        if half
+        else "",
+        "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",
+        "details": details,
+        "asked": "more" if claim.relation == "greater" and not claim.at_least else ASKED[claim.relation].format(margin),
+        "verdict": outcome.verdict,
+        "reason": outcome.reason,
+    }
+
+
+def p_text(p_value: float) -> str:
+    """Three digits after the point, and never 0."""
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"

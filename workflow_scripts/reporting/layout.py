@@ -1,0 +1,110 @@
+"""How a table is laid out and worded, whatever the format: who stands where, what a cell says, what is explained."""
+
+from dataclasses import dataclass
+
+from workflow_scripts.reporting.cells import MEASURED, NOT_RUN, Cell
+from workflow_scripts.reporting.examples import ALPHA, ExampleTest
+from workflow_scripts.reporting.spec import TableDisplay
+from workflow_scripts.reporting.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
+
+MARKERS = {"better": "†", "worse": "‡", "": ""}
+PROTOCOLS = {
+    "paper": (
+        "Protocol paper: the paper's own data, models and schedules. Signed numbers are ours less the published one."
+    ),
+    "reduced": (
+        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers stand in grey beside "
+        "them, and no difference is formed."
+    ),
+    "stand_in": "Protocol stand_in: made-up data. These numbers only show that every step works.",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    group: str
+    label: str
+    cells: list[Cell | None]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`published[i]` says whether any cell under head i holds a published number: only then it gets a column for it."""
+
+    heads: list[str]
+    published: list[bool]
+    lines: list[Line]
+
+
+def arrange(display: TableDisplay, cells: list[Cell]) -> Grid:
+    """Rows downwards and columns across, or the other way round for a transposed display."""
+    at = {(cell.row, cell.column): cell for cell in cells}
+    rows, columns = [row.row for row in display.rows], [column.column for column in display.columns]
+    if display.transposed:
+        heads, labels = rows, [(column.group or "", column.column) for column in display.columns]
+        lines = [Line(group, column, [at.get((row, column)) for row in rows]) for group, column in labels]
+    else:
+        heads, labels = columns, [(row.group or "", row.row) for row in display.rows]
+        lines = [Line(group, row, [at.get((row, column)) for column in columns]) for group, row in labels]
+    lines = [line for line in lines if any(line.cells)]
+    published = [any(line.cells[i] and line.cells[i].published for line in lines) for i in range(len(heads))]
+    return Grid(heads, published, lines)
+
+
+def number(value: float, decimals: int, signed: bool = False) -> str:
+    """Fixed decimals, a true minus sign, and no negative zero."""
+    text = f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
+    return text.replace("-", "−")
+
+
+def published_text(cell: Cell | None) -> str:
+    """The number as the paper prints it, with air around ±."""
+    return cell.published.printed.replace("±", " ± ") if cell and cell.published else ""
+
+
+def reproduced_text(cell: Cell | None) -> str:
+    """Mean ± standard deviation, or why there is none."""
+    if cell is None:
+        return ""
+    if cell.status == MEASURED:
+        deviation = f" ± {number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
+        return number(cell.summary.mean, cell.decimals) + deviation
+    return cell.note if cell.status == NOT_RUN else ""
+
+
+def seeds_text(cell: Cell) -> str:
+    """Number of seeds and 95% interval of a measured cell."""
+    if cell.summary.low is None:
+        return "1 seed"
+    low, high = number(cell.summary.low, cell.decimals), number(cell.summary.high, cell.decimals)
+    return f"{cell.summary.n} seeds, {low} to {high}"
+
+
+def difference_text(cell: Cell) -> str:
+    """Difference to the paper, where the protocol allows one."""
+    return "" if cell.difference is None else number(cell.difference, cell.decimals, signed=True)
+
+
+def units(cells: list[Cell]) -> str:
+    """The units of a table, in the order of its cells."""
+    return ", ".join(dict.fromkeys(cell.unit for cell in cells))
+
+
+def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str) -> list[str]:
+    """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable."""
+    measured = [cell for cell in cells if cell.status == MEASURED]
+    found = [display.note.strip()] if display.note else []
+    if measured:
+        found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}. Scale {scale}.")
+    else:
+        found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
+    found += [PROTOCOLS[name] for name in PROTOCOLS if name in {cell.protocol for cell in measured}]
+    if tests:
+        examples = sorted({test.examples for test in tests.values()})
+        span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"
+        found.append(
+            f"† better, ‡ worse than {display.baseline} by the paper's test: paired bootstrap over {span} examples, "
+            f"{BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}. It takes the trained models as given and says "
+            "nothing about other seeds."
+        )
+    return found

@@ -1,0 +1,85 @@
+"""What displays.yaml and claims.yaml may say about tables and claims. Imports nothing heavy."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workflow_scripts.schema import Strict
+
+Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
+Relation = Literal["greater", "less", "no_gain", "falls_with"]
+
+# Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
+SELECTORS = (
+    "split",
+    "subset",
+    "intervention",
+    "layer",
+    "pooling",
+    "rate",
+    "intervention_seed",
+    "item_set",
+    "readout",
+)
+
+
+class Selection(Strict):
+    """Half of a cell: a row and a column together say which score it shows; the row wins."""
+
+    group: str | None = Field(None, description="Heading above neighbouring rows.")
+    task: str | None = None
+    method: str | None = None
+    variant: str | dict[str, str] | None = Field(None, description="One variant, or one for each task.")
+    metric: str | None = None
+    unit: str | None = None
+    decimals: int = Field(2, ge=0, le=6, description="Digits after the point of our numbers.")
+    analysis: str | None = Field(None, description="Take the score from this analysis, not from the runs.")
+    split: str | None = None
+    subset: str | None = None
+    intervention: str | None = None
+    layer: int | str | None = None
+    pooling: str | None = None
+    rate: float | None = None
+    intervention_seed: int | None = None
+    item_set: str | None = None
+    readout: str | None = None
+
+
+class Row(Selection):
+    row: Label
+
+
+class Column(Selection):
+    column: Label
+
+
+class TableDisplay(Strict):
+    """A table of the paper, or of ours."""
+
+    kind: Literal["table"]
+    source: str = Field(description="Where it stands in the paper.")
+    title: str
+    group: str = Field(description="Sub-category in the report.")
+    note: str | None = None
+    baseline: Label | None = Field(None, description="Row that the others are tested against, over examples.")
+    transposed: bool = Field(False, description="Print columns downwards.")
+    rows: list[Row] = Field(min_length=1)
+    columns: list[Column] = Field(min_length=1)
+
+
+class Claim(Strict):
+    """A claim of a paper as a comparison between cells `<display>/<row>/<column>/<metric>`.
+
+    `greater`: left - right > at_least; `less`: right - left > at_least; `no_gain`: left - right <= at_least.
+    `falls_with`: left falls as right rises along the cells that `*` stands for: -(Kendall's tau) > at_least.
+    """
+
+    claim: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+    statement: str
+    source: str
+    left: str
+    right: str
+    relation: Relation
+    at_least: float = Field(0.0, ge=0)
+    unit: str
+    paired: bool = Field(False, description="Left and right of one seed belong together: they come from one training.")

@@ -1,0 +1,120 @@
+"""Write one table of a paper, published numbers beside reproduced ones, as CSV, Markdown, LaTeX and HTML."""
+
+import argparse
+import csv
+from pathlib import Path
+
+from workflow_scripts.catalogue import Run, display_analyses, display_runs, load_catalogue
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import replacing
+from workflow_scripts.reporting.cells import MEASURED, Cell, asked_runs, make_cells, read_evidence
+from workflow_scripts.reporting.examples import ExampleTest, compare_with
+from workflow_scripts.reporting.latex import latex_table
+from workflow_scripts.reporting.layout import arrange, explanations
+from workflow_scripts.reporting.markdown import markdown_table
+from workflow_scripts.reporting.page import html_table, page
+from workflow_scripts.reporting.spec import TableDisplay
+from workflow_scripts.reporting.trained import what_was_run
+from workflow_scripts.schema import checked, nearest
+
+TABLE_COLUMNS = (
+    "row",
+    "column",
+    "metric",
+    "unit",
+    "published",
+    "published_std",
+    "reproduced",
+    "std",
+    "n_seeds",
+    "ci_low",
+    "ci_high",
+    "difference",
+    "protocol",
+    "status",
+    "note",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--paper", required=True, help="folder of papers/")
+    parser.add_argument("--display", required=True, help="name of a table in the paper's displays.yaml")
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="DIR", help="has runs/ and analyses/ of the scale"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="gets <display>.csv, .md, .tex and .html"
+    )
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the four files. Raises UserError for unknown names and missing scores."""
+    catalogue = load_catalogue()
+    if args.paper not in catalogue.papers:
+        raise UserError(f"no paper '{args.paper}'; {nearest(args.paper, catalogue.papers)}")
+    paper = catalogue.papers[args.paper]
+    tables = [name for name, display in paper.displays.items() if display.get("kind") == "table"]
+    if args.display not in tables:
+        raise UserError(
+            f"papers/{args.paper}/displays.yaml: no table '{args.display}'; {nearest(args.display, tables)}"
+        )
+    content = paper.displays[args.display]
+    display = checked(TableDisplay, content, f"papers/{args.paper}/displays.yaml", args.display)
+    runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
+    evidence = read_evidence(catalogue, args.paper, args.scale, runs, display_analyses(content), args.results)
+    cells = make_cells(args.display, display, evidence)
+    tests = compare_with(display.baseline, cells, args.results) if display.baseline else {}
+    notes = explanations(display, cells, tests, args.scale)
+    grid, title = arrange(display, cells), f"{display.source}: {display.title}"
+    command = f"./reproduce {args.out / args.display}.html"
+    body = html_table(grid, tests, notes, what_was_run(_runs_of(cells), args.results), command)
+    _write_csv(args.out / f"{args.display}.csv", cells, tests, display.baseline)
+    for suffix, text in (
+        ("md", markdown_table(title, grid, tests, notes)),
+        ("tex", latex_table(title, grid, tests, notes)),
+        ("html", page(title, paper.requests.title, body)),
+    ):
+        with replacing(args.out / f"{args.display}.{suffix}") as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def _runs_of(cells: list[Cell]) -> list[Run]:
+    """The runs behind the measured cells."""
+    runs = {}
+    for cell in cells:
+        for seed in cell.seeds:
+            runs[Run(cell.selection["task"], cell.selection["method"], cell.selection["variant"], seed)] = None
+    return list(runs)
+
+
+def _write_csv(path: Path, cells: list[Cell], tests: dict[str, ExampleTest], baseline: str | None) -> None:
+    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, TABLE_COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(csv_row(cell, tests.get(cell.key), baseline) for cell in cells)
+
+
+def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
+    """One line of the table's CSV; numbers with six digits after the point, empty where there is none."""
+    notes = [cell.note]
+    if test:
+        outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
+        p_value = test.p_worse if test.outcome == "worse" else test.p_better
+        notes.append(f"{outcome}: bootstrap over {test.examples} examples, one-sided p {p_value:.4f}")
+    notes.append(cell.published.note if cell.published else "")
+    values = {
+        "published": cell.published and cell.published.value,
+        "published_std": cell.published and cell.published.std,
+        "difference": cell.difference,
+    }
+    if cell.status == MEASURED:
+        values |= {"reproduced": cell.summary.mean, "std": cell.summary.std}
+        values |= {"ci_low": cell.summary.low, "ci_high": cell.summary.high}
+    return {
+        **{name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")},
+        **{name: "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items()},
+        "n_seeds": str(len(cell.seeds)) if cell.seeds else "",
+        "note": "; ".join(filter(None, notes)),
+    }

@@ -1,0 +1,51 @@
+"""What was trained, as the pages of the report say it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.catalogue import Run, worst_protocol
+from workflow_scripts.files import read_json
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The seeds of one task, method and variant. `hours` is the time of all of them; steps and parameters are one's."""
+
+    name: str
+    seeds: list[int]
+    protocol: str
+    steps: int
+    parameters: int
+    hours: float
+    devices: list[str]
+
+    @property
+    def example(self) -> str:
+        """One of the runs, for a command."""
+        return f"{self.name}/seed-{self.seeds[0]}"
+
+
+def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
+    """Runs by task, method and variant, from their run.json under `results`, the folder of the scale.
+
+    Raises UserError where a run.json is missing.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(f"{run.task}/{run.method}/{run.variant}", []).append(run)
+    found = []
+    for name, members in groups.items():
+        facts = [read_json(results / "runs" / str(run) / "run.json") for run in members]
+        found.append(
+            Trained(
+                name,
+                sorted(run.seed for run in members),
+                worst_protocol(*(fact["protocol"] for fact in facts)),
+                facts[0]["steps"],
+                facts[0]["parameters"],
+                sum(fact["seconds"] for fact in facts) / 3600,
+                sorted({fact["device_name"] for fact in facts}),
+            )
+        )
+    return found

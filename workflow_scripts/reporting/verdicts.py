@@ -1,0 +1,135 @@
+"""From the cells of a claim to its effect, and from the interval of the effect to a verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.cells import MEASURED, Cell
+from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.reporting.statistics import (
+    Effect,
+    association,
+    holm,
+    independent_difference,
+    kendall_tau,
+    paired_difference,
+    welch_half_width,
+)
+
+REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
+FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim judged: `effect` is None when a side was not measured, `p_holm` when the claim bears no verdict."""
+
+    claim: Claim
+    verdict: str
+    protocol: str = ""
+    effect: Effect | None = None
+    published: tuple[float, float | None] | None = None  # the same effect in the paper's numbers, half its 95% interval
+    p_holm: float | None = None
+    reason: str = ""
+
+
+def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale: str, file: str) -> list[Outcome]:
+    """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
+
+    p values are corrected by Holm over the claims of the paper that bear a verdict. Raises UserError naming `file`
+    for a claim about a cell that does not exist, or a paired claim whose sides have not the same seeds.
+    """
+    outcomes = [_outcome(claim, cells, verdicts, scale, file) for claim in claims]
+    tested = [
+        i for i, outcome in enumerate(outcomes) if outcome.verdict != NOT_RUN and outcome.effect.p_value is not None
+    ]
+    for i, corrected in zip(tested, holm([outcomes[i].effect.p_value for i in tested]), strict=True):
+        outcomes[i] = replace(outcomes[i], p_holm=corrected)
+    return outcomes
+
+
+def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, file: str) -> Outcome:
+    sides = [_matching(pattern, cells, claim, file) for pattern in (claim.left, claim.right)]
+    pairs = [(left, sides[1][key]) for key, left in sides[0].items() if key in sides[1]]
+    published = _published_effect(claim, pairs)
+    measured = [pair for pair in pairs if all(cell.status == MEASURED for cell in pair)]
+    if len(measured) < (FEWEST_CELLS if claim.relation == "falls_with" else 1):
+        return Outcome(claim, NOT_RUN, published=published, reason=f"not measured at {scale}")
+    protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
+    effect = _effect(claim, measured, file)
+    outcome = Outcome(claim, NOT_RUN, protocol, effect, published)
+    if protocol == "stand_in":
+        return replace(outcome, reason="made-up data")
+    if not verdicts:
+        return replace(outcome, reason=f"the {scale} scale bears no verdict")
+    missing = len(pairs) - len(measured)
+    reason = (
+        "one seed has no interval"
+        if effect.low is None
+        else f"{missing} of {len(pairs)} cells not run"
+        if missing
+        else ""
+    )
+    return replace(outcome, verdict=verdict(claim, effect), reason=reason)
+
+
+def verdict(claim: Claim, effect: Effect) -> str:
+    """Whether the 95% interval of the effect lies beyond the claim's margin, wholly short of it, or across it."""
+    if effect.low is None:
+        return INCONCLUSIVE
+    low, high = effect.low, effect.high
+    if claim.relation in ("less", "falls_with"):
+        low, high = -high, -low
+    beyond, short = low > claim.at_least, high <= claim.at_least
+    if claim.relation == "no_gain":
+        beyond, short = short, beyond
+    return REPRODUCED if beyond else NOT_REPRODUCED if short else INCONCLUSIVE
+
+
+def _effect(claim: Claim, pairs: list[tuple[Cell, Cell]], file: str) -> Effect:
+    if claim.relation == "falls_with":
+        seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
+        if not seeds:
+            raise UserError(f"{file}: claim {claim.claim}: its cells share no seed; run the same seeds in all of them")
+        left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
+        return association(left, right)
+    left, right = (cell.seeds for cell in pairs[0])
+    if not claim.paired:
+        return independent_difference(list(left.values()), list(right.values()))
+    if left.keys() != right.keys():
+        raise UserError(f"{file}: claim {claim.claim} is paired, but its two cells have different seeds; run the same")
+    return paired_difference(list(left.values()), list(right.values()))
+
+
+def _published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> tuple[float, float | None] | None:
+    """(effect, half of Welch's interval) in the paper's numbers; None where it does not print those that it takes."""
+    numbers = [(left.published, right.published) for left, right in pairs]
+    if any(number is None or number.value is None for pair in numbers for number in pair):
+        return None
+    if claim.relation == "falls_with":
+        left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
+        return float(kendall_tau(left, right)), None
+    left, right = numbers[0]
+    half = None
+    if None not in (left.std, right.std) and min(left.n_seeds or 0, right.n_seeds or 0) > 1:
+        half = welch_half_width(left.std, left.n_seeds, right.std, right.n_seeds)
+    return left.value - right.value, half
+
+
+def _matching(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
+    """The cells of a claim's side by what `*` stands for in its place; a side without `*` is one cell."""
+    parts = pattern.split("/")
+    star = parts.index("*") if "*" in parts else None
+    if (star is None) == (claim.relation == "falls_with"):
+        raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
+    found = {}
+    for key, cell in cells.items():
+        names = key.split("/")
+        if len(names) == len(parts) and all(part in (name, "*") for name, part in zip(names, parts, strict=True)):
+            found[names[star] if star is not None else ""] = cell
+    if not found:
+        raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
+    return found
