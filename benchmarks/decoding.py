@@ -8,9 +8,9 @@ import torch
 from benchmarks.turns import show, take_turns
 from workflow_scripts.catalogue import load_catalogue, resolve_run
 from workflow_scripts.models.decoding import greedy, greedy_uncached
+from workflow_scripts.training.batches import bucketed
 from workflow_scripts.training.build import build_model
 from workflow_scripts.training.prepared import read_pairs, read_vocabulary
-from workflow_scripts.training.batches import bucketed
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A training step of our Transformer against torch.nn.Transformer and Hugging Face's Marian, of SQ-Transformer against ours."""
+"""A training step of our Transformer against torch.nn.Transformer and Marian, and of SQ-Transformer against ours."""
 
 import argparse
 import statistics
@@ -118,7 +118,7 @@ def main() -> None:
     # What a batch of 4,096 tokens of SCAN looks like.
     batch = random_batch(sentences=250, source_length=8, target_length=15)
 
-    settings = dict(layers=LAYERS, heads=HEADS, width=WIDTH, feed_forward=FEED_FORWARD, dropout=DROPOUT)
+    settings = {"layers": LAYERS, "heads": HEADS, "width": WIDTH, "feed_forward": FEED_FORWARD, "dropout": DROPOUT}
     plain = seq2seq.build(settings | {"positions": "sinusoidal", "gated": False}, SOURCE_WORDS, TARGET_WORDS)
     torchs, hugging = TorchTransformer(), marian().train()
     entropy = nn.functional.cross_entropy
@@ -132,7 +132,10 @@ def main() -> None:
             hugging,
             lambda: entropy(
                 hugging(
-                    input_ids=batch.source, attention_mask=batch.source.ne(0), decoder_input_ids=batch.target_in, use_cache=False
+                    input_ids=batch.source,
+                    attention_mask=batch.source.ne(0),
+                    decoder_input_ids=batch.target_in,
+                    use_cache=False,
                 ).logits.flatten(0, 1),
                 target,
             ),
@@ -152,7 +155,9 @@ def main() -> None:
     for name, call in ours.items():
         count = flops(call)
         share = count / statistics.median(seconds[name]) / peak
-        Console().print(f"{name}: {count / 1e9:.1f} GFLOP a step, {100 * share:.0f}% of the GEMM peak of {peak / 1e9:.0f} GFLOP/s")
+        Console().print(
+            f"{name}: {count / 1e9:.1f} GFLOP a step, {100 * share:.0f}% of the GEMM peak of {peak / 1e9:.0f} GFLOP/s"
+        )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ from functools import cache
 from pathlib import Path
 from shutil import which
 
+import yaml
+
 from workflow_scripts.catalogue import (
+    Run,
     canonical_json,
     digest,
     display_analyses,
@@ -23,7 +26,18 @@ from workflow_scripts.catalogue import (
 from workflow_scripts.code_digest import code_digest
 from workflow_scripts.data.sources import load_sources
 
-CONFIG = load_config(config)
+
+def typed(value):
+    """`--config seeds=[1,2] extra=true` arrives as strings: read them as config.yaml would be read."""
+    if isinstance(value, dict):
+        return {key: typed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item) for item in value]
+    scalar = yaml.safe_load(value) if isinstance(value, str) else value
+    return scalar if isinstance(scalar, int | float) else value
+
+
+CONFIG = load_config(typed(config))
 CATALOGUE = load_catalogue()
 
 
@@ -84,27 +98,36 @@ def data_facts(wildcards):
 # Parameters of train.smk and evaluate.smk
 
 
-def run_spec(wildcards):
-    return resolve_run(CATALOGUE, parse_run(CATALOGUE, run_name(wildcards)), wildcards.scale, CONFIG.precision)
+@cache
+def run_spec(run, scale):
+    return resolve_run(CATALOGUE, parse_run(CATALOGUE, run), scale, CONFIG.precision)
+
+
+@cache
+def evaluation_settings(task, method, variant, scale):
+    """The same for every seed."""
+    return resolve_evaluation(CATALOGUE, Run(task, method, variant, seed=0), scale)
 
 
 def train_facts(wildcards):
-    spec = run_spec(wildcards)
+    spec = run_spec(run_name(wildcards), wildcards.scale)
     return facts(spec, "workflow_scripts.training.train", spec["model"]["module"], spec["objective"]["module"])
 
 
 def train_state(wildcards):
     """Where a killed run goes on from. Never an output: Snakemake deletes those of a failed job."""
-    return f"results/{wildcards.scale}/state/{run_name(wildcards)}/{digest(run_spec(wildcards))}"
+    run = run_name(wildcards)
+    return f"results/{wildcards.scale}/state/{run}/{digest(run_spec(run, wildcards.scale))}"
 
 
 def train_threads(wildcards):
-    return run_spec(wildcards)["training"]["torch_threads"]
+    return run_spec(run_name(wildcards), wildcards.scale)["training"]["torch_threads"]
 
 
 def evaluate_facts(wildcards):
-    settings = resolve_evaluation(CATALOGUE, parse_run(CATALOGUE, run_name(wildcards)), wildcards.scale)
-    return facts(settings, "workflow_scripts.evaluation.evaluate", run_spec(wildcards)["model"]["module"])
+    settings = evaluation_settings(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    model = run_spec(run_name(wildcards), wildcards.scale)["model"]["module"]
+    return facts(settings, "workflow_scripts.evaluation.evaluate", model)
 
 
 # Inputs and parameters of analyse.smk and report.smk. Each command is told its runs: config.yaml alone does not say
@@ -125,26 +148,23 @@ def analysis_run_names(wildcards):
 
 def analysis_inputs(wildcards):
     folder, runs = f"results/{wildcards.scale}", analysis_runs(wildcards)
-    files = [f"{folder}/runs/{run}/{file}" for run in runs for file in ("checkpoint/model.safetensors", "run.json")]
-    return files + sorted({f"{folder}/data/{run.task}" for run in runs})
+    trained = [f"{folder}/runs/{run}/checkpoint/model.safetensors" for run in runs]
+    return trained + sorted({f"{folder}/data/{run.task}" for run in runs})
 
 
 def analysis_facts(wildcards):
     entry = analysis_entry(wildcards)
-    specs = [resolve_run(CATALOGUE, run, wildcards.scale, CONFIG.precision) for run in analysis_runs(wildcards)]
+    specs = [run_spec(run, wildcards.scale) for run in analysis_run_names(wildcards)]
     models = sorted({spec["model"]["module"] for spec in specs})
     return facts(entry, "workflow_scripts.analyses.analyse", entry["module"], *models)
 
 
 def shown(paper, displays, scale):
-    """What displays read: scores and predictions of their runs, and their analyses."""
+    """What displays read. One file stands for all of a run: scores.csv is made last, of the others."""
     runs = dict.fromkeys(run for display in displays for run in display_runs(display, asked(paper, scale)))
     analyses = dict.fromkeys(name for display in displays for name in display_analyses(display))
-    return [
-        f"results/{scale}/runs/{run}/{file}"
-        for run in runs
-        for file in ("run.json", "training.csv", "eval/predictions.parquet", "eval/scores.csv")
-    ] + [f"results/{scale}/analyses/{paper}/{analysis}" for analysis in analyses]
+    scores = [f"results/{scale}/runs/{run}/eval/scores.csv" for run in runs]
+    return scores + [f"results/{scale}/analyses/{paper}/{analysis}" for analysis in analyses]
 
 
 def display_entry(wildcards):

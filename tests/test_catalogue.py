@@ -79,10 +79,15 @@ def test_json_schemas_are_in_step_with_the_models():
 def test_an_unknown_setting_is_refused_with_file_key_and_nearest(copy: Path, section: str):
     known = {"model": "layers", "objective": "label_smoothing", "training": "max_steps", "evaluation": "beam"}[section]
     wrong = known[:-1] + "x"
-    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"].setdefault(section, {}).update({wrong: 1}))
+    edit(
+        copy / "catalogue/scales.yaml",
+        lambda scales: scales["small"]["settings"].setdefault(section, {}).update({wrong: 1}),
+    )
     with pytest.raises(UserError) as error:
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
-    assert f"catalogue/scales.yaml: unknown key 'small.settings.{section}.{wrong}'; did you mean '{known}'?" in str(error.value)
+    assert f"catalogue/scales.yaml: unknown key 'small.settings.{section}.{wrong}'; did you mean '{known}'?" in str(
+        error.value
+    )
 
 
 def test_a_value_out_of_range_is_refused(copy: Path):

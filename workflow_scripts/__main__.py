@@ -40,13 +40,15 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # The reader has gone (`| head`): Python must not try to write the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
             raise
         print(f"error: {error.filename or 'output'}: {os.strerror(error.errno)}; nothing was replaced", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         print("interrupted; call the same command again to go on", file=sys.stderr)
         return 128 + signal.SIGINT

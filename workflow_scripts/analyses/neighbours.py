@@ -7,7 +7,7 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.embedding_space import END, tsne, word_table
-from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, options_from, score
+from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, options_from, score, stacked
 
 COLUMNS = [*RUN_COLUMNS, "space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
 
@@ -23,7 +23,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     """Nearest neighbours of `words` (all, for the scores), as in table 5.
 
     options:
-        words: whose neighbours are written to neighbours.csv, one row per neighbour with its class and distance.
+        words: whose neighbours are written to neighbours.csv, one row per neighbour with its class and distance; the
+            classes of all words go to classes.csv.
         k: neighbours per word.
         classes: `scan` or `cogs`; seed: of t-SNE.
     Scores, over all words but `</s>`: `neighbours_same_class_tsne` and `neighbours_same_class_embedding`, the share
@@ -31,9 +32,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     class cannot reach 100%.
     """
     given = options_from(options, words=[], k=10, classes="cogs", seed=0)
-    scores, rows = [], []
+    scores, rows, classes = [], [], []
     for run in runs:
         table, vectors = word_table(run, given["classes"])
+        classes.append(table[["word", "class"]].assign(task=run.task))
         spaces = {"tsne": tsne(vectors, given["seed"]), "embedding": vectors}
         real = np.flatnonzero(table["word"] != END)
         words, of_class = table["word"].to_numpy()[real], table["class"].to_numpy()[real]
@@ -48,4 +50,5 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     found = {"space": space, "word": words[row], "class": of_class[row], "rank": rank}
                     found |= {"neighbour": words[other], "neighbour_class": of_class[other], "distance": far}
                     rows.append({**run.columns(), **found})
-    return Analysis(scores, {"neighbours": pandas.DataFrame(rows, columns=COLUMNS)})
+    known = stacked(classes, ["word", "class"])[["task", "word", "class"]].drop_duplicates()
+    return Analysis(scores, {"neighbours": pandas.DataFrame(rows, columns=COLUMNS), "classes": known})

@@ -1,6 +1,6 @@
 """COGS (Kim and Linzen 2020): English sentences to logical forms, with a test set of 21 kinds of generalisation.
 
-Options of `prepare`, besides those of `seq2seq.SplitOptions`:
+Options of `prepare`, besides those of `prepared.SplitOptions`:
 
 from: `upstream` reads upstream's four files; `stand_in` makes small files of the same format first (`stand_ins.cogs`).
 
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workflow_scripts.data.lines import numbered_lines
-from workflow_scripts.data.seq2seq import Example, Prepared, SplitOptions, split_up
+from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up
 from workflow_scripts.data.stand_ins import cogs as stand_in
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import checked

@@ -20,16 +20,17 @@ Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes 
 class Patience:
     """How long to bear with a server.
 
-    `attempts` in a row may bring no new byte; the waits between them double from `first_wait` seconds on. A server's
-    Retry-After is heeded up to `longest_wait` seconds.
+    `attempts` in a row may bring no new byte, `connection_attempts` no connection; the waits between them double from
+    `first_wait` seconds on. A server's Retry-After is heeded up to `longest_wait` seconds.
     """
 
     attempts: int = 5
+    connection_attempts: int = 3
     first_wait: float = 1.0
     longest_wait: float = 60.0
 
 
-class PassingFault(Exception):
+class PassingError(Exception):
     """Worth another attempt, after `wait` seconds if the server said so."""
 
     def __init__(self, message: str, wait: float | None = None) -> None:
@@ -37,13 +38,16 @@ class PassingFault(Exception):
         self.wait = wait
 
 
-def download(url: str, part: Path, expected_bytes: int | None, advance: Advance, patience: Patience) -> None:
+def download(
+    url: str, part: Path, expected_bytes: int | None, pinned: bool, advance: Advance, patience: Patience
+) -> None:
     """Fill `part` with the body of `url`, going on from what `part` already holds where the server can.
 
-    Raises UserError in one line when the server refuses, offers another size than `expected_bytes`, or stays
-    unreachable. After a broken connection `part` keeps what was received.
+    Without a checksum to come (`pinned` false), it goes on only where the server vouches by a strong ETag that the file
+    is the same, else from the start. Raises UserError in one line when the server refuses, offers another size than
+    `expected_bytes`, or stays unreachable. After a broken connection `part` keeps what was received.
     """
-    validator = None
+    validator = ""
     idle = 0
     with httpx.Client(
         timeout=TIMEOUT,
@@ -54,26 +58,28 @@ def download(url: str, part: Path, expected_bytes: int | None, advance: Advance,
         headers={"Accept-Encoding": "identity"},
     ) as client:
         while True:
+            if not (pinned or validator):
+                part.unlink(missing_ok=True)
             before = size(part)
             headers = {"Range": f"bytes={before}-"} if before else {}
             if before and validator:
                 headers["If-Range"] = validator
             try:
                 with client.stream("GET", url, headers=headers) as response:
-                    # Only a strong validator promises that two halves belong together.
-                    validator = response.headers.get("ETag", "")
-                    validator = "" if validator.startswith("W/") else validator
+                    if response.is_success:
+                        validator = response.headers.get("ETag", "")
+                        validator = "" if validator.startswith("W/") else validator
                     receive(response, url, part, expected_bytes, advance)
                 return
-            except (PassingFault, httpx.TransportError) as fault:
+            except (PassingError, httpx.TransportError) as fault:
                 if isinstance(fault, httpx.UnsupportedProtocol):
                     raise UserError(f"{url}: {fault}") from fault
                 idle = 1 if size(part) > before else idle + 1
-                if idle >= patience.attempts:
-                    reason = str(fault) or type(fault).__name__
-                    raise UserError(f"{url}: {reason} ({idle} attempts in a row brought nothing)") from fault
+                no_connection = isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout)
+                if idle >= (patience.connection_attempts if no_connection else patience.attempts):
+                    raise UserError(f"{url}: {str(fault) or type(fault).__name__}, {idle} times in a row") from fault
                 wait = patience.first_wait * 2 ** (idle - 1)
-                if isinstance(fault, PassingFault) and fault.wait is not None:
+                if isinstance(fault, PassingError) and fault.wait is not None:
                     wait = fault.wait
                 time.sleep(min(wait, patience.longest_wait))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -83,20 +89,20 @@ def download(url: str, part: Path, expected_bytes: int | None, advance: Advance,
 def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
     """Write the body of one response to `part`: appended to it (206), or from the start (200).
 
-    Raises PassingFault for what may go away, UserError for what will not.
+    Raises PassingError for what may go away, UserError for what will not.
     """
     status = response.status_code
     if status in PASSING_FAULTS:
-        raise PassingFault(f"HTTP status {status}", retry_after(response.headers.get("Retry-After", "")))
+        raise PassingError(f"HTTP status {status}", retry_after(response.headers.get("Retry-After", "")))
     if status == 416:
         part.unlink(missing_ok=True)
-        raise PassingFault("HTTP status 416: the server has fewer bytes than were kept; starting again")
+        raise PassingError("HTTP status 416: the server has fewer bytes than were kept; starting again")
     if status not in (200, 206):
         raise UserError(f"{url}: HTTP status {status} {response.reason_phrase}".rstrip())
     offset = size(part) if status == 206 else 0
     if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
         part.unlink(missing_ok=True)
-        raise PassingFault("the server sent another range than was asked for; starting again")
+        raise PassingError("the server sent another range than was asked for; starting again")
     length = response.headers.get("Content-Length", "")
     total = offset + int(length) if length.isdecimal() else None
     if expected_bytes is not None and total not in (None, expected_bytes):
@@ -114,7 +120,7 @@ def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int 
         part.unlink()
         raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more")
     if expected_bytes is not None and done < expected_bytes:
-        raise PassingFault(f"the body ended after {done} of {expected_bytes} bytes")
+        raise PassingError(f"the body ended after {done} of {expected_bytes} bytes")
 
 
 def refuse_unsafe_redirect(response: httpx.Response) -> None:

@@ -3,7 +3,6 @@
 import argparse
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from filelock import FileLock
@@ -12,15 +11,18 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from workflow_scripts.catalogue import load_config
 from workflow_scripts.data.download import Advance, Patience, download, size
-from workflow_scripts.data.sources import Source, expected_sha256, load_sources, record_path, select
+from workflow_scripts.data.sources import Source, expected_sha256, load_repositories, load_sources, record_path, select
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import sha256_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`fetch scan cogs/gen.tsv`, or `fetch --all`."""
+    """`fetch scan cogs/gen.tsv`, `fetch --all`, `fetch --list`."""
     parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]", help="what to get, by its name in sources.yaml")
     parser.add_argument("--all", action="store_true", help="get every declared file, so that everything works offline")
+    parser.add_argument(
+        "--list", action="store_true", help="get nothing, but say what is declared: size, licence, source"
+    )
     parser.add_argument(
         "--mirror",
         type=Path,
@@ -33,8 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Get the named files. Raises UserError when one cannot be had; the others are got all the same."""
     sources = load_sources()
+    if args.list:
+        return print_list(select(args.names, sources) if args.names else list(sources.values()))
     if args.all == bool(args.names):
-        raise UserError("fetch: name datasets or files, or give --all")
+        raise UserError("fetch: name datasets or files, or give --all (--list says what there is)")
     chosen = list(sources.values()) if args.all else select(args.names, sources)
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
@@ -57,12 +61,24 @@ def main(args: argparse.Namespace) -> None:
                 told = fetch(source, args.downloads, mirror, Patience(), advance)
                 console.print(f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False)
             except UserError as error:
-                failures.append(str(error))
+                if len(chosen) == 1:
+                    raise
+                failures.append(source.name)
+                console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
             progress.remove_task(bar)
-    for failure in failures[:-1]:
-        print(f"error: {failure}", file=sys.stderr)
     if failures:
-        raise UserError(failures[-1])
+        raise UserError(f"{len(failures)} of {len(chosen)} files could not be had: {', '.join(failures)}")
+
+
+def print_list(chosen: list[Source]) -> None:
+    """One line for each file, in columns separated by tabs, and for each repository on the Hugging Face hub."""
+    for source in chosen:
+        size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
+        terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
+        print(source.name, *size_and_check, terms, source.citation, " or ".join(source.urls) or source.note, sep="\t")
+    for name, repository in load_repositories().items():
+        terms = repository.licence + (", gated" if repository.gated else "")
+        print(f"hf:{name}", repository.kind, repository.revision or "unpinned", terms, repository.used_for, sep="\t")
 
 
 def find_mirror(argument: Path | None) -> Path | None:
@@ -81,7 +97,9 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
     """
     path = downloads / source.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock")):
+    locks = downloads / ".locks"
+    locks.mkdir(exist_ok=True)
+    with FileLock(locks / source.name.replace("/", "--")):
         if path.exists():
             wrong = mismatch(source, path, path)
             if not wrong:
@@ -94,12 +112,13 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
             problem = attempt(source, origin, part, path, patience, advance)
             if problem is None:
                 os.replace(part, path)
-                return f"from {origin}" + note_if_unpinned(source, path)
+                after = f" (after {'; '.join(problems)})" if problems else ""
+                return f"from {origin}{after}{note_if_unpinned(source, path)}"
             problems.append(problem)
-    where = f"it can be had from {' or '.join(source.urls)}" if source.urls else source.note
+    tried = f"tried {'; '.join(problems)}" if problems else f"no mirror is set, and it has no URL ({source.note})"
     raise UserError(
-        f"{source.name} is missing ({'; '.join(problems) or 'it has no URL, and no mirror is set'}); {where}; "
-        f"put it at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
+        f"{source.name} is missing: {tried}; get it by other means and put it at {path}, "
+        f"or at {source.name} in a mirror folder (data.mirror in config.yaml)"
     )
 
 
@@ -107,20 +126,17 @@ def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patie
     """Fill `part` from one origin, a path or a URL. None when it is right, else what was wrong; then it is deleted."""
     if origin not in source.urls:
         if not Path(origin).is_file():
-            return f"not in the mirror ({origin})"
+            return f"{origin}: no such file"
         shutil.copyfile(origin, part)
         wrong = mismatch(source, part, path)
         if wrong:
             part.unlink()
-        return f"{origin} {wrong}" if wrong else None
-    if source.sha256 is None:
-        # What is left of an older version could not be told from the beginning of this one.
-        part.unlink(missing_ok=True)
+        return f"{origin} {wrong}, nothing was kept" if wrong else None
     while True:
-        kept = size(part)
+        kept = size(part) if source.sha256 else 0
         try:
             if not source.bytes or kept < source.bytes:
-                download(origin, part, source.bytes, advance, patience)
+                download(origin, part, source.bytes, source.sha256 is not None, advance, patience)
         except UserError as error:
             return str(error)
         wrong = mismatch(source, part, path)

@@ -1,6 +1,6 @@
 """SCAN (Lake and Baroni 2018): the splits that follow from its grammar, and the sets with more primitives.
 
-Options of `prepare`, besides those of `seq2seq.SplitOptions`:
+Options of `prepare`, besides those of `prepared.SplitOptions`:
 
 set: which training and test set.
     add_jump      everything without `jump`, and `jump` alone until it is a tenth of the training set; tests the rest.
@@ -19,6 +19,8 @@ in_distribution: how many distinct training commands make up the split `in_distr
 
 import random
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +28,7 @@ from pydantic import Field
 
 from workflow_scripts.data import scan_grammar
 from workflow_scripts.data.lines import numbered_lines
-from workflow_scripts.data.seq2seq import Example, Prepared, SplitOptions, draw, split_up
+from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, draw, split_up
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import checked
 
@@ -37,6 +39,15 @@ WHERE = "options of workflow_scripts.data.scan"
 LINE = re.compile(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)")
 
 Positive = Annotated[int, Field(gt=0)]
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """`multiple` renamed copies of each primitive, at most `sentences` context sentences, and lone lines for each."""
+
+    multiple: int
+    sentences: int
+    atomic_copies: int
 
 
 class Options(SplitOptions):
@@ -53,19 +64,21 @@ class Options(SplitOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
     """The splits train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
     settings = checked(Options, options, WHERE)
-    more_primitives = _more_primitives(settings)
+    renaming = more_primitives(settings)
     held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
     if settings.origin == "upstream":
         name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
         test = read(_source(sources, f"scan/tasks_test_{name}.txt"))
-        train = [] if more_primitives else read(_source(sources, f"scan/tasks_train_{name}.txt"))
+        train = [] if renaming else read(_source(sources, f"scan/tasks_train_{name}.txt"))
     elif settings.set == "around_right":
         train, test = around_right()
     else:
         train, test = held_out_primitive(held_out)
-    notes = []
-    if more_primitives:
-        train, notes = renamed_primitives(settings.seed, **more_primitives)
+    notes, protocol = [], "reduced" if settings.limit else "paper"
+    if renaming:
+        train, complete, notes = renamed_primitives(renaming, settings.seed)
+        # Which sentences, and how many, the paper's 20x and 200x sets had is not known.
+        protocol = protocol if complete else "reduced"
     splits, drawn = split_up(train, test, {}, settings)
     distinct = sorted(set(splits["train"]))
     fit = [distinct[i] for i in draw(distinct, settings.in_distribution, settings.seed, "in_distribution")]
@@ -73,12 +86,11 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
         f"in_distribution: {len(fit)} of {len(distinct)} distinct training commands, drawn with seed {settings.seed}; "
         "they stay in the training set, so this split shows the fit"
     )
-    protocol = "reduced" if settings.limit else "paper"
     return Prepared({**splits, "in_distribution": fit}, notes + drawn, protocol)
 
 
-def _more_primitives(settings: Options) -> dict[str, int]:
-    """Arguments of `renamed_primitives` for the set, empty where the set has SCAN's own. Refuses idle options."""
+def more_primitives(settings: Options) -> Renaming | None:
+    """What the options say of more primitives, None where the set has SCAN's own. Refuses options that mean nothing."""
     renamed = settings.set == "add_jump_2x" or (settings.set == "complexity" and settings.multiple != 1)
     allowed = {"multiple"} if settings.set == "complexity" else set()
     if renamed:
@@ -87,18 +99,13 @@ def _more_primitives(settings: Options) -> dict[str, int]:
         if getattr(settings, option) is not None and option not in allowed:
             alone = " with multiple 1" if settings.set == "complexity" else ""
             raise UserError(f"{WHERE}: key '{option}' means nothing for set {settings.set}{alone}; leave it out")
-    if settings.set == "add_jump_2x":
-        return {"multiple": 2, "sentences": CONTEXT_SENTENCES_2X, "atomic_copies": settings.atomic_copies or 1000}
     if not renamed:
-        return {}
-    if settings.multiple is None:
+        return None
+    multiple = 2 if settings.set == "add_jump_2x" else settings.multiple
+    if multiple is None:
         raise UserError(f"{WHERE}: set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
-    primitives = len(scan_grammar.PRIMITIVES) * (settings.multiple + 1)
-    return {
-        "multiple": settings.multiple,
-        "sentences": settings.sentences or CONTEXT_SENTENCES_2X,
-        "atomic_copies": settings.atomic_copies or max(1, LONE_LINES // primitives),
-    }
+    copies = settings.atomic_copies or max(1, LONE_LINES // (len(scan_grammar.PRIMITIVES) * (multiple + 1)))
+    return Renaming(multiple, settings.sentences or CONTEXT_SENTENCES_2X, copies)
 
 
 def held_out_primitive(phrase: str) -> tuple[list[Example], list[Example]]:
@@ -122,38 +129,43 @@ def _has(example: Example, phrase: str) -> bool:
     return f" {phrase} " in f" {example.source} "
 
 
-def renamed_primitives(seed: int, multiple: int, sentences: int, atomic_copies: int) -> tuple[list[Example], list[str]]:
-    """The add-jump training set over `multiple` more primitives for each, and notes on its size.
+def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
+    """The add-jump training set over more primitives, whether it has all its context sentences, and notes on its size.
 
-    Context sentences are over walk, look and run and their renamed copies (`walk2` -> `I_WALK2`), all of them or
-    `sentences` drawn ones that include the 13,203 of SCAN; `jump`, `jump1`, ... never stand in context. Each primitive
-    is added alone `atomic_copies` times, and `jump` once more: with multiple 2 and 1000 copies this gives the 97,906
-    lines of Jiang et al. 2022 (a reconstruction by counting; their generator is not published).
+    Context sentences are over walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), all of them or a sample;
+    `jump`, `jump1`, ... never stand in context. Each primitive is added alone `atomic_copies` times, and `jump` once
+    more: 2 copies of each, 1000 times, give the 97,906 lines of Jiang et al. 2022, whose generator is not published.
     """
-    numbers = ["", *map(str, range(1, multiple + 1))]
-    original = [Example(*pair) for pair in scan_grammar.commands(CONTEXT_PRIMITIVES)]
+    numbers = ["", *map(str, range(1, renaming.multiple + 1))]
     parts = scan_grammar.phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
-    total = scan_grammar.count(parts)
-    if total <= sentences:
-        context = [Example(*scan_grammar.command(parts, index)) for index in range(total)]
-    else:
-        if sentences < len(original):
-            raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(original)} of SCAN stay in")
-        context, known = list(original), {example.source for example in original}
-        # Drawn in random order, so that skipping the originals among them leaves a uniform sample of the others.
-        for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences + len(original))):
-            pair = scan_grammar.command(parts, index)
-            if len(context) < sentences and pair[0] not in known:
-                context.append(Example(*pair))
-    words = [word + number for word in scan_grammar.PRIMITIVES for number in numbers]
-    lone = [Example(word, f"I_{word.upper()}") for word in words]
+    context, total = context_sentences(parts, renaming.sentences, seed), scan_grammar.count(parts)
+    lone = [Example(word + n, f"I_{word.upper()}{n}") for word in scan_grammar.PRIMITIVES for n in numbers]
+    jump = [Example("jump", "I_JUMP")]
+    sampled = "" if len(context) == total else f", those of SCAN and others drawn with seed {seed}"
     notes = [
         f"train: {len(context)} of {total} context sentences over {len(CONTEXT_PRIMITIVES) * len(numbers)} primitives"
-        + ("" if len(context) == total else f" (the {len(original)} of SCAN, the others drawn with seed {seed})"),
-        f"train: {len(lone)} lone primitives, {atomic_copies} x each, and jump once more; "
-        f"jump and its {multiple} renamed copies stand in no context",
+        f"{sampled}; a reconstruction, since the paper's generator is not published",
+        f"train: {len(lone)} lone primitives, {renaming.atomic_copies} x each, and jump once more; "
+        f"jump and its {renaming.multiple} renamed copies stand in no context",
     ]
-    return context + lone * atomic_copies + [lone[words.index("jump")]], notes
+    return context + lone * renaming.atomic_copies + jump, len(context) == total, notes
+
+
+def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
+    """All commands over the phrases `parts`; of more than `sentences`, those of SCAN and a uniform sample of the rest."""
+    total = scan_grammar.count(parts)
+    if total <= sentences:
+        return [Example(*scan_grammar.command(parts, index)) for index in range(total)]
+    context = [Example(*pair) for pair in scan_grammar.commands(CONTEXT_PRIMITIVES)]
+    if sentences < len(context):
+        raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(context)} of SCAN stay in")
+    known = set(context)
+    # At most as many of the draws as there are commands in SCAN can be of SCAN.
+    for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):
+        example = Example(*scan_grammar.command(parts, index))
+        if len(context) < sentences and example not in known:
+            context.append(example)
+    return context
 
 
 def read(path: Path) -> list[Example]:

@@ -1,5 +1,6 @@
 """The declared source files: `sources.yaml`, validated and flattened to one entry per file."""
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ SOURCES_FILE = Path(__file__).with_name("sources.yaml")
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class File(Strict):
@@ -38,7 +39,7 @@ class Dataset(Strict):
     citation: str
     note: str = ""
     prefixes: list[Url] = []
-    files: dict[FileName, File]
+    files: dict[str, File]
 
 
 class Repository(Strict):
@@ -55,7 +56,7 @@ class Repository(Strict):
 class Sources(Strict):
     """The whole of sources.yaml."""
 
-    datasets: dict[FileName, Dataset]
+    datasets: dict[str, Dataset]
     hugging_face: dict[str, Repository]
 
 
@@ -81,6 +82,8 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
     for dataset_name, dataset in checked(Sources, read_yaml(file), file).datasets.items():
         for name, entry in dataset.files.items():
             key = f"datasets.{dataset_name}.files.{name}"
+            if not (FILE_NAME.fullmatch(dataset_name) and FILE_NAME.fullmatch(name)):
+                raise UserError(f"{file}: key '{key}': names are of letters, digits, dot, dash and underscore")
             urls = [prefix + entry.path for prefix in dataset.prefixes] if entry.path else []
             if entry.path and not dataset.prefixes:
                 raise UserError(f"{file}: key '{key}.path' needs the key 'prefixes' of its dataset")
@@ -99,6 +102,16 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
                 note="; ".join(filter(None, [entry.note, dataset.note])),
             )
     return found
+
+
+@lru_cache(maxsize=4)
+def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
+    """Every declared repository on the Hugging Face hub, by its name there. Raises UserError naming file and key."""
+    repositories = checked(Sources, read_yaml(file), file).hugging_face
+    for name, repository in repositories.items():
+        if repository.revision is None and not repository.note:
+            raise UserError(f"{file}: key 'hugging_face.{name}.note' is missing; say why there is no revision")
+    return repositories
 
 
 def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
@@ -128,4 +141,4 @@ def expected_sha256(source: Source, path: Path) -> str | None:
     """The pinned sha256, else the one recorded beside `path`, else None."""
     if source.sha256 or not record_path(path).is_file():
         return source.sha256
-    return (record_path(path).read_text().split() or [""])[0]
+    return (record_path(path).read_text().split() or ["none"])[0]

@@ -77,7 +77,7 @@ class MultiHeadAttention(nn.Module):
             logits = torch.baddbmm(positional, query.transpose(0, 1), key, beta=scale, alpha=scale)
         if mask is not None:
             by_sentence = logits.view(-1, mask.size(0), self.heads, *logits.shape[1:])
-            by_sentence.masked_fill_(mask, -torch.inf)
+            logits = by_sentence.masked_fill(mask, -torch.inf).view_as(logits)
         return logits.softmax(dim=-1)
 
     def _split(self, states: Tensor) -> Tensor:

@@ -62,10 +62,10 @@ class FeedForward(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """[S, N, d] -> [S, N, d]"""
-        change = self.dropout(self.outer(self.inner(states).relu_()))
+        change = self.dropout(self.outer(self.inner(states).relu()))
         if not self.gated:
             return self.norm(states + change)
-        gate = self.gate_outer(self.dropout(self.gate_inner(states).relu_())).sigmoid_()
+        gate = self.gate_outer(self.dropout(self.gate_inner(states).relu())).sigmoid()
         return self.norm(change + gate * (states - change))
 
 
@@ -188,9 +188,7 @@ class DecoderLayer(nn.Module):
         guide = codes_of(states) if guided_cross else states
         if words_only and guided_cross:
             states = words_of(states)
-        attended = self.dropout(
-            self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask)
-        )
+        attended = self.dropout(self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask))
         if attended.size(1) < states.size(1):
             attended = attended.repeat(1, 2, 1)
         return self.feed_forward(self.cross_norm(states + attended))

@@ -51,7 +51,9 @@ class Quantiser(nn.Module):
 
     def scores(self, embedded: Tensor) -> Tensor:
         """Similarity to each code, -inf for the mask code: [..., d] -> [..., K]; q(z | x) is their softmax."""
-        scores = (cosine_scores if self.cosine else code_scores)(embedded, self.codebook)
+        # In half precision near codes could not be told apart.
+        with torch.autocast(embedded.device.type, enabled=False):
+            scores = (cosine_scores if self.cosine else code_scores)(embedded.float(), self.codebook)
         if self.codebook.size(0) > self.codes:
             scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
         return scores
@@ -70,13 +72,15 @@ class Quantiser(nn.Module):
         """
         if self.ema_decay == 1:
             return
-        members = one_hot(codes, self.codebook.size(0)).to(embedded.dtype)
+        embedded = embedded.float()
+        members = one_hot(codes, self.codebook.size(0)).float()
         if not self.count_padding:
             members *= real[..., None]
         # Padding has a zero embedding: counted, it gives a code that holds nothing else the direction 0. The count of
         # the members, in the last column, tells such a code from one without members.
         directions = torch.cat([normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1)
-        sums = members.flatten(0, 1).t() @ directions.flatten(0, 1)
+        with torch.autocast(embedded.device.type, enabled=False):
+            sums = members.flatten(0, 1).t() @ directions.flatten(0, 1)
         self.directions = sums if self.directions is None else self.directions + sums
 
     @torch.no_grad()
@@ -90,5 +94,5 @@ class Quantiser(nn.Module):
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             torch.distributed.all_reduce(self.directions)
         towards = torch.where(self.directions[:, -1:] > 0, self.directions[:, :-1], self.codebook)
-        self.codebook.lerp_(normalize(towards, dim=1).to(self.codebook.dtype), 1 - self.ema_decay)
+        self.codebook.lerp_(normalize(towards, dim=1), 1 - self.ema_decay)
         self.directions = None

@@ -46,9 +46,12 @@ class Cache:
 
 
 def sinusoids(length: int, width: int, offset: int, device: torch.device) -> Tensor:
-    """Position vectors of Vaswani et al. (2017): [length, 1, width], sines in the first half, cosines in the second."""
+    """Position vectors sin, cos(n / 10000^(2i/d)) of Vaswani et al. (2017), for n from `offset`: [length, 1, width].
+
+    Sines fill the first half of a vector, cosines the second.
+    """
     position = torch.arange(offset, offset + length, device=device, dtype=torch.float32)[:, None]
-    rates = torch.logspace(0, -4, width // 2, device=device)
+    rates = 10000.0 ** -(torch.arange(width // 2, device=device) / (width // 2))
     return torch.cat([(position * rates).sin(), (position * rates).cos()], dim=1)[:, None]
 
 
@@ -147,7 +150,7 @@ class Seq2Seq(nn.Module):
 
     def project(self, states: Tensor) -> Tensor:
         """Logits E_target h, tied to the embedding and without bias: [T, B, d] -> [B, T, V]."""
-        return nn.functional.linear(states.transpose(0, 1), self.target_embedding.weight)
+        return nn.functional.linear(states, self.target_embedding.weight).transpose(0, 1)
 
     def encoder_attention(self, source: Tensor) -> Tensor:
         """Attention maps of the encoder's layers: source [B, S] -> [layers, B, heads, S, S]."""

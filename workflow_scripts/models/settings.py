@@ -59,6 +59,8 @@ class Seq2SeqSettings:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.positions == "sinusoidal" and self.width % 2:
+            raise ValueError(f"width is {self.width}; sinusoidal positions need an even one")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 1)")
 
@@ -68,9 +70,9 @@ class SQTransformerSettings(Seq2SeqSettings):
     """SQ-Transformer. The defaults are those of the official code for SCAN."""
 
     attention: Literal["sal", "srl", "none"] = "sal"
-    # How the decoder's cross-attention works under SAL. code: one attention whose queries are the codes, its result goes
-    # to both streams (official code). word: each stream asks with its own states (paper, A.5). systematic: queries and
-    # keys are the codes for both streams.
+    # How the decoder's cross-attention works under SAL. code: one attention whose queries are the codes; its result
+    # goes to both streams (official code). word: each stream asks with its own states (paper, A.5). systematic: queries
+    # and keys are the codes, for both streams.
     cross_query: Literal["code", "word", "systematic"] = "code"
     # Which of the final outputs predicts the code of the next token.
     next_code_stream: Literal["word", "code"] = "word"
@@ -90,6 +92,8 @@ class SQTransformerSettings(Seq2SeqSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.positions != "relative":
+            raise ValueError("positions must be relative: a position added to a word would change the word's code")
         for name in ("source_codes", "target_codes", "source_predictor_layers", "target_predictor_layers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")

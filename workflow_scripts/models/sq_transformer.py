@@ -13,7 +13,7 @@ END, UNKNOWN = 2, 3
 
 
 def next_tokens(target_in: Tensor) -> Tensor:
-    """What the decoder is to say at each position: its input moved left by one, then the end symbol. [B, T] -> [B, T]"""
+    """What the decoder is to say at each position, [B, T]: its input [B, T] moved left by one, then the end symbol."""
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
     return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
 

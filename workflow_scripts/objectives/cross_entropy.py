@@ -19,7 +19,7 @@ def word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -
     logits [B, T, V], target [B, T] -> scalar, in nats.
     """
     real = target.ne(0)
-    return torch.nn.functional.cross_entropy(logits[real], target[real], label_smoothing=label_smoothing)
+    return torch.nn.functional.cross_entropy(logits[real].float(), target[real], label_smoothing=label_smoothing)
 
 
 def build(settings: dict) -> Callable[[torch.nn.Module, "Batch"], tuple[Tensor, dict[str, Tensor]]]:

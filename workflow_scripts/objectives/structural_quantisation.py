@@ -19,7 +19,7 @@ def cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
 
     Scores of q [n, K] (may be -inf) and logits of p [n, K] -> scalar. Its gradient reaches both.
     """
-    return -(posterior.softmax(dim=-1) * prior.log_softmax(dim=-1)).sum(dim=-1).mean()
+    return -(posterior.softmax(dim=-1) * prior.float().log_softmax(dim=-1)).sum(dim=-1).mean()
 
 
 def cluster_entropy(marginal: Tensor) -> Tensor:

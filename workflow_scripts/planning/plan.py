@@ -6,12 +6,10 @@ import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from workflow_scripts.catalogue import (
     Catalogue,
     Run,
+    canonical_json,
     load_catalogue,
     load_config,
     merged,
@@ -31,7 +29,9 @@ STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_pe
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", help="instead of config.yaml's")
     parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
-    parser.add_argument("--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from")
+    parser.add_argument(
+        "--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from"
+    )
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
 
@@ -51,16 +51,20 @@ def main(args: argparse.Namespace) -> None:
 
 def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     """Print every value of a run's spec with the file and entry that set it."""
-    table = Table("key", "value", "from", title=f"{run} at scale {scale}", title_justify="left")
     data = resolve_data(catalogue, run.task, scale)
-    for key, value in data.items():
-        table.add_row(f"data.{key}", str(value), f"catalogue/tasks.yaml, scales.yaml {scale}.data")
+    rows = [
+        (f"data.{key}", value, f"catalogue/tasks.yaml {run.task}, catalogue/scales.yaml {scale}.data")
+        for key, value in data.items()
+    ]
     for section, entries in merged(catalogue, run, scale).items():
-        for key, (value, where) in entries.items():
-            table.add_row(f"{section}.{key}", str(value), where)
-    table.add_row("training.precision", precision, "config.yaml")
-    table.add_row("protocol", resolve_run(catalogue, run, scale, precision)["protocol"], "worst of data and scale")
-    Console().print(table)
+        rows += [(f"{section}.{key}", value, where) for key, (value, where) in entries.items()]
+    rows.append(("training.precision", precision, "config.yaml precision"))
+    rows.append(("protocol", resolve_run(catalogue, run, scale, precision)["protocol"], "the worst of data and scale"))
+    lines = [(key, canonical_json(value), where) for key, value, where in rows]
+    widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
+    print(f"{run} at scale {scale}: key, value, and the file and entry that set it")
+    for key, value, where in lines:
+        print(f"{key:{widths[0]}}  {value:{min(widths[1], 50)}}  {where}")
 
 
 def record(results: Path) -> None:
@@ -93,7 +97,7 @@ def read_step_times() -> list[dict[str, str]]:
 
 
 def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
-    """Recorded time of this run's step on this kind of device, else of its method's at the scale; None if neither is known."""
+    """Recorded time of a step of this run, else of its method, at the scale on this kind of device; None if unknown."""
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
     for names in (("task", "method", "variant"), ("method", "variant"), ("method",)):
         found = [float(row["seconds_per_step"]) for row in same if all(row[n] == getattr(run, n) for n in names)]
@@ -116,10 +120,7 @@ def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, dev
 def summarise(catalogue: Catalogue, config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
-    sources = {f"{source.dataset}/{source.file}": source for source in load_sources()}
-    table = Table(
-        "paper", "runs", "jobs", "download", "CPU hours", "GPU hours", "disk", title=f"scale {config.scale}", title_justify="left"
-    )
+    sources = load_sources()
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))
@@ -128,17 +129,17 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
         jobs += Counter(analyse=len(catalogue.papers[paper].analyses), **displays)
-        table.add_row(
-            paper,
-            str(len(own)),
-            f"{sum(jobs.values())} ({', '.join(f'{count} {kind}' for kind, count in jobs.items())})",
-            megabytes([sources[file].bytes for file in missing]),
-            *(time(*hours(catalogue, own, config.scale, config.precision, device)) for device in ("cpu", "cuda")),
-            megabytes([disk(run, config.scale) for run in own]),
+        print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
+        print(f"  runs       {len(own)}")
+        print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
+        print(f"  download   {megabytes([sources[file].bytes for file in missing])} in {len(missing)} files")
+        print(
+            f"  training   {time(*hours(catalogue, own, config.scale, config.precision, 'cpu'))} hours of CPU threads",
+            end="",
         )
-    console = Console()
-    console.print(table)
-    console.print(f"Hours are steps times the step times recorded in {STEP_TIMES}; '+?' counts runs without a record.")
+        print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
+        print(f"  disk       {megabytes([disk(run, config.scale) for run in own])} of checkpoints")
+    print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
 
 
 def disk(run: Run, scale: str) -> int | None:
@@ -150,8 +151,8 @@ def disk(run: Run, scale: str) -> int | None:
 def megabytes(sizes: list[int | None]) -> str:
     """Sum of the known sizes, and how many are not known."""
     unknown = sum(size is None for size in sizes)
-    return f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB" + (f" +{unknown}?" if unknown else "")
+    return f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB" + (f" + {unknown} unknown" if unknown else "")
 
 
 def time(total: float, unknown: int) -> str:
-    return f"{total:.2g}" + (f" +{unknown}?" if unknown else "")
+    return f"{total:.2g}" + (f" + {unknown} unknown" if unknown else "")

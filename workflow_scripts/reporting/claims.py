@@ -145,13 +145,15 @@ def print_ledger(path: Path) -> None:
     console.print(table)
     counts = Counter(row["verdict"] for row in rows)
     console.print(", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name]))
+    if counts[NOT_RUN]:
+        console.print("not run: this scale does not measure it, or its numbers may not decide (see overview.html)")
 
 
 def ledger_effect(row: dict[str, str]) -> str:
     """`+59.4 (37.9 to 80.9) percent` of a row of claims.csv; empty when nothing was measured."""
     if not row["effect"]:
         return ""
-    interval = ""
+    interval, decimals = "", 1 if row["unit"] == "points" else 2
     if row["ci_low"]:
-        interval = f" ({number(float(row['ci_low']), 1)} to {number(float(row['ci_high']), 1)})"
-    return f"{number(float(row['effect']), 1, signed=True)}{interval} {row['unit']}"
+        interval = f" ({number(float(row['ci_low']), decimals)} to {number(float(row['ci_high']), decimals)})"
+    return f"{number(float(row['effect']), decimals, signed=True)}{interval} {row['unit']}"

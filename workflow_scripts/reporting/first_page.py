@@ -3,31 +3,29 @@
 import re
 from collections import Counter
 
-from workflow_scripts.reporting.layout import PROTOCOLS, number
+from workflow_scripts.reporting.layout import PROTOCOLS, number, unbroken
 from workflow_scripts.reporting.page import hours_text, page, render
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
 
-ASKED = {
-    "greater": "more than {} more",
-    "less": "more than {} less",
-    "no_gain": "at most {} more",
-    "falls_with": "tau under −{}",
-}
+ASKED = {"greater": "above {} {}", "less": "under −{} {}", "no_gain": "at most {} {}", "falls_with": "under −{} {}"}
 OVERVIEW = """
 <p>{{ summary }}</p>
 {% for paper in papers %}
 <h2>{{ paper.title }}</h2>
 <div class="scroll"><table class="ledger">
-<thead><tr><th class="label">claim</th><th>in the paper</th><th>ours</th><th>claimed</th><th class="label">verdict</th>
-</tr></thead>
+<thead><tr><th class="label">claim</th><th>effect</th><th class="label">verdict</th></tr></thead>
 <tbody>
 {% for claim in paper.claims %}
-<tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}</small></td>
-<td class="value">{{ claim.published }}<small>{{ claim.published_interval }}</small></td>
-<td class="value"><b>{{ claim.effect }}</b>
-{% for detail in claim.details %}<small>{{ detail }}</small>{% endfor %}</td>
-<td class="value">{{ claim.asked }}</td>
+<tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}; claimed: {{ claim.asked }}</small></td>
+<td><div class="pair">
+{% if claim.published %}<span class="paper"><i>paper</i> {{ claim.published }}
+{%- if claim.published_interval %}<small>{{ claim.published_interval }}</small>{% endif %}</span>
+{% endif %}
+{% if claim.effect %}<span class="ours"><b>{{ claim.effect }}</b>
+{%- for detail in claim.details %}<small>{{ detail }}</small>{% endfor %}</span>
+{% endif %}
+</div></td>
 <td class="text"><span class="chip {{ claim.verdict | replace(' ', '-') }}">{{ claim.verdict }}</span>
 <small>{{ claim.reason }}</small></td></tr>
 {% endfor %}
@@ -49,10 +47,16 @@ OVERVIEW = """
 </tbody></table></div>
 <ul class="notes">{% for note in protocols %}<li>{{ note }}</li>{% endfor %}</ul>
 """
+# Snakemake centres this page between top and bottom of the window: of a page that is longer the top could not be
+# reached. Hence the box with a scroll bar of its own.
 RST = """Recompose
 =========
 
 {summary}
+
+.. raw:: html
+
+   <div style="max-height: 55vh; overflow-y: auto; padding-right: 1em">
 
 .. list-table::
    :header-rows: 1
@@ -62,10 +66,14 @@ RST = """Recompose
      - Verdict
 {rows}
 
+.. raw:: html
+
+   </div>
+
 {runs}
 
-{{% for file in files if file.path.endswith("overview.html") %}}
-`All intervals, methods and runs <javascript:app.showResultInfo('{{{{ file.path | urlencode }}}}')>`__
+{{% for file in files if (file.path | string).endswith("overview.html") %}}
+`All intervals, methods and runs <javascript:app.showResultInfo('{{{{ file.path | string | urlencode }}}}')>`__
 {{% endfor %}}
 """
 
@@ -150,7 +158,7 @@ def _claim_texts(outcome: Outcome) -> dict:
     decimals = 1 if claim.unit == "points" else 2
     details = []
     if effect and effect.low is not None:
-        details.append(f"{number(effect.low, decimals)} to {number(effect.high, decimals)}")
+        details.append(_interval(effect.low, effect.high, decimals))
     if effect:
         sides = "" if claim.relation == "falls_with" else " a side"
         details.append(f"{effect.n} seed{'s' if effect.n > 1 else ''}{sides}")
@@ -159,20 +167,21 @@ def _claim_texts(outcome: Outcome) -> dict:
         if effect.smallest_p >= 0.05:
             details.append(f"so few seeds cannot go under p {p_text(effect.smallest_p)}")
     published, half = outcome.published or (None, None)
-    margin = f"{claim.at_least:g}"
     return {
         "statement": claim.statement,
         "source": claim.source,
         "published": number(published, decimals, signed=True) if outcome.published else "",
-        "published_interval": f"{number(published - half, decimals)} to {number(published + half, decimals)}"
-        if half
-        else "",
+        "published_interval": _interval(published - half, published + half, decimals) if half else "",
         "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",
         "details": details,
-        "asked": "more" if claim.relation == "greater" and not claim.at_least else ASKED[claim.relation].format(margin),
+        "asked": ASKED[claim.relation].format(f"{claim.at_least:g}", claim.unit),
         "verdict": outcome.verdict,
         "reason": outcome.reason,
     }
+
+
+def _interval(low: float, high: float, decimals: int) -> str:
+    return unbroken(f"{number(low, decimals)} to {number(high, decimals)}")
 
 
 def p_text(p_value: float) -> str:

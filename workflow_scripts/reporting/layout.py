@@ -80,22 +80,30 @@ def seeds_text(cell: Cell) -> str:
     return f"{cell.summary.n} seeds, {low} to {high}"
 
 
+def unbroken(text: str) -> str:
+    """The same with spaces at which no line breaks, but after a comma."""
+    return text.replace(" ", "\u00a0").replace(",\u00a0", ", ")
+
+
 def difference_text(cell: Cell) -> str:
     """Difference to the paper, where the protocol allows one."""
     return "" if cell.difference is None else number(cell.difference, cell.decimals, signed=True)
 
 
-def units(cells: list[Cell]) -> str:
-    """The units of a table, in the order of its cells."""
-    return ", ".join(dict.fromkeys(cell.unit for cell in cells))
+def unit_note(cells: list[Cell]) -> str:
+    """`Numbers in percent.`, or which measure has which unit."""
+    found = {cell.metric: cell.unit for cell in cells}
+    if len(set(found.values())) == 1:
+        return f"Numbers in {cells[0].unit}."
+    return f"Units: {', '.join(f'{metric} in {unit}' for metric, unit in found.items())}."
 
 
 def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str) -> list[str]:
     """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable."""
     measured = [cell for cell in cells if cell.status == MEASURED]
-    found = [display.note.strip()] if display.note else []
+    found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]
     if measured:
-        found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}. Scale {scale}.")
+        found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
     else:
         found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
     found += [PROTOCOLS[name] for name in PROTOCOLS if name in {cell.protocol for cell in measured}]

@@ -12,37 +12,40 @@ from workflow_scripts.reporting.layout import (
     published_text,
     reproduced_text,
     seeds_text,
+    unbroken,
 )
 from workflow_scripts.reporting.trained import Trained
 
+# The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
 STYLE = """
 :root { color-scheme: light; --ink: #1c2430; --soft: #5d6b7c; --line: #d8dee6; --band: #f4f6f9;
-        --good: #0b6e4f; --bad: #a4343a; --open: #8a5a00; --grey: #8b95a3; }
+        --good: #0b6e4f; --bad: #a4343a; --open: #8a5a00; --grey: #7b8694; }
 * { box-sizing: border-box; }
 body { margin: 0; padding: 1.25rem; color: var(--ink); background: #fff;
-       font: 15px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+       font: 14.5px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
 main { max-width: 70rem; margin: 0 auto; }
 h1 { font-size: 1.3rem; line-height: 1.25; margin: .1rem 0 .6rem; }
 h2 { font-size: 1.05rem; margin: 1.6rem 0 .5rem; }
 p { margin: .4rem 0; max-width: 46rem; }
-.above { color: var(--soft); font-size: .85rem; margin: 0; }
+.above { color: var(--soft); font-size: .85rem; margin: 0; max-width: none; }
 .scroll { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .4rem .7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); }
+th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line); }
 thead th { border-bottom: 1px solid var(--ink); vertical-align: bottom; }
-thead th.head { text-align: center; border-bottom: 1px solid var(--line); }
-thead th.sub { font-weight: normal; font-size: .8rem; color: var(--soft); }
-th.label, td.label { text-align: left; font-weight: 600; overflow-wrap: anywhere; min-width: 8rem; }
+th.label, td.label { text-align: left; font-weight: 600; min-width: 9.2rem; }
 td.text { text-align: left; }
-tr.group th { text-align: left; font-weight: 600; font-size: .8rem; color: var(--soft); background: var(--band);
-              border-bottom: 1px solid var(--line); padding: .25rem .7rem; }
-td.ours b { font-weight: 650; }
-td small, th small { display: block; color: var(--soft); font-size: .75rem; font-weight: normal; white-space: nowrap; }
-td.paper, td.ours { white-space: nowrap; }
-td.paper { border-left: 1px solid var(--line); }
-td.grey { color: var(--grey); }
-td.absent { color: var(--grey); font-style: italic; font-size: .85rem; }
 td.value { white-space: nowrap; }
+tr.group th { text-align: left; font-weight: 600; font-size: .8rem; color: var(--soft); background: var(--band);
+              border-bottom: 1px solid var(--line); padding: .2rem .5rem; }
+small { display: block; color: var(--soft); font-size: .75rem; font-weight: normal; }
+/* Ours and the paper's side by side; where there is no room, the paper's below ours. */
+.pair { display: flex; flex-wrap: wrap-reverse; justify-content: space-between; column-gap: 1rem; }
+.paper { white-space: nowrap; margin-left: auto; }
+.paper i { font-style: normal; font-size: .75rem; color: var(--soft); }
+.ours { margin-left: auto; }
+.ours b { font-weight: 650; white-space: nowrap; }
+.grey { color: var(--grey); }
+.absent { color: var(--grey); font-style: italic; font-size: .85rem; }
 .chip { display: inline-block; padding: .05rem .5rem; border-radius: 1rem; font-size: .8rem; font-weight: 600;
         white-space: nowrap; border: 1px solid currentColor; }
 .reproduced { color: var(--good); } .not-reproduced { color: var(--bad); } .inconclusive { color: var(--open); }
@@ -66,26 +69,22 @@ PAGE = """<!doctype html>
 """
 
 TABLE = """<div class="scroll"><table>
-<thead>
-<tr><th></th>{% for head in heads %}
-<th class="head" colspan="{{ head.width }}">{{ head.text | breakable }}</th>{% endfor %}</tr>
-{% if subheads %}<tr><th></th>{% for text in subheads %}<th class="sub">{{ text }}</th>{% endfor %}</tr>{% endif %}
-</thead>
+<thead><tr><th></th>{% for head in heads %}<th>{{ head | breakable }}</th>{% endfor %}</tr></thead>
 <tbody>
 {% for line in lines %}
-{% if line.new_group %}<tr class="group"><th colspan="{{ width }}">{{ line.new_group }}</th></tr>
+{% if line.new_group %}<tr class="group"><th colspan="{{ heads | length + 1 }}">{{ line.new_group }}</th></tr>
 {% endif %}
 <tr><th class="label" scope="row">{{ line.label | breakable }}</th>
-{% for side in line.sides %}
-{% if side.paper is not none %}
-<td class="paper{{ ' grey' if side.grey }}" title="{{ side.source }}">{{ side.paper }}</td>
+{% for cell in line.cells %}
+<td><div class="pair">
+{% if cell.paper %}
+<span class="paper{{ ' grey' if cell.grey }}" title="{{ cell.source }}"><i>paper</i> {{ cell.paper }}</span>
 {% endif %}
-{% if side.measured %}
-<td class="ours"><b>{{ side.mean }}</b>{{ side.marker }}
-{% for detail in side.details %}<small>{{ detail }}</small>{% endfor %}</td>
-{% else %}
-<td class="ours absent">{{ side.mean }}</td>
+{% if cell.measured %}<span class="ours"><b>{{ cell.ours }}</b>{{ cell.marker }}
+{%- for detail in cell.details %}<small>{{ detail }}</small>{% endfor %}</span>
+{% elif cell.ours %}<span class="ours absent">{{ cell.ours }}</span>
 {% endif %}
+</div></td>
 {% endfor %}
 </tr>
 {% endfor %}
@@ -131,37 +130,29 @@ def html_table(
     """The table with its notes and, folded, what was run for it and how to make it again."""
     lines, group = [], ""
     for line in grid.lines:
-        sides = [_side(cell, published, tests) for cell, published in zip(line.cells, grid.published, strict=True)]
-        lines.append({"label": line.label, "new_group": line.group if line.group != group else "", "sides": sides})
+        cells = [_cell_texts(cell, tests) for cell in line.cells]
+        lines.append({"label": line.label, "new_group": line.group if line.group != group else "", "cells": cells})
         group = line.group
-    subheads = [who for published in grid.published for who in (("paper", "ours") if published else ("ours",))]
-    heads = zip(grid.heads, grid.published, strict=True)
-    return render(
-        TABLE,
-        heads=[{"text": head, "width": 1 + published} for head, published in heads],
-        subheads=subheads if any(grid.published) else [],
-        lines=lines,
-        width=1 + len(subheads),
-        notes=notes,
-        trained=trained,
-        command=command,
-    )
+    return render(TABLE, heads=grid.heads, lines=lines, notes=notes, trained=trained, command=command)
 
 
-def _side(cell: Cell | None, published: bool, tests: dict[str, ExampleTest]) -> dict:
-    """What the template shows of a cell: the published number, if its column has one, and ours."""
-    measured = cell is not None and cell.status == MEASURED
-    source = [cell.published.source, cell.published.note] if cell and cell.published else []
-    details = [seeds_text(cell)] if measured else []
-    if measured and cell.difference is not None:
-        details.append(f"{difference_text(cell)} to the paper")
+def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
+    """What the template shows of a cell."""
+    if cell is None:
+        return {}
+    measured = cell.status == MEASURED
+    details = [unbroken(seeds_text(cell))] if measured else []
+    if cell.difference is not None:
+        details.append(unbroken(f"{difference_text(cell)} to the paper"))
+    if cell.protocol == "stand_in":
+        details.append("made-up data")
     return {
-        "paper": published_text(cell) if published else None,
+        "paper": published_text(cell),
         "grey": measured and cell.protocol != "paper",
-        "source": ". ".join(filter(None, source)),
+        "source": ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
         "measured": measured,
-        "mean": reproduced_text(cell),
-        "marker": MARKERS[tests[cell.key].outcome] if cell and cell.key in tests else "",
+        "ours": reproduced_text(cell),
+        "marker": MARKERS[tests[cell.key].outcome] if cell.key in tests else "",
         "details": details,
     }
 

@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> None:
     for suffix, text in (
         ("md", markdown_table(title, grid, tests, notes)),
         ("tex", latex_table(title, grid, tests, notes)),
-        ("html", page(title, paper.requests.title, body)),
+        ("html", page(display.title, f"{paper.requests.title}, {display.source}. Scale {args.scale}", body)),
     ):
         with replacing(args.out / f"{args.display}.{suffix}") as temporary:
             temporary.write_text(text, encoding="utf-8")

@@ -141,8 +141,7 @@ class StateFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock. Raises UserError when another process has it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Hold the lock of the folder, which exists. Raises UserError when another process has it."""
         with open(self.folder / "lock", "a+") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

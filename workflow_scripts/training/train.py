@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import statistics
 import sys
 from pathlib import Path
@@ -46,9 +45,8 @@ def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(args.out.parent, os.W_OK):
-        raise UserError(f"{args.out.parent} cannot be written; choose another --out or change its permissions")
+    make_writable(args.out.parent)
+    make_writable(args.state)
 
     # torch takes more than a second to import: a wrong name or key should be said before.
     import torch
@@ -57,19 +55,20 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training import loop, machine
     from workflow_scripts.training.prepared import data_digest
     from workflow_scripts.training.progress import Reporter
-    from workflow_scripts.training.state import StateFolder, write_history
+    from workflow_scripts.training.state import StateFolder, read_weights, write_history, write_tensors
 
     device = machine.choose_device(args.device)
     machine.prepare(spec["seed"], settings.torch_threads, device)
-    modules = (__spec__.name, spec["model"]["module"], spec["objective"]["module"])
+    task = seq2seq_task(spec, settings, args.data, device)
+    modules = (__name__, *(spec[part]["module"] for part in ("model", "objective")))
+    ours = tuple(name for name in modules if name.startswith("workflow_scripts."))
     identity = {
         "spec_digest": digest(spec),
         "data_digest": data_digest(args.data),
-        "code_digest": code_digest(modules, Path(__file__).parents[2]),
+        "code_digest": code_digest(ours, Path(__file__).parents[2]),
     }
     folder = StateFolder(args.state, identity)
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
-        task = seq2seq_task(spec, settings, args.data, device)
         bf16 = spec["training"]["precision"] == "bf16"
         accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
         try:
@@ -81,7 +80,7 @@ def main(args: argparse.Namespace) -> None:
             raise UserError(f"{run_id}: the GPU's memory is full; lower training.batch_tokens") from error
         with replacing(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
-            shutil.copyfile(folder.best_path(state.best_step), out / "checkpoint/model.safetensors")
+            write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
             write_history(out / "training.csv", state.history)
             seconds_per_step = statistics.median(state.interval_seconds)
             facts: dict[str, Any] = {
@@ -102,6 +101,16 @@ def main(args: argparse.Namespace) -> None:
             }
             write_json(out / "run.json", facts)
         folder.remove()
+
+
+def make_writable(folder: Path) -> None:
+    """Make the folder. Raises UserError when that, or writing there, is impossible: better now than after training."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place") from error
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder} cannot be written; change its permissions or choose another place")
 
 
 def seq2seq_task(spec: dict, settings: Training, data: Path, device: "torch.device") -> "Task":

@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +40,7 @@ NOISE = (
     "Removing output files of failed job",
     "Removing temporary output",
     "Reasons:",
+    "Rules with provenance triggered jobs",
     "Select jobs to execute",
     "Shutting down, this might take some time",
     "Singularity containers: ignored",
@@ -103,6 +103,7 @@ class LogHandler(LogHandlerBase):
         self.failed: dict[int, Job] = {}
         self.counts: Counter[str] = Counter()
         self.done = 0
+        self.cancelled = False
         self.started = time.monotonic()
         self.closed = threading.Event()
         self.live = Live(get_renderable=self.view, console=self.console, refresh_per_second=4, transient=True)
@@ -118,9 +119,12 @@ class LogHandler(LogHandlerBase):
             LogEvent.SHELLCMD: self.shell_command,
             None: self.message,
         }
-        event = getattr(record, "event", None)
-        if event in views:
-            views[event](record)
+        try:
+            if view := views.get(getattr(record, "event", None)):
+                view(record)
+        except Exception:
+            # As every logging handler does: what cannot be shown must not end the thread that shows the rest.
+            self.handleError(record)
 
     def run_info(self, record: logging.LogRecord) -> None:
         """How many jobs of which rule. Rules without a command only name targets and are no work."""
@@ -165,17 +169,22 @@ class LogHandler(LogHandlerBase):
     def job_error(self, record: logging.LogRecord) -> None:
         """What failed, why (the log's last line), where to read more, how to repeat it alone."""
         job = self.running.pop(record.jobid)
+        if self.cancelled:
+            self.console.print(f"  {job.rule} {escape(job.about)}  [dim]{escape(job.last_line())}[/]")
+            return
         self.failed[record.jobid] = job
         self.console.print(f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.duration()}")
         self.console.print(f"    {escape(job.last_line() or 'it logged nothing')}")
         for file in job.log:
             self.console.print(f"    log:     {escape(file)}")
-        self.console.print(f"    command: {escape(' '.join(job.command.split()))}")
+        self.console.print(f"    command: [dim]{escape(' '.join(job.command.split()))}[/]")
 
     def error(self, record: logging.LogRecord) -> None:
         """An exception. Of one that the user can mend, the line that says how is left, without the traceback."""
         text = record.getMessage()
-        if "CalledProcessError in" in text or (self.failed and text.startswith("WorkflowError:\nAt least one job")):
+        if "CalledProcessError in" in text or (
+            (self.failed or self.cancelled) and text.startswith("WorkflowError:\nAt least one job")
+        ):
             return  # job_error has said it
         if found := USER_ERROR.search(text):
             text = f"error: {found[1]}"
@@ -185,23 +194,26 @@ class LogHandler(LogHandlerBase):
 
     def message(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
+        if text.startswith("Terminating processes on user request"):
+            self.cancelled = True
+            text = "Stopping; a running training saves its state first"
         if not text or (record.levelno > logging.DEBUG and text.startswith(NOISE)):
             return
         style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
         self.console.print(text, style=style, markup=False)
 
-    def rows(self) -> Iterator[tuple[Job, str]]:
+    def rows(self) -> list[tuple[Job, str]]:
         """The running jobs with the last line of their logs."""
-        for job in list(self.running.values()):
-            yield job, job.last_line()
+        return [(job, job.last_line()) for job in list(self.running.values())]
 
     def view(self) -> Table:
         """The live part: the running jobs, and how far everything is."""
+        rows = self.rows()
         table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, min_width=13 + max((len(job.about) for job, _ in rows), default=0))
         table.add_column(width=20)
         table.add_column(no_wrap=True, overflow="ellipsis")
-        for job, line in self.rows():
+        for job, line in rows:
             steps = STEPS.search(line)
             done, total = (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
             bar = ProgressBar(total=total, completed=done, width=20) if total else ""
@@ -227,7 +239,7 @@ class LogHandler(LogHandlerBase):
             if self.common_settings.dryrun:
                 if self.counts:
                     self.console.print(f"{self.summary()} [dim](not run: -n)[/]")
-            elif self.failed or self.running:
+            elif self.failed or self.running or self.cancelled:
                 what = f"{len(self.failed)} failed" if self.failed else "stopped"
                 self.console.print(
                     f"[bold red]{what}[/], {self.done} of {self.counts.total()} jobs done {took}; "

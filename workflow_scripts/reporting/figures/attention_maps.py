@@ -2,16 +2,19 @@
 
 import numpy as np
 import pandas
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import PAGE, not_run
+from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
 
 GAP = 0.6  # between the maps of a panel, in cells
-COLOURS = "viridis"  # its lightness rises steadily: it can be read in grey
+COLOURS = colormaps["viridis"]  # its lightness rises steadily: it can be read in grey
+# Inches: above a panel for its titles, left of it and below it for words, the colour bar below all, an empty panel.
+TITLES, LEFT, BELOW, BAR, EMPTY = 0.42, 0.42, 0.42, 0.5, 0.4
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -25,65 +28,73 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     entries, sentences = inputs.display["runs"], inputs.options["sentences"]
     weights, by_head = inputs.table("attention"), inputs.table("kl_by_head")
     accuracies, divergences = inputs.scores("exact_match"), inputs.scores("attention_kl")
-    figure = Figure(figsize=(PAGE, 0.4 + len(entries) * PAGE / len(sentences) * 0.92), layout="constrained")
-    axes = figure.subplots(len(entries), len(sentences), squeeze=False)
-    shown, image = [], None
-    for entry, row in zip(entries, axes, strict=True):
-        seeds = inputs.seeds(entry)
-        row[0].set_ylabel(entry["panel"], fontweight="bold")
-        for sentence, panel in zip(sentences, row, strict=True):
-            panel.set_title(f"“{sentence}”")
-            if not seeds:
+    width = PAGE / len(sentences) - LEFT - 0.05
+    seeds = [inputs.seeds(entry)[:1] for entry in entries]
+    tables = [of_entry(weights, entry, seed[0]) if seed else None for entry, seed in zip(entries, seeds, strict=True)]
+    heights = [EMPTY if table is None else width * height_per_width(table, sentences[0]) for table in tables]
+    gaps = [BELOW if seed else 0.15 for seed in seeds]
+    total = sum(heights) + len(entries) * TITLES + sum(gaps) + BAR
+    figure = new_figure(PAGE, total, layout=None)
+    shown, top = [], total
+    for entry, seed, table, height, gap in zip(entries, seeds, tables, heights, gaps, strict=True):
+        title = entry["panel"]
+        if seed:
+            accuracy = of_entry(accuracies, entry, seed[0])["value"].item()
+            divergence = of_entry(divergences, entry, seed[0])["value"].item()
+            title += f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats (seed {seed[0]})"
+        figure.text(LEFT / PAGE, (top - 0.14) / total, title, fontweight="bold")
+        top -= TITLES + height
+        for number, sentence in enumerate(sentences):
+            left = number * PAGE / len(sentences) + LEFT
+            panel = figure.add_axes((left / PAGE, top / total, width / PAGE, height / total))
+            panel.set_title(f"“{sentence}”", pad=3)
+            if not seed:
                 not_run(panel, inputs.scale)
                 continue
-            of_run = of_entry(weights, entry, seeds[0])
-            table = of_run[of_run["sentence"] == sentence]
-            image = draw_panel(panel, table, sentence)
-            heads = of_entry(by_head, entry, seeds[0])
-            frame_heads(panel, heads[heads["sentence"] == sentence], len(sentence.split()) + 1, inputs.options["highlight"])
-            shown.append(table.assign(panel=entry["panel"]))
-        if seeds:
-            accuracy = of_entry(accuracies, entry, seeds[0])["value"].item()
-            divergence = of_entry(divergences, entry, seeds[0])["value"].item()
-            numbers = f"test accuracy {accuracy:.1f}%\nKL divergence {divergence:.2g} nats\nseed {seeds[0]}"
-            row[0].set_ylabel(f"{entry['panel']}\n{numbers}")
-    if image:
-        bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.3, aspect=30, pad=0.02)
-        bar.set_label("attention weight")
-        bar.outline.set_linewidth(0.6)
+            draw_panel(panel, table[table["sentence"] == sentence], sentence)
+            heads = of_entry(by_head, entry, seed[0])
+            frame_heads(panel, heads[heads["sentence"] == sentence], sentence, inputs.options["highlight"])
+            shown.append(table[table["sentence"] == sentence].assign(panel=entry["panel"]))
+        top -= gap
+    bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
+    figure.colorbar(ScalarMappable(cmap=COLOURS), cax=bar, orientation="horizontal", label="attention weight")
+    bar.tick_params(labelsize=6, pad=1)
     return figure, pandas.concat(shown, ignore_index=True) if shown else weights.head(0)
 
 
-def draw_panel(axes: Axes, table: pandas.DataFrame, sentence: str) -> AxesImage:
+def tokens(sentence: str) -> list[str]:
+    return [*sentence.split(), "</s>"]
+
+
+def height_per_width(table: pandas.DataFrame, sentence: str) -> float:
+    """Height of a panel in units of its width."""
+    step = len(tokens(sentence)) + GAP
+    return (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
+
+
+def draw_panel(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
     """Maps of all layers (downwards) and heads (across) of one run and sentence; queries downwards, keys across."""
-    words = [*sentence.split(), "</s>"]
+    words = tokens(sentence)
     layers, heads, size = table["layer"].max(), table["head"].max(), len(words)
-    shape = (layers, heads, size, size)
-    maps = table.sort_values(["layer", "head", "query", "key"])["weight"].to_numpy().reshape(shape)
+    maps = table.sort_values(["layer", "head", "query", "key"])["weight"].to_numpy()
+    maps = maps.reshape(layers, heads, size, size)
     step = size + GAP
-    for layer in range(layers):
-        for head in range(heads):
-            left, top = head * step, layer * step
-            image = axes.imshow(
-                maps[layer, head],
-                COLOURS,
-                vmin=0,
-                vmax=1,
-                extent=(left, left + size, top + size, top),
-                interpolation="nearest",
-            )
-    axes.set(xlim=(-0.1, heads * step - GAP + 0.1), ylim=(layers * step - GAP + 0.1, -0.1), aspect="equal")
+    for layer, head in np.ndindex(layers, heads):
+        left, top = head * step, layer * step
+        extent = (left, left + size, top + size, top)
+        axes.imshow(maps[layer, head], COLOURS, vmin=0, vmax=1, extent=extent, interpolation="nearest")
+    axes.set(xlim=(0, heads * step - GAP), ylim=(layers * step - GAP, 0), aspect="auto")
     positions = np.arange(size) + 0.5
     axes.set_xticks([head * step + at for head in range(heads) for at in positions], words * heads, rotation=90)
     axes.set_yticks([layer * step + at for layer in range(layers) for at in positions], words * layers)
-    axes.tick_params(length=0, labelsize=5, pad=1)
+    axes.tick_params(length=0, labelsize=5, pad=2)
     axes.spines[:].set_visible(False)
-    return image
 
 
-def frame_heads(axes: Axes, heads: pandas.DataFrame, size: int, above: float) -> None:
-    """Frame the maps whose divergence is larger than `above`; `size` is the number of a map's rows."""
+def frame_heads(axes: Axes, heads: pandas.DataFrame, sentence: str, above: float) -> None:
+    """Frame the maps whose divergence is larger than `above`."""
+    size = len(tokens(sentence))
     for layer, head, divergence in heads[["layer", "head", "attention_kl"]].itertuples(index=False):
         if divergence > above:
             corner = ((head - 1) * (size + GAP), (layer - 1) * (size + GAP))
-            axes.add_patch(Rectangle(corner, size, size, fill=False, edgecolor="#D55E00", linewidth=1.6, clip_on=False))
+            axes.add_patch(Rectangle(corner, size, size, fill=False, edgecolor="#D55E00", linewidth=1.4, clip_on=False))

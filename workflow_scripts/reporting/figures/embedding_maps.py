@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
 from workflow_scripts.reporting.figures.labels import place_labels
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, new_figure, not_run
 
 END = "</s>"
 
@@ -26,17 +26,16 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         height: of a panel, in inches.
         codes: join the words of one code by a thin tree (default true).
     """
-    panels, options = inputs.display["runs"], inputs.options
-    columns = options.get("columns", min(len(panels), 2))
-    rows = math.ceil(len(panels) / columns)
-    figure = Figure(figsize=(PAGE, rows * options.get("height", 2.9) + 0.45), layout="constrained")
+    entries, options = inputs.display["runs"], inputs.options
+    columns = options.get("columns", min(len(entries), 2))
+    rows = math.ceil(len(entries) / columns)
+    figure = new_figure(PAGE, rows * options.get("height", 2.9) + 0.45)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for unused in axes[len(panels) :]:
-        unused.set_axis_off()
-    words, accuracies, shown = inputs.table("words"), inputs.scores("exact_match"), []
-    classes = [name for name in dict.fromkeys(words["class"].sort_values()) if name != END]
-    looks = {name: LOOKS[index] for index, name in enumerate(classes)}
-    for number, (entry, panel) in enumerate(zip(panels, axes, strict=False)):
+    words, accuracies = inputs.table("words"), inputs.scores("exact_match")
+    classes = [name for name in sorted(words["class"].unique()) if name != END]
+    looks = dict(zip(classes, LOOKS, strict=False))
+    shown = []
+    for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
         title = f"({chr(ord('a') + number)}) {entry['panel']}"
         seeds = inputs.seeds(entry)
         if not seeds:
@@ -45,61 +44,56 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             continue
         accuracy = of_entry(accuracies, entry, seeds[0])["value"].item()
         panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, seed {seeds[0]}", loc="left")
-        shown.append(of_entry(words, entry, seeds[0]).assign(panel=entry["panel"], accuracy=accuracy))
-        draw_points(panel, shown[-1], looks, options.get("codes", True))
-    present = {name for table in shown for name in table["class"]}
-    add_legend(figure, {name: look for name, look in looks.items() if name in present}, options.get("codes", True))
+        table = of_entry(words, entry, seeds[0]).assign(panel=entry["panel"], accuracy=accuracy)
+        draw_points(panel, table, looks, options.get("codes", True))
+        shown.append((panel, table))
+    for unused in axes[len(entries) :]:
+        unused.set_axis_off()
+    if shown:
+        present = {name for _, table in shown for name in table["class"]}
+        handles = legend_handles({name: look for name, look in looks.items() if name in present})
+        if options.get("codes", True):
+            handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
+        if len(axes) > len(entries):
+            axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
+        else:
+            figure.legend(handles=handles, loc="outside lower center", ncols=6, handletextpad=0.3, columnspacing=1.2)
     # Labels are placed in pixels: first let the layout come to rest.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    for panel, table in zip([a for a in axes if a.collections], shown, strict=True):
-        order = {word: rank for rank, word in enumerate(options.get("label", table["word"]))}
-        chosen = sorted((order[word], row) for row, word in enumerate(table["word"]) if word in order)
-        many = len(table) > 100
-        place_labels(
-            panel, table[["x", "y"]].to_numpy(), table["word"].tolist(), [row for _, row in chosen], 2.5 if many else 5
-        )
-    return figure, pandas.concat(shown, ignore_index=True) if shown else words.head(0)
+    for panel, table in shown:
+        names = table["word"].tolist()
+        chosen = [names.index(word) for word in options.get("label", names) if word in names]
+        place_labels(panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(marker_area(table)))
+    return figure, pandas.concat([table for _, table in shown], ignore_index=True) if shown else words.head(0)
 
 
-def draw_points(axes: Axes, table: pandas.DataFrame, looks: dict, codes: bool) -> None:
-    """The words of one run, by class; `</s>` is a small black dot."""
-    size = 9 if len(table) > 100 else 26
+def marker_area(table: pandas.DataFrame) -> float:
+    """Square points; the many words of COGS get small markers."""
+    return 26 if len(table) < 100 else 9
+
+
+def draw_points(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], codes: bool) -> None:
+    """The words of one run, by class; `</s>` is a black dot."""
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
             for ends in tree(members[["x", "y"]].to_numpy()):
-                axes.plot(*ends.T, color="0.75", linewidth=0.5 if len(table) > 100 else 0.9, zorder=0)
+                axes.plot(*ends.T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
-        look = looks.get(name)
-        colour, marker = (look.colour, look.marker) if look else ("black", ".")
-        axes.scatter(members["x"], members["y"], size, colour, marker, edgecolors="black", linewidths=0.3, zorder=2)
+        look = looks.get(name, Look("black", ".", "", ""))
+        style = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
+        axes.scatter(members["x"], members["y"], marker_area(table), **style, zorder=2)
     axes.set(xticks=[], yticks=[])
     axes.margins(0.1)
+
+
+def legend_handles(looks: dict[str, Look]) -> list[Line2D]:
+    """One marker per class."""
+    edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
+    return [Line2D([], [], marker=look.marker, color=look.colour, label=name, **edge) for name, look in looks.items()]
 
 
 def tree(points: np.ndarray) -> list[np.ndarray]:
     """Edges [2, 2] (from, to) of the shortest tree that joins points [N, 2]."""
     edges = minimum_spanning_tree(squareform(pdist(points))).tocoo()
     return [points[[start, end]] for start, end in zip(edges.row, edges.col, strict=True)]
-
-
-def add_legend(figure: Figure, looks: dict, codes: bool) -> None:
-    """Classes and the sign for codes, below the panels."""
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=look.marker,
-            color=look.colour,
-            markeredgecolor="black",
-            markeredgewidth=0.3,
-            label=name,
-        )
-        for name, look in looks.items()
-    ]
-    if codes:
-        handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
-    figure.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 6), handletextpad=0.3, columnspacing=1.2
-    )

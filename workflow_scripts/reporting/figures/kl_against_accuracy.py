@@ -3,9 +3,10 @@
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, not_run
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, new_figure, not_run
 
 SMALLEST = 1e-5  # nats; a smaller divergence is drawn here: a logarithm has no zero
 
@@ -15,7 +16,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
     Each entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
     """
-    figure = Figure(figsize=(PAGE, 2.6), layout="constrained")
+    figure = new_figure(PAGE, 2.6)
     left, right = figure.subplots(1, 2, sharey=True)
     accuracy, divergence, rows = inputs.scores("exact_match"), inputs.scores("attention_kl"), []
     for number, entry in enumerate(inputs.display["runs"]):
@@ -23,12 +24,13 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         points = pandas.DataFrame({"seed": found["seed"], "accuracy": found["value_x"], "divergence": found["value_y"]})
         printed = {name: inputs.published(cell).value for name, cell in entry.get("published", {}).items()}
         rows.append(points.assign(panel=entry["panel"], published=False))
-        rows.append(pandas.DataFrame([printed | {"panel": entry["panel"], "published": True}]) if printed else points[:0])
+        rows.append(
+            pandas.DataFrame([printed | {"panel": entry["panel"], "published": True}]) if printed else points[:0]
+        )
         draw_points(left, right, number, entry["panel"], points, printed)
     labels = [entry["panel"] for entry in inputs.display["runs"]]
-    left.set_xticks(range(len(labels)), labels)
-    left.set(xlim=(-0.5, len(labels) - 0.5), ylim=(-4, 104), ylabel="test accuracy (%)")
-    left.set_xlabel("primitives in the training set")
+    left.set_xticks(range(len(labels)), [label.replace(" ", "\n") for label in labels])
+    left.set(xlim=(-0.5, len(labels) - 0.5), ylim=(-5, 107), ylabel="test accuracy (%)")
     right.set(xscale="log", xlabel="KL divergence of attention (nats)")
     right.tick_params(labelleft=True)
     for axes, letter in ((left, "a"), (right, "b")):
@@ -36,8 +38,14 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.spines[["top", "right"]].set_visible(False)
     if accuracy.empty:
         not_run(right, inputs.scale)
-    else:
-        add_legend(figure, labels)
+    hollow = [
+        Line2D([], [], marker="o", color=GREY, linestyle="", markerfacecolor="none", markersize=7, label="published")
+    ]
+    handles = [
+        Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label)
+        for look, label in zip(LOOKS, labels, strict=False)
+    ]
+    figure.legend(handles=handles + hollow, loc="outside lower center", ncols=len(handles) + 1)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
@@ -47,7 +55,13 @@ def draw_points(
     """The seeds of one training set filled, the paper's numbers hollow."""
     look = LOOKS[number]
     spread = [number + 0.1 * (at - (len(points) - 1) / 2) for at in range(len(points))]
-    filled = {"marker": look.marker, "color": look.colour, "linestyle": "", "markeredgecolor": "black", "markeredgewidth": 0.3}
+    filled = {
+        "marker": look.marker,
+        "color": look.colour,
+        "linestyle": "",
+        "markeredgecolor": "black",
+        "markeredgewidth": 0.3,
+    }
     hollow = {"marker": look.marker, "color": GREY, "linestyle": "", "markerfacecolor": "none", "markersize": 7}
     left.plot(spread, points["accuracy"], **filled)
     right.plot(points["divergence"].clip(lower=SMALLEST), points["accuracy"], **filled)

@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
 
 DIRECTIONS = 16
-RINGS = (2, 6, 11, 17, 24, 32, 41, 51, 62)  # gaps between point and label, in points
+RINGS = (2, 6, 11, 17, 24, 32, 41)  # gaps between point and label, in points
+HALO = [withStroke(linewidth=1.5, foreground="white")]  # so that a line behind a label does not strike it through
 AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line ties the label to its point
 
@@ -46,7 +48,14 @@ def place_labels(
     placed = []
     for index in labelled:
         label = axes.annotate(
-            texts[index], xy[index], (0, 0), textcoords="offset points", fontsize=size, ha="left", va="bottom"
+            texts[index],
+            xy[index],
+            (0, 0),
+            textcoords="offset points",
+            fontsize=size,
+            ha="left",
+            va="bottom",
+            path_effects=HALO,
         )
         extent = label.get_window_extent(renderer)
         width, height = extent.width / dot, extent.height / dot

@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, new_figure, not_run
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -15,7 +15,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     entries, curves, shown = inputs.display["runs"], inputs.curves("valid_exact_match"), []
     panels = list(dict.fromkeys(entry["panel"] for entry in entries))
     series = list(dict.fromkeys(entry["series"] for entry in entries))
-    figure = Figure(figsize=(PAGE, 2.4), layout="constrained")
+    figure = new_figure(PAGE, 2.4)
     lines = {}
     for number, (name, axes) in enumerate(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True)):
         axes.set_title(f"({chr(ord('a') + number)}) {name}", loc="left")
@@ -40,5 +40,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.spines[["top", "right"]].set_visible(False)
         if number == 0:
             axes.set_ylabel("validation accuracy (%)")
-    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines) or 1)
+    labels = [name for name in series if name in lines]
+    figure.legend([lines[name] for name in labels], labels, loc="outside lower center", ncols=len(series))
     return figure, pandas.concat(shown, ignore_index=True) if shown else curves

@@ -8,11 +8,10 @@ from pathlib import Path
 import matplotlib
 import seaborn
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from workflow_scripts.files import replacing
-
-matplotlib.use("Agg")
 
 COLUMN, PAGE = 3.3, 6.9  # widths in inches
 GREY = "0.45"
@@ -69,6 +68,13 @@ def style() -> Iterator[None]:
     with matplotlib.rc_context(), seaborn.axes_style("ticks"):
         matplotlib.rcParams.update(RC)
         yield
+
+
+def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
+    """An empty figure, in inches, whose texts can be measured before it is saved."""
+    figure = Figure(figsize=(width, height), layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def not_run(axes: Axes, scale: str) -> None:

@@ -60,7 +60,7 @@ class SplitOptions(Strict):
 class Prepared:
     """What the `prepare` function of a data module returns.
 
-    protocol: the best that these data allow (`paper`, `reduced`, `stand_in`); the data spec may claim no better.
+    protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
     subset_groups: name of a group -> the subsets in it, for scores over groups of subsets.
     """
 
@@ -112,9 +112,12 @@ def vocabulary(sentences: list[str]) -> list[str]:
 def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
     """Write the data folder of a task at once: one Parquet file per split, `vocabulary.json`, `dataset.json`.
 
-    The same input gives the same bytes. Raises UserError when a split is empty or the spec claims too good a protocol.
+    The same input gives the same bytes. The worse protocol of spec and data is written. Raises UserError when a split
+    is empty, or when the spec does not say that the data are made up.
     """
     task = spec["task"]
+    if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
+        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
     for name, examples in prepared.splits.items():
         if not examples:
             raise UserError(f"task {task}: split {name} is empty; raise options.limit or options.validation_fraction")

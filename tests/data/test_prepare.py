@@ -1,0 +1,109 @@
+"""The prepare command, as it is typed."""
+
+import argparse
+import hashlib
+import json
+
+import pytest
+
+from workflow_scripts.catalogue import load_catalogue, resolve_data
+from workflow_scripts.data import cogs, prepare, scan
+from workflow_scripts.data.sources import load_sources, select
+from workflow_scripts.errors import UserError
+from workflow_scripts.schema import checked
+
+SPEC = {
+    "task": "scan-jump",
+    "prepare": "workflow_scripts.data.scan",
+    "options": {"set": "add_jump", "from": "upstream"},
+    "sources": ["scan/tasks_train_addprim_jump.txt", "scan/tasks_test_addprim_jump.txt"],
+    "protocol": "paper",
+}
+
+
+def run(*words: object) -> None:
+    parser = argparse.ArgumentParser()
+    prepare.add_arguments(parser)
+    prepare.main(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture
+def spec_file(tmp_path):
+    def make(**changes):
+        file = tmp_path / "spec.json"
+        file.write_text(json.dumps(SPEC | changes))
+        return file
+
+    return make
+
+
+def test_from_the_catalogue(tmp_path):
+    run("--task", "scan-jump-x2", "--scale", "demo", "--out", tmp_path / "data")
+    summary = json.loads((tmp_path / "data/dataset.json").read_text())
+    assert summary["task"] == "scan-jump-x2"
+    assert summary["protocol"] in ("reduced", "stand_in")
+
+
+def test_made_up_data_from_the_catalogue(tmp_path):
+    run("--task", "cogs", "--scale", "demo", "--out", tmp_path / "data")
+    summary = json.loads((tmp_path / "data/dataset.json").read_text())
+    assert summary["protocol"] == "stand_in"
+    assert {"train", "valid", "dev", "in_distribution", "test"} == set(summary["splits"])
+
+
+def test_every_task_of_the_catalogue_has_valid_options():
+    catalogue = load_catalogue()
+    modules = {"workflow_scripts.data.scan": scan, "workflow_scripts.data.cogs": cogs}
+    for scale in catalogue.scales:
+        for task in catalogue.tasks:
+            spec = resolve_data(catalogue, task, scale)
+            settings = checked(modules[spec["prepare"]].Options, spec["options"], f"{task} at {scale}")
+            if spec["prepare"] == "workflow_scripts.data.scan":
+                scan.more_primitives(settings)
+            assert (settings.origin == "upstream") == bool(select(spec["sources"], load_sources())), (task, scale)
+
+
+def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror):
+    run("--spec", spec_file(), "--downloads", mirror, "--out", tmp_path / "data")
+    summary = json.loads((tmp_path / "data/dataset.json").read_text())
+    for name in SPEC["sources"]:
+        assert summary["sources"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
+    assert summary["splits"]["train"]["rows"] == 14_670
+    assert summary["vocabulary"] == {"source": 17, "target": 10}  # as in the paper
+
+
+def test_a_missing_source_says_how_to_get_it(tmp_path, spec_file):
+    with pytest.raises(
+        UserError, match=r"addprim_jump.txt does not exist; .* fetch scan/tasks_train_addprim_jump.txt$"
+    ):
+        run("--spec", spec_file(), "--downloads", tmp_path, "--out", tmp_path / "data")
+
+
+def test_a_source_that_is_not_the_pinned_one(tmp_path, spec_file):
+    (tmp_path / "scan").mkdir()
+    for name in SPEC["sources"]:
+        (tmp_path / name).write_text("IN: jump OUT: I_JUMP\n")
+    digest = hashlib.sha256(b"IN: jump OUT: I_JUMP\n").hexdigest()
+    with pytest.raises(UserError, match=f"wrong sha256: expected e3c78485.*, actual {digest}; get it anew"):
+        run("--spec", spec_file(), "--downloads", tmp_path, "--out", tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "either --task and --scale, or --spec"),
+        (("--task", "scan-jump"), "either --task and --scale, or --spec"),
+        (("--task", "scan-jmup", "--scale", "demo"), "did you mean 'scan-jump'?"),
+        (("--task", "scan-jump", "--scale", "dmeo"), "did you mean 'demo'?"),
+    ],
+)
+def test_wrong_arguments(tmp_path, words, message):
+    with pytest.raises(UserError) as caught:
+        run(*words, "--out", tmp_path / "data")
+    assert message in str(caught.value)
+
+
+def test_an_undeclared_source(tmp_path, spec_file):
+    with pytest.raises(UserError, match=r"no source 'scan/train.txt' in sources.yaml"):
+        run("--spec", spec_file(sources=["scan/train.txt"]), "--downloads", tmp_path, "--out", tmp_path / "data")

@@ -1,0 +1,149 @@
+"""What all sequence-to-sequence sets share: draws, vocabulary, and the files of a data folder."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary, write
+from workflow_scripts.errors import UserError
+
+SPEC = {"task": "toy", "protocol": "paper", "options": {"seed": 3}}
+TRAIN = [Example("b a", "B A"), Example("b", "B"), Example("c", "C", "rare")]
+TEST = [Example("a b d", "A D D", "new")]
+
+
+def toy(**changes) -> Prepared:
+    return Prepared(**{"splits": {"train": TRAIN, "test": TEST}, "notes": ["made by hand"]} | changes)
+
+
+@given(
+    st.lists(st.integers(), max_size=40),
+    st.lists(st.integers(), min_size=1, max_size=40),
+    st.sampled_from(["paper", "clean"]),
+    st.floats(0.01, 0.99),
+    st.integers(0, 100),
+    st.integers(1, 50),
+)
+def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, seed, limit):
+    train, test = ([Example(str(number), "x") for number in numbers] for numbers in (train, test))
+    options = SplitOptions(validation=validation, validation_fraction=fraction, seed=seed, limit={"test": limit})
+    splits, _ = split_up(train, test, {"dev": train}, options)
+    assert splits["train"] == splits["dev"] == train
+    kept = min(limit, len(test))
+    assert len(splits["valid"]) <= fraction * kept + 1e-9
+    whole = Counter(splits["test"]) + (Counter(splits["valid"]) if validation == "clean" else Counter())
+    assert whole.total() == kept
+    assert whole <= Counter(test)
+    assert Counter(splits["valid"]) <= whole
+    assert split_up(train, test, {"dev": train}, options)[0] == splits
+
+
+@pytest.mark.parametrize(("size", "drawn"), [(7706, 1541), (4476, 895), (21000, 4200), (10800, 2160)])
+def test_a_fifth_is_rounded_down_as_in_the_paper(size, drawn):
+    test = [Example(str(number), "x") for number in range(size)]
+    assert len(split_up([], test, {}, SplitOptions())[0]["valid"]) == drawn
+
+
+def test_vocabulary_by_frequency_then_alphabet():
+    assert vocabulary(["b a", "b c", "c b"]) == ["<pad>", "<s>", "</s>", "<unk>", "b", "c", "a"]
+
+
+def test_the_files_of_a_data_folder(tmp_path):
+    write(toy(subset_groups={"lexical": ["new"]}), SPEC, {"toy/file.txt": "0" * 64}, tmp_path / "toy")
+    assert sorted(file.name for file in (tmp_path / "toy").iterdir()) == [
+        "dataset.json",
+        "test.parquet",
+        "train.parquet",
+        "vocabulary.json",
+    ]
+    words = json.loads((tmp_path / "toy/vocabulary.json").read_text())
+    assert words["source"][4:] == ["b", "a", "c"]  # d stands in the test set only
+    table = pyarrow.parquet.read_table(tmp_path / "toy/test.parquet")
+    assert [(field.name, str(field.type)) for field in table.schema] == [
+        ("source", "string"),
+        ("target", "string"),
+        ("subset", "string"),
+        ("source_ids", "list<element: int32>"),
+        ("target_ids", "list<element: int32>"),
+    ]
+    assert table.to_pylist() == [
+        {"source": "a b d", "target": "A D D", "subset": "new", "source_ids": [5, 4, 3], "target_ids": [5, 3, 3]}
+    ]
+    summary = json.loads((tmp_path / "toy/dataset.json").read_text())
+    assert summary == {
+        "task": "toy",
+        "protocol": "paper",
+        "options": {"seed": 3},
+        "sources": {"toy/file.txt": "0" * 64},
+        "notes": ["made by hand"],
+        "subset_groups": {"lexical": ["new"]},
+        "vocabulary": {"source": 7, "target": 7},
+        "splits": {
+            "train": {
+                "rows": 3,
+                "distinct": 3,
+                "out_of_vocabulary_tokens": 0,
+                "longest_source": 2,
+                "longest_target": 2,
+            },
+            "test": {
+                "rows": 1,
+                "distinct": 1,
+                "out_of_vocabulary_tokens": 3,
+                "longest_source": 3,
+                "longest_target": 3,
+            },
+        },
+    }
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path):
+    digests = []
+    for name in ("first", "second"):
+        write(toy(), SPEC, {}, tmp_path / name)
+        files = sorted((tmp_path / name).iterdir())
+        digests.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
+    assert digests[0] == digests[1]
+
+
+def test_the_worse_protocol_is_written(tmp_path):
+    write(toy(protocol="reduced"), SPEC, {}, tmp_path / "toy")
+    assert json.loads((tmp_path / "toy/dataset.json").read_text())["protocol"] == "reduced"
+    write(toy(protocol="reduced"), SPEC | {"protocol": "stand_in"}, {}, tmp_path / "toy")
+    assert json.loads((tmp_path / "toy/dataset.json").read_text())["protocol"] == "stand_in"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"protocol": "stand_in"}, "its data are made up"), ({"splits": {"train": TRAIN, "valid": []}}, "valid is empty")],
+)
+def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
+    write(toy(), SPEC, {}, tmp_path / "toy")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "toy").iterdir()}
+    with pytest.raises(UserError, match=message):
+        write(toy(**changes), SPEC, {}, tmp_path / "toy")
+    assert {file.name: file.read_bytes() for file in (tmp_path / "toy").iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+
+
+def test_a_killed_process_leaves_no_half_folder(tmp_path):
+    """The folder appears at once: whoever looks meanwhile sees no folder, or all of it."""
+    spec = {"task": "t", "prepare": "workflow_scripts.data.scan", "sources": [], "protocol": "paper"}
+    (tmp_path / "spec.json").write_text(json.dumps(spec | {"options": {"set": "add_jump_2x"}}))
+    command = [sys.executable, "-m", "workflow_scripts", "prepare", "--spec", tmp_path / "spec.json"]
+    process = subprocess.Popen([*command, "--out", tmp_path / "data"])
+    while process.poll() is None and not list(tmp_path.glob(".data.*/data/*.parquet")):
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,92 @@
+"""Batches hold every example once, within the token budget, padded as the models expect it."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflow_scripts.training.batches import Batch, Pairs, bucketed, bucketed_rows, epoch_order, fixed_size, sequences
+
+token_lists = st.lists(st.integers(4, 40), max_size=9)
+examples = st.lists(st.tuples(token_lists, token_lists), min_size=1, max_size=60)
+
+
+def as_pairs(rows: list[tuple[list[int], list[int]]], chunks: int = 1) -> Pairs:
+    """Pairs from Python lists, by way of Parquet-like columns in one or more chunks."""
+    columns = []
+    for side in (0, 1):
+        lists = [row[side] for row in rows]
+        size = -(-len(lists) // chunks)
+        parts = [pa.array(lists[i : i + size], pa.list_(pa.int32())) for i in range(0, len(lists), size)]
+        columns.append(sequences(pa.chunked_array(parts)))
+    return Pairs(*columns)
+
+
+def unpadded(batch: Batch) -> list[tuple[list[int], list[int]]]:
+    """The examples of a batch, read back by hand: everything before the first end symbol."""
+    rows = []
+    for source, target_in, target_out in zip(
+        batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist(), strict=True
+    ):
+        source_end, target_end = source.index(2), target_out.index(2)
+        assert set(source[source_end + 1 :]) <= {0} and set(target_out[target_end + 1 :]) <= {0}
+        assert target_in == [2, *target_out[:target_end]] + [0] * (len(target_out) - target_end - 1)
+        rows.append((source[:source_end], target_out[:target_end]))
+    return rows
+
+
+@settings(deadline=None)
+@given(examples, st.integers(10, 80), st.integers(1, 3))
+def test_every_example_is_in_one_batch_and_no_batch_exceeds_the_budget(rows, budget, chunks):
+    batches = bucketed(as_pairs(rows, chunks), budget)
+    assert sorted(row for batch in batches for row in unpadded(batch)) == sorted(rows)
+    for batch in batches:
+        count, longest = len(batch.source), max(batch.source.size(1), batch.target_out.size(1))
+        assert count * longest <= budget
+
+
+@given(examples, st.integers(10, 80))
+def test_batches_are_filled_in_order_of_length_until_the_next_example_would_not_fit(rows, budget):
+    lengths = [(len(source) + 1, len(target) + 1) for source, target in rows]
+    expected, current = [], []
+    for row in sorted(range(len(rows)), key=lambda row: lengths[row]):
+        longest = max(max(lengths[member]) for member in [*current, row])
+        if longest * (len(current) + 1) > budget:
+            expected.append(current)
+            current = []
+        current.append(row)
+    expected.append(current)
+    source, target = np.array(lengths).T
+    assert [chosen.tolist() for chosen in bucketed_rows(source, target, budget)] == expected
+
+
+def test_an_example_longer_than_the_budget_is_refused():
+    with pytest.raises(ValueError, match="8 tokens, more than 7"):
+        bucketed(as_pairs([([4], [5] * 7)]), 7)
+
+
+@given(examples, st.integers(1, 20))
+def test_fixed_size_batches_hold_every_example_once(rows, size):
+    batches = fixed_size(as_pairs(rows), size, seed=1)
+    assert sorted(row for batch in batches for row in unpadded(batch)) == sorted(rows)
+    assert [len(batch.source) for batch in batches[:-1]] == [size] * (len(batches) - 1)
+
+
+@given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(0, 1000))
+def test_an_epoch_visits_every_batch_once_in_an_order_fixed_by_seed_and_epoch(count, seed, epoch):
+    order = epoch_order(count, seed, epoch)
+    assert sorted(order.tolist()) == list(range(count))
+    assert order.tolist() == epoch_order(count, seed, epoch).tolist()
+
+
+def test_the_order_differs_by_epoch_and_by_seed():
+    orders = {tuple(epoch_order(50, seed, epoch)) for seed in range(4) for epoch in range(4)}
+    assert len(orders) == 16
+
+
+def test_sequences_of_a_slice_are_those_of_its_rows():
+    column = pa.chunked_array([pa.array([[4], [5, 6], [], [7]], pa.list_(pa.int32()))]).slice(1, 2)
+    found = sequences(column)
+    assert found.ids.tolist() == [5, 6] and found.length.tolist() == [2, 0]
+    assert found.padded(np.array([1, 0])).tolist() == [[2, 0, 0], [5, 6, 2]]

@@ -1,0 +1,127 @@
+"""Runs that are killed or stopped, as processes, and started again end with the bytes of one that ran through."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.training.toy import ROOT, assert_one_line_error, call, command, environment, toy_spec, write_data
+
+LINE_START = "toy/transformer/default/seed-3: "
+EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
+
+
+class Runs:
+    """One toy run in a folder of its own for each test; `whole` is where it ran through undisturbed."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        write_data(folder / "data")
+        spec = toy_spec(max_steps=800, validate_every=90, log_every=7)
+        (folder / "spec.json").write_text(json.dumps(spec))
+        (folder / "evaluation.json").write_text(json.dumps(EVALUATION))
+        self.whole = folder / "whole"
+        assert self.start(self.whole).wait() == 0
+        self.evaluate(self.whole)
+
+    def arguments(self, place: Path) -> list[str]:
+        options = {"spec": self.folder / "spec.json", "data": self.folder / "data", "out": place / "out"}
+        options |= {"state": place / "state", "save-every": 0.1}
+        return [text for name, value in options.items() for text in (f"--{name}", str(value))]
+
+    def start(self, place: Path) -> subprocess.Popen[str]:
+        line = command("train", *self.arguments(place))
+        return subprocess.Popen(line, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
+
+    def evaluate(self, place: Path) -> None:
+        options = ("--run-dir", place / "out", "--data", self.folder / "data", "--out", place / "out/eval")
+        result = call("evaluate", *options, "--settings", self.folder / "evaluation.json")
+        assert result.returncode == 0, result.stderr
+
+    def assert_same_as_whole(self, place: Path) -> dict:
+        """Weights, history, predictions and scores are equal to the last bit; returns run.json."""
+        self.evaluate(place)
+        for name in ("checkpoint/model.safetensors", "training.csv", "eval/predictions.parquet", "eval/scores.csv"):
+            assert (place / "out" / name).read_bytes() == (self.whole / "out" / name).read_bytes(), name
+        assert not (place / "state").exists()
+        return json.loads((place / "out/run.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Runs:
+    return Runs(tmp_path_factory.mktemp("runs"))
+
+
+def steps(place: Path) -> set[str]:
+    return {path.name for path in (place / "state").glob("step-*")}
+
+
+def wait_for_new_state(process: subprocess.Popen, place: Path) -> None:
+    """Until the process has saved a state; it must not end before."""
+    before = steps(place)
+    while not steps(place) - before:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+
+
+def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path):
+    seed = random.randrange(2**32)
+    print(f"moments drawn with seed {seed}")  # pytest shows it when the test fails
+    draw = random.Random(seed)
+    for _ in range(4):
+        process = runs.start(tmp_path)
+        wait_for_new_state(process, tmp_path)
+        time.sleep(draw.uniform(0, 0.4))
+        process.kill()
+        assert process.wait() in (-signal.SIGKILL, 0)
+        process.stderr.close()
+    assert runs.start(tmp_path).wait() == 0
+    assert runs.assert_same_as_whole(tmp_path)["resumed"] >= 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp_path, number, code):
+    process = runs.start(tmp_path)
+    wait_for_new_state(process, tmp_path)
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert process.returncode == code
+    last = said.splitlines()[-1]
+    assert last.startswith(f"{LINE_START}stopped at step ") and last.endswith("the same command goes on from there")
+    stopped_at = last.split("step ")[1].split(",")[0]
+    assert f"step-{stopped_at}" in steps(tmp_path)
+    assert f"stopped by signal {number} at step {stopped_at}" in (tmp_path / "state/log.txt").read_text()
+    assert not (tmp_path / "out").exists()
+
+    process = runs.start(tmp_path)
+    _, said = process.communicate()
+    assert process.returncode == 0 and said.startswith(f"{LINE_START}resumes behind {stopped_at} of 800 steps")
+    assert all(line.startswith(LINE_START) for line in said.splitlines())
+    assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
+
+
+def test_a_second_process_on_the_same_state_is_refused_and_the_first_goes_on(runs, tmp_path):
+    first = runs.start(tmp_path)
+    wait_for_new_state(first, tmp_path)
+    first.send_signal(signal.SIGSTOP)
+    second = call("train", *runs.arguments(tmp_path))
+    assert_one_line_error(second, str(tmp_path / "state"), f"in use by process {first.pid}")
+    first.send_signal(signal.SIGCONT)
+    assert first.wait() == 0
+    runs.assert_same_as_whole(tmp_path)
+
+
+def test_a_run_killed_between_its_results_and_the_removal_of_its_state_ends_the_same(runs, tmp_path):
+    # The state of such a run is complete: starting it again must write the same results, not fail.
+    process = runs.start(tmp_path)
+    wait_for_new_state(process, tmp_path)
+    while "step-800" not in steps(tmp_path):
+        assert process.poll() is None, "it ended before it could be killed: the test needs a slower ending"
+    process.kill()
+    process.wait()
+    assert runs.start(tmp_path).wait() == 0
+    runs.assert_same_as_whole(tmp_path)

@@ -1,0 +1,261 @@
+"""The train command as a user meets it: what it writes, what it refuses and how it says so."""
+
+import csv
+import json
+import math
+import os
+import pty
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from tests.training.toy import (
+    ROOT,
+    assert_one_error,
+    assert_one_line_error,
+    call,
+    command,
+    environment,
+    toy_spec,
+    write_data,
+)
+from workflow_scripts.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Path:
+    """A folder with data/, spec.json and the finished run out/."""
+    folder = tmp_path_factory.mktemp("toy")
+    write_data(folder / "data")
+    (folder / "spec.json").write_text(json.dumps(toy_spec()))
+    result = train(folder, folder / "out", folder / "state")
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def train(toy: Path, out: Path, state: Path, *more: object, spec: Path | None = None, data: Path | None = None):
+    """Call train with the toy's spec and data, or others."""
+    spec, data = spec or toy / "spec.json", data or toy / "data"
+    return call("train", "--spec", spec, "--data", data, "--out", out, "--state", state, *more)
+
+
+def changed_spec(tmp_path: Path, **training: object) -> Path:
+    """A spec file with other training settings."""
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(toy_spec(**training)))
+    return path
+
+
+def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
+    assert sorted(path.name for path in (toy / "out").rglob("*")) == [
+        "checkpoint",
+        "model.safetensors",
+        "run.json",
+        "training.csv",
+    ]
+    assert not (toy / "state").exists()
+    run = json.loads((toy / "out/run.json").read_text())
+    assert run["run"] == "toy/transformer/default/seed-3" and run["spec"] == toy_spec()
+    assert run["steps"] == 60 and run["best_step"] in (25, 50, 60) and run["resumed"] == 0
+    assert run["seconds_per_step"] * run["steps_per_second"] == pytest.approx(1)
+    assert run["peak_memory_bytes"] > 1e8 and run["device"] == "cpu"
+    weights = load_file(toy / "out/checkpoint/model.safetensors")
+    assert run["parameters"] == sum(tensor.numel() for tensor in weights.values())
+
+
+def test_the_history_has_a_row_per_value_and_interval(toy):
+    with open(toy / "out/training.csv") as stream:
+        rows = list(csv.DictReader(stream))
+    steps = {name: [int(row["step"]) for row in rows if row["name"] == name] for name in {row["name"] for row in rows}}
+    every_ten, validations = [10, 20, 30, 40, 50, 60], [25, 50, 60]
+    assert steps == {
+        **dict.fromkeys(("loss", "word", "learning_rate", "gradient_norm"), every_ten),
+        **dict.fromkeys(("valid_exact_match", "valid_cross_entropy"), validations),
+    }
+    losses = [float(row["value"]) for row in rows if row["name"] == "loss"]
+    assert losses[-1] < losses[0] / 1.5
+    rates = [float(row["value"]) for row in rows if row["name"] == "learning_rate"]
+    assert rates[:2] == [0.0025, 0.005] and rates[5] == pytest.approx(0.005 * math.sqrt(20 / 60))
+    best = json.loads((toy / "out/run.json").read_text())["best_validation"]["exact_match"]
+    assert best == max(float(row["value"]) for row in rows if row["name"] == "valid_exact_match")
+
+
+def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
+    assert train(toy, tmp_path / "out", tmp_path / "state").returncode == 0
+    for name in ("training.csv", "checkpoint/model.safetensors"):
+        assert (tmp_path / "out" / name).read_bytes() == (toy / "out" / name).read_bytes()
+
+
+def test_bf16_trains_too_and_differs(toy, tmp_path):
+    spec = changed_spec(tmp_path, precision="bf16")
+    result = train(toy, tmp_path / "out", tmp_path / "state", spec=spec)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "out/training.csv").read_bytes() != (toy / "out/training.csv").read_bytes()
+    weights = load_file(tmp_path / "out/checkpoint/model.safetensors")
+    assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float32"}
+
+
+def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
+    ours, theirs = pty.openpty()
+    arguments = ("--spec", changed_spec(tmp_path, max_steps=400), "--data", toy / "data", "--out", tmp_path / "out")
+    process = subprocess.Popen(
+        command("train", *arguments, "--state", tmp_path / "state"),
+        cwd=ROOT,
+        env={**environment(), "TERM": "xterm", "COLUMNS": "160"},
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # Linux says so when the other side has closed
+            break
+    os.close(ours)
+    assert process.wait() == 0
+    text = shown.decode()
+    assert "steps/s" in text and "loss" in text and "/400" in text and "exact_match" in text
+
+
+def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path) -> None:
+    """Train in this process is refused with one line that holds `parts`; `places` are options."""
+    options = {"spec": toy / "spec.json", "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
+    arguments = [text for name, path in {**options, **places}.items() for text in (f"--{name}", str(path))]
+    assert main(["train", *arguments]) == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({"max_steps": 0}, ["training.max_steps", "greater than 0"]),
+        ({"batch_token": 3}, ["unknown key 'training.batch_token'", "did you mean 'batch_tokens'"]),
+        ({"precision": "fp8"}, ["training.precision", "fp32 or bf16"]),
+        ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),
+        ({"validation": {"split": "dev", "metric": "exact_match"}}, ["dev.parquet does not exist"]),
+        ({"batch_tokens": 5}, ["train.parquet", "training.batch_tokens"]),
+    ],
+)
+def test_a_wrong_setting_is_one_line_that_names_it(capsys, toy, tmp_path, changes, parts):
+    refused(capsys, toy, tmp_path, *parts, spec=changed_spec(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *((name, "missing") for name in ("train.parquet", "valid.parquet", "vocabulary.json", "dataset.json")),
+        *((name, "cut") for name in ("train.parquet", "valid.parquet", "vocabulary.json")),
+    ],
+)
+def test_a_missing_or_broken_data_file_is_one_line_that_names_it(capsys, toy, tmp_path, name, damage):
+    path = shutil.copytree(toy / "data", tmp_path / "data") / name
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-50])
+    refused(capsys, toy, tmp_path, str(path), data=tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("section", "module"), [("model", "workflow_scripts.models.absent"), ("objective", "no_such_package.objective")]
+)
+def test_an_unknown_module_is_one_line_that_names_it(capsys, toy, tmp_path, section, module):
+    spec = toy_spec()
+    spec[section]["module"] = module
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    refused(capsys, toy, tmp_path, section, module, spec=tmp_path / "spec.json")
+
+
+def test_a_spec_without_a_key_is_one_line_that_names_it(capsys, toy, tmp_path):
+    spec = toy_spec()
+    del spec["objective"]
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    refused(capsys, toy, tmp_path, "spec.json", "'objective'", spec=tmp_path / "spec.json")
+
+
+@pytest.mark.parametrize(
+    ("run", "parts"),
+    [
+        ("scan-jump-x2/transformr/default/seed-1", ["no method 'transformr'", "did you mean 'transformer'"]),
+        ("scan-jump-x2/transformer/seed-1", ["<task>/<method>/<variant>/seed-<n>"]),
+        ("scan-jump-x2/transformer/default/seed-x", ["<task>/<method>/<variant>/seed-<n>"]),
+    ],
+)
+def test_an_unknown_run_is_one_line_with_the_nearest_known(capsys, monkeypatch, tmp_path, run, parts):
+    monkeypatch.chdir(ROOT)
+    places = ["--data", str(tmp_path), "--out", str(tmp_path / "out"), "--state", str(tmp_path / "state")]
+    assert main(["train", "--run", run, "--scale", "demo", *places]) == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+
+
+@pytest.mark.parametrize("place", ["out", "state"])
+def test_a_folder_that_cannot_be_made_is_one_line(capsys, toy, tmp_path, place):
+    (tmp_path / "file").write_text("")
+    refused(capsys, toy, tmp_path, str(tmp_path / "file"), **{place: tmp_path / "file/inside/it"})
+
+
+def test_an_infinite_loss_names_the_step_and_keeps_the_state_and_results_of_before(toy, tmp_path):
+    out = shutil.copytree(toy / "out", tmp_path / "out")
+    before = (out / "run.json").read_bytes()
+    spec = changed_spec(tmp_path, learning_rate=1e36, warmup_steps=10, validate_every=2, clip_norm=0.0)
+    result = train(toy, out, tmp_path / "state", spec=spec)
+    assert_one_line_error(result, "the loss is ", " at step ", "losses before it", "training.learning_rate")
+    assert (out / "run.json").read_bytes() == before
+    step = int(result.stderr.split(" at step ")[1].split()[0])
+    kept = [int(path.name.removeprefix("step-")) for path in (tmp_path / "state").glob("step-*")]
+    assert all(saved < step for saved in kept)
+
+
+def test_a_state_of_other_data_is_refused_in_one_line(toy, tmp_path):
+    spec = changed_spec(tmp_path, max_steps=10**6, validate_every=10)
+    process = subprocess.Popen(
+        command(
+            "train", "--spec", spec, "--data", toy / "data", "--out", tmp_path / "out", "--state", tmp_path / "state"
+        ),
+        cwd=ROOT,
+        env=environment(),
+    )
+    while not list((tmp_path / "state").glob("step-*")):
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    other = write_data(tmp_path / "other", seed=1)
+    result = train(toy, tmp_path / "out", tmp_path / "state", spec=spec, data=other)
+    assert_one_line_error(result, "another data", f"delete {tmp_path / 'state'}")
+    result = train(toy, tmp_path / "out", tmp_path / "state")
+    assert_one_line_error(result, "another spec", f"delete {tmp_path / 'state'}")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 8 MB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("place", ["state", "out"])
+def test_a_full_disk_is_one_line_and_leaves_earlier_results(toy, tmp_path, small_disk, place):
+    places = {"state": tmp_path / "state", "out": tmp_path / "out", place: small_disk / place}
+    out = shutil.copytree(toy / "out", places["out"])
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    disk = os.statvfs(small_disk)
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(disk.f_bavail * disk.f_frsize - 80_000))  # the weights take more
+
+    assert_one_line_error(train(toy, out, places["state"]), str(small_disk), "No space left on device")
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+    filler.unlink()
+    result = train(toy, out, places["state"])
+    assert result.returncode == 0, result.stderr
+    assert (out / "training.csv").read_bytes() == before[out / "training.csv"]

@@ -1,0 +1,42 @@
+"""Copies of the project to run the real workflow in."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.projects import ROOT, Project, add_demo, copied
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A copy in which nothing has been run."""
+    return copied(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """results/ and .snakemake/ of the demo that ./reproduce has made of this very code; skips where there is none."""
+    if not (ROOT / "results/demo/config.json").exists():
+        pytest.skip("no finished demo: run ./reproduce first")
+    root = tmp_path_factory.mktemp("finished")
+    project = copied(root)
+    add_demo(project)
+    if stale := project.planned():
+        pytest.skip(f"results/demo is not up to date ({len(stale)} files are stale): run ./reproduce first")
+    return root
+
+
+@pytest.fixture
+def demo(finished_demo: Path, tmp_path: Path) -> Project:
+    """A copy in which the demo has been run to its end."""
+    project = copied(tmp_path)
+    add_demo(project)
+    return project
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No mirror, profile or colour of the person who runs the tests."""
+    for name in ("RECOMPOSE_MIRROR", "SNAKEMAKE_PROFILE", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")

@@ -1,0 +1,68 @@
+"""Copies of the project, and what Snakemake says it would run there."""
+
+import csv
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PARTS = (
+    "catalogue",
+    "config.yaml",
+    "envs",
+    "papers",
+    "profiles",
+    "pyproject.toml",
+    "reproduce",
+    "rules",
+    "Snakefile",
+    "workflow_scripts",
+)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the project in a folder of its own, with the environment of this one."""
+
+    root: Path
+
+    def reproduce(self, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
+        """Run ./reproduce; stdout and stderr are text."""
+        return subprocess.run(
+            ["./reproduce", *arguments], cwd=self.root, capture_output=True, text=True, timeout=300, **options
+        )
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace the one place where `old` stands in a file."""
+        path = self.root / file
+        text = path.read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        path.write_text(text.replace(old, new))
+
+    def planned(self, *arguments: str) -> set[tuple[str, str]]:
+        """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake --summary`."""
+        snakemake = str(self.root / ".venv/bin/snakemake")
+        made = subprocess.run(
+            [snakemake, "--summary", *arguments], cwd=self.root, capture_output=True, text=True, timeout=120
+        )
+        assert made.returncode == 0, made.stderr
+        rows = csv.DictReader(made.stdout.splitlines(), delimiter="\t")
+        return {(row["rule"], row["output_file"]) for row in rows if row["plan"] != "no update"}
+
+
+def copied(target: Path) -> Project:
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, target / part)
+    (target / ".venv").symlink_to(ROOT / ".venv")
+    return Project(target)
+
+
+def add_demo(project: Project) -> None:
+    """Copy the demo with the times of its files and Snakemake's records of it."""
+    for folder in ("results/demo", ".snakemake/metadata"):
+        shutil.copytree(ROOT / folder, project.root / folder)

@@ -1,0 +1,111 @@
+"""What Snakemake plans to run, against what the catalogue asks for."""
+
+import re
+import subprocess
+from collections import Counter
+
+import yaml
+
+from tests.workflow.projects import Project
+
+
+def requested(project: Project, scale: str, extra: bool) -> set[str]:
+    """The runs of papers/sq_transformer/requests.yaml, read without the package."""
+    requests = yaml.safe_load((project.root / "papers/sq_transformer/requests.yaml").read_text())["requests"]
+    return {
+        f"{task}/{method}/{variant}/seed-{seed}"
+        for request in requests
+        if scale in request["seeds"] and (extra or not request.get("extra"))
+        for task in request["tasks"]
+        for method, variants in request["methods"].items()
+        for variant in variants
+        for seed in request["seeds"][scale]
+    }
+
+
+def jobs(project: Project, *arguments: str) -> Counter[str]:
+    """How many jobs of each rule ./reproduce -n names, in the last line that it prints."""
+    done = project.reproduce("-n", *arguments)
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    return Counter({rule: int(count) for count, rule in re.findall(r"(\d+) (\w+)(?=,| \()", last)})
+
+
+def test_a_first_run_makes_everything_that_is_asked_for(project):
+    displays = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())
+    kinds = Counter(display["kind"] for display in displays["displays"].values())
+    runs = requested(project, "demo", extra=True)
+    planned = jobs(project)
+    assert planned["train"] == planned["evaluate"] == len(runs)
+    assert planned["prepare"] == len({run.split("/")[0] for run in runs})
+    assert (planned["table"], planned["figure"]) == (kinds["table"], kinds["figure"])
+    assert (planned["claims"], planned["record_config"], planned["fetch"]) == (1, 1, 0)
+
+
+def test_config_of_one_call_chooses_scale_and_extra_runs(project):
+    scale = ("--config", "scale=small")
+    assert jobs(project, *scale)["train"] == len(requested(project, "small", extra=False))
+    assert jobs(project, *scale, "extra=true")["train"] == len(requested(project, "small", extra=True))
+    assert jobs(project, "--config", "seeds=[7,8,9]")["train"] == 3 * len(
+        {run.rsplit("/", 1)[0] for run in requested(project, "demo", extra=True)}
+    )
+
+
+def test_real_data_are_fetched_at_other_scales(project):
+    catalogue = yaml.safe_load((project.root / "catalogue/tasks.yaml").read_text())
+    tasks = {run.split("/")[0] for run in requested(project, "small", extra=False)}
+    sources = {source for task in tasks for source in catalogue[task].get("sources", ())}
+    assert jobs(project, "--config", "scale=small")["fetch"] == len(sources) > 0
+
+
+def test_a_target_of_another_scale_needs_no_config(project):
+    """Its runs are those of its own scale, whatever config.yaml says."""
+    planned = project.planned("results/small/tables/sq_transformer/table1.csv")
+    trained = {output for rule, output in planned if rule == "train" and output.endswith("run.json")}
+    tasks = ("scan-jump-x2/", "scan-around-right/", "cogs/")
+    methods = ("transformer/default", "sq-transformer/sal", "sq-transformer/srl")
+    expected = {
+        f"results/small/runs/{run}/run.json"
+        for run in requested(project, "small", extra=False)
+        if run.startswith(tasks) and any(f"/{method}/" in run for method in methods)
+    }
+    assert trained == expected
+
+
+def test_every_job_can_be_typed(project):
+    """Each rule is one command of the package (or printf, for the record of the configuration)."""
+    listed = project.reproduce("-n", "--printshellcmds").stdout.splitlines()
+    commands = [line for line in listed if line.startswith(("python", "printf"))]
+    assert len(commands) == jobs(project).total()
+    assert all(command.startswith(("python -m workflow_scripts ", "printf ")) for command in commands)
+
+
+def test_unknown_config_key_is_one_line_with_the_nearest(project):
+    done = project.reproduce("--config", "scal=small")
+    assert done.returncode == 1
+    assert "error: config.yaml: unknown key 'scal'; did you mean 'scale'?" in done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+    assert not (project.root / "results").exists()
+
+
+def test_unknown_target_and_unknown_run_are_one_line(project):
+    done = project.reproduce("results/demo/tables/sq_transformer/table99.csv")
+    assert done.returncode == 1
+    assert "error: no rule makes results/demo/tables/sq_transformer/table99.csv" in done.stderr
+    done = project.reproduce("results/demo/runs/cogs/transformer/srl/seed-1/run.json")
+    assert done.returncode == 1
+    assert "error: run 'cogs/transformer/srl/seed-1': " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_broken_catalogue_is_said_before_any_job(project):
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: many\n")
+    done = project.reproduce()
+    assert done.returncode == 1
+    assert "max_steps" in done.stderr and "many" in done.stderr
+    assert not (project.root / "results").exists()
+
+
+def test_lint_is_clean(project):
+    done = subprocess.run([".venv/bin/snakemake", "--lint"], cwd=project.root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,80 @@
+"""The words nearest to a word, the paper's beside ours, marked by syntactic class (table 5)."""
+
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
+from workflow_scripts.reporting.figures.style import GREY, PAGE, new_figure
+
+LINE = 0.135  # inches from line to line
+LEFT, MODEL, WORDS, RIGHT = 0.05, 0.75, 1.6, PAGE - 0.1  # where the columns start, and the last one ends
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """For each word a line of the paper's neighbours and one per entry of `runs` (its lowest seed).
+
+    options:
+        space: tsne or embedding.
+        published: the cell of the published neighbours, with {word} for the word.
+    Returns the figure and a row per line: word, model, seed, neighbours and how many of them are of the word's class.
+    """
+    options, table = inputs.options, inputs.table("neighbours")
+    table = table[table["space"] == options["space"]]
+    classes = inputs.table("classes")
+    of_class = dict(zip(classes["word"], classes["class"], strict=True))
+    lines = []
+    for word in published_words(inputs):
+        printed = inputs.published(options["published"].format(word=word)).printed.split(", ")
+        lines.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
+        for entry in inputs.display["runs"]:
+            for seed in inputs.seeds(entry)[:1]:
+                found = of_entry(table, entry, seed)
+                found = found[found["word"] == word].sort_values("rank")["neighbour"].tolist()
+                lines.append({"word": word, "model": entry["panel"], "seed": seed, "neighbours": found})
+    for line in lines:
+        known = [other for other in line["neighbours"] if other in of_class]
+        line["same_class"] = sum(of_class[other] == of_class.get(line["word"]) for other in known)
+        line["classified"] = len(known)
+    figure = new_figure(PAGE, LINE * (len(lines) + 3), layout=None)
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (len(lines) + 2), LINE))
+    axes.set_axis_off()
+    write_lines(axes, lines, of_class)
+    plotted = pandas.DataFrame(lines)
+    return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
+
+
+def published_words(inputs: Inputs) -> list[str]:
+    """The words whose neighbours the paper prints, in its order."""
+    before, after = (part.split("/") for part in inputs.options["published"].split("{word}"))
+    keys = [key for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
+    return [key[1] for key in keys]
+
+
+def write_lines(axes: Axes, lines: list[dict], of_class: dict[str, str]) -> None:
+    """A heading and the lines; a neighbour of another class is grey and struck through."""
+    renderer = axes.figure.canvas.get_renderer()
+    inches = axes.figure.dpi
+
+    def write(x: float, y: float, text: str, **look: object) -> float:
+        """Write text from x on; returns where it ends."""
+        return axes.text(x, y, text, va="baseline", fontsize=6.5, **look).get_window_extent(renderer).x1 / inches
+
+    for x, heading, align in ((LEFT, "word", "left"), (WORDS, "closest words", "left"), (RIGHT, "own class", "right")):
+        write(x, 0, heading, fontweight="bold", ha=align)
+    axes.plot([LEFT, RIGHT], [-0.05, -0.05], color="black", linewidth=0.8)
+    for number, line in enumerate(lines, start=1):
+        y = -LINE * (number + 0.3)
+        if line["model"] == "published":
+            axes.plot([LEFT, RIGHT], [y + 0.1] * 2, color="0.85", linewidth=0.5)
+            write(LEFT, y, line["word"], fontweight="bold")
+        write(MODEL, y, line["model"], color=GREY)
+        x = WORDS
+        for word in line["neighbours"]:
+            same = of_class.get(word) == of_class.get(line["word"])
+            end = write(x, y, word, color="black" if same else "0.5")
+            if not same:
+                axes.plot([x, end], [y + 0.03] * 2, color="0.5", linewidth=0.5)
+            x = end + 0.07
+        write(RIGHT, y, f"{line['same_class']} of {line['classified']}", ha="right")
+    axes.plot([LEFT, RIGHT], [-LINE * (len(lines) + 0.9)] * 2, color="black", linewidth=0.8)
