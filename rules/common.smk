@@ -115,9 +115,10 @@ def train_facts(wildcards):
 
 
 def train_state(wildcards):
-    """Where a killed run goes on from. Never an output: Snakemake deletes those of a failed job."""
-    run = run_name(wildcards)
-    return f"results/{wildcards.scale}/state/{run}/{digest(run_spec(run, wildcards.scale))}"
+    """Where a killed run goes on from; its name changes with the spec, the data and their code, so that no run goes on
+    from another's state. Never an output: Snakemake deletes those of a failed job."""
+    given = digest([train_facts(wildcards), data_facts(wildcards)])
+    return f"results/{wildcards.scale}/state/{run_name(wildcards)}/{given}"
 
 
 def train_threads(wildcards):

@@ -16,7 +16,7 @@ import yaml
 from tests.data.file_server import serving
 from workflow_scripts.data.download import Patience
 from workflow_scripts.data.fetch import add_arguments, fetch, find_mirror, main
-from workflow_scripts.data.sources import Source
+from workflow_scripts.data.sources import Source, load_sources
 from workflow_scripts.errors import UserError
 
 CONTENT = bytes(range(256)) * 4000
@@ -399,9 +399,11 @@ def test_the_mirror_is_the_argument_or_the_environments_or_the_configurations(tm
 
 def test_the_list_names_every_file_with_its_terms(capsys):
     main(parsed("--list", "scan", "paws/quora_duplicate_questions.tsv"))
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    named = {row[0]: row for row in rows}
-    assert named["scan/LICENSE"][1:4] == ["1532 bytes", "pinned", "BSD"]
-    assert named["paws/quora_duplicate_questions.tsv"][1:3] == ["unknown bytes", "unpinned"]
-    assert named["hf:openai-community/gpt2"][2] == "607a30d783dfa663caf39e06633721c8d4cfcd7e"
-    assert {len(row) for row in rows} == {5, 7}
+    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
+    assert len(rows) == 8
+    assert rows["scan/LICENSE"][1:5] == ["1532 bytes", "pinned", "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f", "BSD"]
+    assert rows["paws/quora_duplicate_questions.tsv"][1:3] == ["unknown bytes", "unpinned"]
+    main(parsed("--list"))
+    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
+    assert rows["hf:openai-community/gpt2"][1:3] == ["model", "607a30d783dfa663caf39e06633721c8d4cfcd7e"]
+    assert set(rows) > set(load_sources())

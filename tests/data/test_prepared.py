@@ -48,6 +48,19 @@ def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, 
     assert split_up(train, test, {"dev": train}, options)[0] == splits
 
 
+@given(st.integers(0, 100), st.integers(10, 300))
+def test_a_limited_training_set_keeps_every_word(seed, limit):
+    train = [Example("common", "C")] * 500 + [Example(f"rare{i} common", f"R{i} C") for i in range(9)]
+    splits, notes = split_up(train, TEST, {}, SplitOptions(seed=seed, limit={"train": limit}))
+    assert len(splits["train"]) == limit
+    assert Counter(splits["train"]) <= Counter(train)
+    assert {word for example in splits["train"] for word in example.source.split(" ")} == {
+        "common",
+        *(f"rare{i}" for i in range(9)),
+    }
+    assert f"train: {limit} of 509 examples, drawn with seed {seed}" in notes
+
+
 @pytest.mark.parametrize(("size", "drawn"), [(7706, 1541), (4476, 895), (21000, 4200), (10800, 2160)])
 def test_a_fifth_is_rounded_down_as_in_the_paper(size, drawn):
     test = [Example(str(number), "x") for number in range(size)]

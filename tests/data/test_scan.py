@@ -142,6 +142,16 @@ def test_in_distribution_is_drawn_from_the_distinct_training_commands():
     assert set(splits["in_distribution"]) < set(splits["train"])
 
 
+@pytest.mark.parametrize(
+    "options", [{"set": "add_jump_2x", "atomic_copies": 1}, {"set": "complexity", "multiple": 200}]
+)
+def test_jump_stays_in_a_limited_training_set(options):
+    splits = prepare({**options, "limit": {"train": 2000, "test": 200}}, {}).splits
+    assert Example("jump", "I_JUMP") in splits["train"]
+    words = {word for example in splits["train"] for word in example.source.split(" ")}
+    assert {word for example in splits["test"] for word in example.source.split(" ")} <= words
+
+
 def test_limits_make_the_protocol_reduced():
     full = prepare({"set": "around_right"}, {})
     cut = prepare({"set": "around_right", "limit": {"train": 100, "test": 50}}, {})

@@ -18,7 +18,7 @@ from workflow_scripts.objectives import cross_entropy, structural_quantisation
         ({"layers": 0}, "model: layers is 0; it must be at least 1"),
         ({"layers": True}, "model: layers is True; it must be of type int"),
         ({"dropout": "0.3"}, "model: dropout is '0.3'; it must be of type float"),
-        ({"dropout": 1.0}, r"model: dropout is 1.0; it must lie in \[0, 1\)"),
+        ({"dropout": 1.0}, r"model: dropout is 1.0; it must lie in \[0, 0.99\]"),
     ],
 )
 def test_wrong_settings_of_the_plain_model(settings, message):

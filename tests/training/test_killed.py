@@ -25,7 +25,7 @@ class Runs:
         (folder / "spec.json").write_text(json.dumps(spec))
         (folder / "evaluation.json").write_text(json.dumps(EVALUATION))
         self.whole = folder / "whole"
-        assert self.start(self.whole).wait() == 0
+        self.finish(self.whole)
         self.evaluate(self.whole)
 
     def arguments(self, place: Path) -> list[str]:
@@ -36,6 +36,13 @@ class Runs:
     def start(self, place: Path) -> subprocess.Popen[str]:
         line = command("train", *self.arguments(place))
         return subprocess.Popen(line, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
+
+    def finish(self, place: Path) -> str:
+        """Start the run and let it end; returns what it said."""
+        process = self.start(place)
+        _, said = process.communicate()
+        assert process.returncode == 0, said
+        return said
 
     def evaluate(self, place: Path) -> None:
         options = ("--run-dir", place / "out", "--data", self.folder / "data", "--out", place / "out/eval")
@@ -79,7 +86,7 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path)
         process.kill()
         assert process.wait() in (-signal.SIGKILL, 0)
         process.stderr.close()
-    assert runs.start(tmp_path).wait() == 0
+    runs.finish(tmp_path)
     assert runs.assert_same_as_whole(tmp_path)["resumed"] >= 2
 
 
@@ -97,9 +104,8 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
     assert f"stopped by signal {number} at step {stopped_at}" in (tmp_path / "state/log.txt").read_text()
     assert not (tmp_path / "out").exists()
 
-    process = runs.start(tmp_path)
-    _, said = process.communicate()
-    assert process.returncode == 0 and said.startswith(f"{LINE_START}resumes behind {stopped_at} of 800 steps")
+    said = runs.finish(tmp_path)
+    assert said.startswith(f"{LINE_START}resumes behind {stopped_at} of 800 steps")
     assert all(line.startswith(LINE_START) for line in said.splitlines())
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
@@ -123,5 +129,5 @@ def test_a_run_killed_between_its_results_and_the_removal_of_its_state_ends_the_
         assert process.poll() is None, "it ended before it could be killed: the test needs a slower ending"
     process.kill()
     process.wait()
-    assert runs.start(tmp_path).wait() == 0
+    runs.finish(tmp_path)
     runs.assert_same_as_whole(tmp_path)

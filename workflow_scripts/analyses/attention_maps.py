@@ -120,7 +120,7 @@ def twin_score(
 ) -> dict[str, Any]:
     """The score `attention_kl_test` of `analyse`. Raises UserError if no sentence has a twin."""
     given = options_from(options, split="test", replace={}, count=500, seed=0)
-    pairs = twins(run.sources(given["split"]), given["replace"], given["count"], given["seed"])
+    pairs = twins(run.sentences(given["split"], words), given["replace"], given["count"], given["seed"])
     if not pairs:
         raise UserError(f"{run.data}: no sentence of {given['split']} holds {' or '.join(given['replace'])}")
     known, new = (encoder_maps(model, [sentence_ids(s, words, run) for s in side]) for side in zip(*pairs, strict=True))

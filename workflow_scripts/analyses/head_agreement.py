@@ -1,6 +1,7 @@
 """How often an attention head looks at the same place in two sentences of one structure (section 5.3)."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,21 +53,19 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     """
     given = options_from(options, codes_from={}, classes={}, split="test", pairs=1000, seed=0)
     scores, rows, notes = [], [], []
-    models = {(run.task, run.method, run.variant, run.seed): run for run in runs}
+    by_name = {str(run): run for run in runs}
     for run in runs:
         model, words = run.load()
-        known = set(words)
-        sentences = [s for s in run.sources(given["split"]) if known.issuperset(s.split())]
+        sentences = run.sentences(given["split"], words)
         ids = [sentence_ids(sentence, words, run) for sentence in sentences]
         structures: dict[str, list[Hashable]] = {}
         if run.task in given["codes_from"]:
-            coder = given["codes_from"][run.task]
-            name = (run.task, coder["method"], coder["variant"], run.seed)
-            if name in models:
-                code = codes_of(models[name].load()[0], range(len(words)))
+            coder = str(replace(run, **given["codes_from"][run.task]))
+            if coder in by_name:
+                code = codes_of(by_name[coder].load()[0], range(len(words)))
                 structures["codes"] = [tuple(code[i] for i in sentence) for sentence in ids]
             else:
-                notes.append(f"{run}: no pairs of one code sequence, for {'/'.join(map(str, name))} was not run")
+                notes.append(f"{run}: no pairs of one code sequence, for {coder} was not run")
         if run.task in given["classes"]:
             of_class = {**word_classes(run, words, given["classes"][run.task]), END: END}
             structures["classes"] = [tuple(of_class[words[i]] for i in sentence) for sentence in ids]

@@ -45,9 +45,10 @@ class TrainedRun:
         """The `source` and `target` strings of a split of the data. Raises UserError when there is no such split."""
         return read_table(self.data, split, ["source", "target"]).to_pandas()
 
-    def sources(self, split: str) -> list[str]:
-        """The distinct source sentences of a split, in its order."""
-        return list(dict.fromkeys(self.pairs(split)["source"]))
+    def sentences(self, split: str, words: Sequence[str]) -> list[str]:
+        """The distinct source sentences of a split that are made of `words`, in its order."""
+        known = set(words)
+        return [source for source in dict.fromkeys(self.pairs(split)["source"]) if known.issuperset(source.split())]
 
 
 @dataclass

@@ -34,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Get the named files. Raises UserError when one cannot be had; the others are got all the same."""
-    sources = load_sources()
     if args.list:
-        return print_list(select(args.names, sources) if args.names else list(sources.values()))
+        print_list(args.names)
+        return
+    sources = load_sources()
     if args.all == bool(args.names):
         raise UserError("fetch: name datasets or files, or give --all (--list says what there is)")
     chosen = list(sources.values()) if args.all else select(args.names, sources)
@@ -70,15 +71,18 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{len(failures)} of {len(chosen)} files could not be had: {', '.join(failures)}")
 
 
-def print_list(chosen: list[Source]) -> None:
-    """One line for each file, in columns separated by tabs, and for each repository on the Hugging Face hub."""
-    for source in chosen:
+def print_list(names: list[str]) -> None:
+    """One line for each file, or without names for everything declared, in columns separated by tabs."""
+    sources = load_sources()
+    for source in select(names, sources) if names else sources.values():
         size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
         terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
-        print(source.name, *size_and_check, terms, source.citation, " or ".join(source.urls) or source.note, sep="\t")
-    for name, repository in load_repositories().items():
+        where = " or ".join(source.urls) or source.note
+        print(source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t")
+    for name, repository in ({} if names else load_repositories()).items():
         terms = repository.licence + (", gated" if repository.gated else "")
-        print(f"hf:{name}", repository.kind, repository.revision or "unpinned", terms, repository.used_for, sep="\t")
+        revision = repository.revision or "unpinned"
+        print(f"hf:{name}", repository.kind, revision, terms, repository.used_for, sep="\t")
 
 
 def find_mirror(argument: Path | None) -> Path | None:

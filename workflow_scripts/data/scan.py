@@ -152,7 +152,7 @@ def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bo
 
 
 def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
-    """All commands over the phrases `parts`; of more than `sentences`, those of SCAN and a uniform sample of the rest."""
+    """All commands over the phrases `parts`; of more than `sentences`, those of SCAN and a uniform sample of others."""
     total = scan_grammar.count(parts)
     if total <= sentences:
         return [Example(*scan_grammar.command(parts, index)) for index in range(total)]

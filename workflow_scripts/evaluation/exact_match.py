@@ -9,12 +9,13 @@ from workflow_scripts.training.batches import PAD, Batch
 
 
 def all_tokens_right(logits: Tensor, target_out: Tensor) -> Tensor:
-    """[B] bool: every arg-max of logits [B, T, V] equals target_out [B, T], padding aside.
+    """[B] bool: every arg-max of logits [B, T, V] equals target_out [B, T]; padding is neither compared nor predicted.
 
     Under teacher forcing this is exactly "greedy decoding gives the reference": the two read the same prefixes up
     to the first wrong token, and behind it both are wrong.
     """
-    return ((logits.argmax(-1) == target_out) | (target_out == PAD)).all(-1)
+    predicted = logits[..., PAD + 1 :].argmax(-1) + PAD + 1
+    return ((predicted == target_out) | (target_out == PAD)).all(-1)
 
 
 def teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:

@@ -15,6 +15,8 @@ from workflow_scripts.models.dropout import Dropout
 
 @dataclass
 class LayerSettings:
+    """What all layers of a model share; `max_relative_position` None: no relative positions."""
+
     width: int
     heads: int
     feed_forward: int
@@ -70,6 +72,8 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
+    """Self-attention, then FeedForward, each with dropout, residual and LayerNorm after it."""
+
     def __init__(self, settings: LayerSettings):
         super().__init__()
         self.attention = MultiHeadAttention(
@@ -145,6 +149,8 @@ class LayerCache:
 
 
 class DecoderLayer(nn.Module):
+    """Self-attention, cross-attention on the encoder's output, FeedForward: each as in EncoderLayer."""
+
     def __init__(self, settings: LayerSettings):
         super().__init__()
         self.self_attention = MultiHeadAttention(

@@ -1,7 +1,6 @@
 """Settings of the models, checked without importing torch, so that a wrong key is refused before any job starts."""
 
 import difflib
-import types
 import typing
 from dataclasses import dataclass, fields
 from typing import Literal, TypeVar
@@ -31,9 +30,6 @@ def _check(value: object, hint: object, where: str) -> None:
         choices = typing.get_args(hint)
         if value not in choices:
             raise UserError(f"{where} is {value!r}; choose one of {', '.join(map(str, choices))}")
-    elif typing.get_origin(hint) is types.UnionType:
-        if value is not None:
-            _check(value, typing.get_args(hint)[0], where)
     else:
         accepted = (int, float) if hint is float else hint
         if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
@@ -61,8 +57,8 @@ class Seq2SeqSettings:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"width is {self.width}; sinusoidal positions need an even one")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 1)")
+        if not 0 <= self.dropout <= 0.99:
+            raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
 
 
 @dataclass

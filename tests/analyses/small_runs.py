@@ -1,0 +1,74 @@
+"""Runs with random weights, in the files of training and evaluation, and the data that they would have been trained on."""
+
+import importlib
+from itertools import product
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.catalogue import digest, load_catalogue, parse_run, resolve_run
+from workflow_scripts.data.prepared import Example, Prepared, write
+from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.files import write_json
+from workflow_scripts.training.build import build_model
+from workflow_scripts.training.prepared import data_digest, read_vocabulary
+from workflow_scripts.training.state import named_weights, write_history
+
+ROOT = Path(__file__).parents[2]
+VERBS = ("walk", "look", "run", "walk1", "look1", "run1")
+PATHS = (
+    "",
+    "left",
+    "right",
+    "around left",
+    "around right",
+    "opposite left",
+    "twice",
+    "thrice",
+    "left twice",
+    "and walk",
+)
+
+
+def scan_sentences(verbs: tuple[str, ...], paths: tuple[str, ...] = PATHS) -> list[Example]:
+    """Commands of SCAN; what they mean is of no concern to an analysis of the encoder."""
+    return [Example(" ".join(filter(None, pair)), "I_WALK") for pair in product(verbs, paths)]
+
+
+def add_data(results: Path, task: str, spec: dict) -> Path:
+    """Prepared data of a task: a few commands of SCAN, or the stand-in for COGS."""
+    folder = results / "data" / task
+    if not folder.exists():
+        if task == "cogs":
+            prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], {})
+        else:
+            train = scan_sentences(VERBS) + scan_sentences(("jump", "jump1", "after", "turn left"), ("",))
+            splits = {"train": train, "valid": train[:9], "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:])}
+            splits["test"] += scan_sentences(("jump9",), ("left", "right"))  # a word that training never showed
+            prepared = Prepared(splits, [], protocol="reduced")
+        write(prepared, spec | {"protocol": prepared.protocol}, {}, folder)
+    return folder
+
+
+def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
+    """What train and evaluate would write for a run of the demo; the weights are random."""
+    run = parse_run(load_catalogue(ROOT), run_id)
+    spec = resolve_run(load_catalogue(ROOT), run, "demo")
+    data = add_data(results, run.task, spec["data"])
+    torch.manual_seed(run.seed)
+    model = build_model(spec, read_vocabulary(data))
+    folder = results / "runs" / run_id
+    (folder / "checkpoint").mkdir(parents=True)
+    (folder / "eval").mkdir()
+    save_file(named_weights(model), folder / "checkpoint/model.safetensors")
+    facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
+    write_json(folder / "run.json", facts | {"data_digest": data_digest(data)})
+    names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
+    score = {"split": "test", "subset": "all", "metric": "exact_match", "value": accuracy, "unit": "percent", "n": 100}
+    write_scores(folder / "eval/scores.csv", [names | score | {"protocol": spec["protocol"]}])
+    write_history(
+        folder / "training.csv", [(s, "valid_exact_match", accuracy * s / 100) for s in (20, 40, 60, 80, 100)]
+    )
+    return TrainedRun(**names, protocol=spec["protocol"], folder=folder, data=data)

@@ -1,0 +1,137 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import entropy
+
+from tests.analyses.small_runs import add_run
+from workflow_scripts.analyses import attention_maps
+from workflow_scripts.analyses.attention_maps import encoder_maps, kl_divergence, twins
+from workflow_scripts.errors import UserError
+from workflow_scripts.models import sq_transformer
+
+PAIR = ["walk around left", "jump around left"]
+positive = arrays(np.float64, (2, 3, 4), elements=st.floats(1e-3, 1))
+
+
+def normalised(rows: np.ndarray) -> np.ndarray:
+    return rows / rows.sum(-1, keepdims=True)
+
+
+@given(positive, positive)
+def test_divergence_agrees_with_scipy(p: np.ndarray, q: np.ndarray) -> None:
+    p, q = normalised(p), normalised(q)
+    np.testing.assert_allclose(kl_divergence(p, q), entropy(p, q, axis=-1), atol=1e-12)
+    np.testing.assert_allclose(kl_divergence(p, q, "reverse"), entropy(q, p, axis=-1), atol=1e-12)
+    mean = (entropy(p, q, axis=-1) + entropy(q, p, axis=-1)) / 2
+    np.testing.assert_allclose(kl_divergence(p, q, "symmetric"), mean, atol=1e-12)
+
+
+@given(arrays(np.float32, (3, 5), elements=st.floats(0, 1, width=32)))
+def test_equal_distributions_do_not_diverge(p: np.ndarray) -> None:
+    assert not kl_divergence(p, p).any()
+
+
+def test_divergence_worked_by_hand() -> None:
+    # 3/4 ln(3/2) + 1/4 ln(1/2) = 0.3041 - 0.1733
+    assert kl_divergence(np.array([0.75, 0.25]), np.array([0.5, 0.5])) == pytest.approx(0.130812, abs=1e-6)
+
+
+def test_a_zero_costs_no_more_than_the_floor() -> None:
+    p, q = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    assert kl_divergence(p, q) == pytest.approx(-np.log(1e-12), rel=1e-9)
+    assert np.isfinite(kl_divergence(p, q, "symmetric"))
+
+
+def test_twins_differ_in_the_exchanged_words_only() -> None:
+    sources = ["jump left", "walk left", "turn left and jump", "jump1 twice", "jump left"]
+    assert twins(sources, {"jump": "walk"}, 10, 0) == [
+        ("turn left and walk", "turn left and jump"),
+        ("walk left", "jump left"),
+    ]
+
+
+def test_drawn_twins_are_a_seeded_part() -> None:
+    sources = [f"jump w{number}" for number in range(50)]
+    drawn = twins(sources, {"jump": "walk"}, 10, 1)
+    assert len(set(drawn)) == 10 and drawn == twins(sources, {"jump": "walk"}, 10, 1)
+    assert drawn != twins(sources, {"jump": "walk"}, 10, 2)
+
+
+def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
+    torch.manual_seed(3)
+    settings = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 24, "attention": "sal", "source_codes": 4}
+    model = sq_transformer.build(settings, 40, 12).eval()
+    codes = model.assign_source(torch.arange(40)).tolist()
+    shared = max(set(codes[4:]), key=codes[4:].count)
+    first, second, third = [word for word in range(4, 40) if codes[word] == shared][:3]
+    other = next(word for word in range(4, 40) if codes[word] != shared)
+    same, twin, unlike = encoder_maps(model, [[first, third, 2], [second, third, 2], [other, third, 2]])
+    assert np.array_equal(same, twin) and kl_divergence(same, twin).max() == 0
+    assert kl_divergence(same, unlike).max() > 1e-3
+
+
+def test_maps_come_in_the_order_of_the_sentences() -> None:
+    torch.manual_seed(0)
+    model = sq_transformer.build({"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}, 20, 12).eval()
+    sentences = [[5, 6, 2], [7, 2], [8, 9, 10, 2], [11, 2]]
+    maps = encoder_maps(model, sentences)
+    assert [m.shape for m in maps] == [(2, 2, len(s), len(s)) for s in sentences]
+    for sentence, found in zip(sentences, maps, strict=True):
+        np.testing.assert_allclose(found, encoder_maps(model, [sentence])[0], atol=1e-6)
+        np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+
+
+def test_analysis_of_two_runs(tmp_path: Path) -> None:
+    runs = [add_run(tmp_path, f"scan-complexity-{size}/transformer/default/seed-1") for size in ("1x", "20x")]
+    test = {"split": "test", "replace": {"jump": "walk"}, "count": 5, "seed": 0}
+    found = attention_maps.analyse(runs, {"sentences": ["look around left", *PAIR], "test": test})
+    scores = {(row["task"], row["metric"]): row for row in found.scores}
+    assert len(scores) == 4 and all(row["value"] > 0 and row["unit"] == "nats" for row in scores.values())
+    assert scores["scan-complexity-1x", "attention_kl_test"]["n"] == 5
+    # The mean over heads of kl_by_head.csv, from the first sentence to the last, is the score.
+    heads = found.files["kl_by_head"]
+    mine = heads[(heads["task"] == "scan-complexity-20x") & (heads["sentence"] == PAIR[1])]
+    assert mine["attention_kl"].mean() == pytest.approx(scores["scan-complexity-20x", "attention_kl"]["value"])
+    assert not heads.loc[heads["sentence"] == "look around left", "attention_kl"].any()
+    weights = found.files["attention"]
+    rows = weights.groupby(["task", "sentence", "layer", "head", "query"])["weight"].sum()
+    np.testing.assert_allclose(rows, 1, atol=1e-5)
+
+
+def test_the_score_is_the_mean_of_scipys_divergences(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-complexity-1x/transformer/default/seed-1")
+    found = attention_maps.analyse([run], {"sentences": PAIR})
+    weights = found.files["attention"]
+    first, second = (weights[weights["sentence"] == sentence] for sentence in PAIR)
+    keys = ["layer", "head", "query"]
+    divergences = [
+        entropy(p["weight"], q["weight"])
+        for (_, p), (_, q) in zip(first.groupby(keys), second.groupby(keys), strict=True)
+    ]
+    assert found.scores[0]["n"] == len(divergences)
+    assert found.scores[0]["value"] == pytest.approx(np.mean(divergences), rel=1e-5)
+
+
+def test_no_runs_give_empty_tables_with_their_columns() -> None:
+    found = attention_maps.analyse([], {"sentences": PAIR})
+    assert found.scores == [] and list(found.files["attention"])[-1] == "weight"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sentences": PAIR, "direction": "both"}, "known: forward, reverse, symmetric"),
+        ({"sentence": PAIR}, "did you mean 'sentences'"),
+        ({"sentences": ["skip around left"]}, "no source word 'skip'"),
+        ({"sentences": PAIR, "test": {"replace": {"hop": "walk"}}}, "no sentence of test holds hop"),
+    ],
+)
+def test_wrong_options_are_named(tmp_path: Path, options: dict, message: str) -> None:
+    run = add_run(tmp_path, "scan-complexity-1x/transformer/default/seed-1")
+    with pytest.raises(UserError, match=message):
+        attention_maps.analyse([run], options)

@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.metrics import silhouette_score
+
+from tests.analyses.small_runs import add_run
+from workflow_scripts.analyses import embedding_space
+from workflow_scripts.analyses.embedding_space import focus, tsne, word_table
+from workflow_scripts.errors import UserError
+
+FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
+
+
+def clusters(size: int, seed: int = 0) -> np.ndarray:
+    """Three clouds of `size` points each, far apart in 10 dimensions."""
+    generator = np.random.default_rng(seed)
+    centres = 20 * np.eye(10)[:3].repeat(size, axis=0)
+    return centres + generator.standard_normal((3 * size, 10))
+
+
+def test_the_same_seed_gives_the_same_map() -> None:
+    vectors = clusters(7)
+    assert np.array_equal(tsne(vectors, 3), tsne(vectors, 3))
+    assert tsne(vectors, 3).shape == (21, 2)
+
+
+@pytest.mark.parametrize("size", [5, 20])
+def test_clusters_stay_apart_in_the_map(size: int) -> None:
+    points = tsne(clusters(size), 0)
+    labels = np.repeat([0, 1, 2], size)
+    distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    assert (labels[distance.argmin(1)] == labels).all()
+
+
+def test_a_map_of_three_words_is_refused() -> None:
+    with pytest.raises(UserError, match="at least 4"):
+        tsne(np.eye(3), 0)
+
+
+def table(codes: dict[str, int]) -> pandas.DataFrame:
+    return pandas.DataFrame({"word": list(codes), "code": list(codes.values())})
+
+
+@pytest.mark.parametrize(
+    ("codes", "with_verbs", "alone"),
+    [
+        ({"jump": 1, "walk": 1, "look": 1, "run": 1, "left": 2}, True, False),
+        ({"jump": 1, "walk": 1, "look": 1, "run": 2, "left": 2}, False, False),
+        ({"jump": 1, "walk": 2, "look": 2, "run": 2, "left": 1}, False, False),
+        ({"jump": 1, "walk": 2, "look": 2, "run": 2, "left": 3}, False, True),
+        ({"jump": 1, "jump1": 1, "jump2": 1, "walk": 2, "look": 2, "run": 2}, False, True),
+        ({"jump": 1, "jump1": 2, "jump2": 3, "walk": 2, "look": 2, "run": 2, "walk1": 1}, False, False),
+    ],
+)
+def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alone: bool) -> None:
+    assert focus(table(codes), **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
+
+
+def test_a_table_has_every_word_but_those_that_no_sentence_holds(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+    words, vectors = word_table(run, "scan")
+    in_data = {word for sentence in run.pairs("train")["source"] for word in sentence.split()}
+    assert set(words["word"]) == in_data | {"</s>"} and len(words) == len(vectors)
+    assert words.set_index("word").loc[["jump", "left", "</s>"], "class"].tolist() == ["verb", "direction", "</s>"]
+    model, vocabulary = run.load()
+    row = words.index[words["word"] == "jump"][0]
+    weight = model.source_embedding.weight[vocabulary.index("jump")].detach().numpy()
+    assert np.array_equal(vectors[row], weight)
+    # The code is that of the embedding as the model sees it: scaled by the root of its width.
+    codebook = model.source_quantiser.codebook.detach().numpy()[: model.source_quantiser.codes]
+    distance = ((weight * len(weight) ** 0.5 - codebook) ** 2).sum(-1)
+    assert words.loc[row, "code"] == distance.argmin()
+
+
+def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None:
+    runs = [add_run(tmp_path, f"scan-jump-x2/{name}/seed-1") for name in ("transformer/default", "sq-transformer/sal")]
+    found = embedding_space.analyse(runs, {"classes": "scan", "focus": FOCUS})
+    plain, structured = (
+        {row["metric"]: row["value"] for row in found.scores if row["method"] == run.method} for run in runs
+    )
+    assert plain.keys() == {"silhouette", "jump_silhouette"}
+    assert structured.keys() - plain.keys() == {
+        "codes_in_use",
+        "v_measure",
+        "adjusted_rand",
+        "jump_with_verbs",
+        "jump_alone",
+    }
+    words, vectors = word_table(runs[0], "scan")
+    real = (words["word"] != "</s>").to_numpy()
+    assert plain["silhouette"] == pytest.approx(silhouette_score(vectors[real], words.loc[real, "class"]), rel=1e-5)
+    table = found.files["words"]
+    assert structured["codes_in_use"] == table.loc[table["method"] == "sq-transformer", "code"].nunique()
+    assert table.loc[table["method"] == "transformer", "code"].isna().all()
+
+
+def test_a_focus_that_the_data_lack_is_noted(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+    found = embedding_space.analyse([run], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}})
+    assert found.notes == [f"{run}: 'jump9' is not in the training data"]
+    assert "v_measure" in {row["metric"] for row in found.scores}
+
+
+def test_words_of_cogs_are_classified_by_its_training_data(tmp_path: Path) -> None:
+    words, _ = word_table(add_run(tmp_path, "cogs/sq-transformer/srl/seed-1"), "cogs")
+    assert {"common noun", "proper name", "determiner"} <= set(words["class"])
+    assert words["class"].notna().all()
+
+
+def test_unknown_classes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="known: cogs, scan"):
+        word_table(add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1"), "wordnet")

@@ -1,0 +1,88 @@
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analyses.small_runs import add_run
+from workflow_scripts.analyses import head_agreement
+from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
+
+
+def test_equal_maps_agree_wholly() -> None:
+    maps = np.random.default_rng(0).random((2, 3, 4, 4))
+    assert agreement(maps, maps) == 1
+
+
+def test_agreement_worked_by_hand() -> None:
+    # One layer, two heads, two queries: three of the four largest weights are on the same key.
+    first = np.array([[[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]]])
+    second = np.array([[[[0.7, 0.3], [0.6, 0.4]], [[0.51, 0.49], [1.0, 0.0]]]])
+    assert agreement(first, second) == 0.75
+
+
+def test_size_of_the_weights_does_not_matter() -> None:
+    first = np.array([[[[0.4, 0.3, 0.3]]]])
+    assert agreement(first, np.array([[[[1.0, 0.0, 0.0]]]])) == 1
+    assert agreement(first, np.array([[[[0.33, 0.34, 0.33]]]])) == 0
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 50), st.integers(0, 3))
+def test_pairs_have_one_structure_and_share_no_sentence(structures: list[int], count: int, seed: int) -> None:
+    pairs = draw_pairs(structures, count, seed)
+    assert all(structures[first] == structures[second] for first, second in pairs)
+    used = [position for pair in pairs for position in pair]
+    assert len(used) == len(set(used))
+    possible = sum(size // 2 for size in Counter(structures).values())
+    assert len(pairs) == min(count, possible)
+    assert pairs == draw_pairs(structures, count, seed)
+
+
+def test_structures_take_turns() -> None:
+    pairs = draw_pairs(["common"] * 100 + ["rare"] * 2 + ["alone"], 3, 0)
+    assert sorted(Counter("rare" if 100 in pair or 101 in pair else "common" for pair in pairs).items()) == [
+        ("common", 2),
+        ("rare", 1),
+    ]
+
+
+OPTIONS = {
+    "codes_from": {"scan-jump-x2": {"method": "sq-transformer", "variant": "sal"}},
+    "classes": {"scan-jump-x2": "scan"},
+    "pairs": 8,
+}
+
+
+def test_every_run_is_asked_the_same_pairs_and_sal_agrees_wholly(tmp_path: Path) -> None:
+    runs = [add_run(tmp_path, f"scan-jump-x2/{name}/seed-1") for name in ("transformer/default", "sq-transformer/sal")]
+    found = head_agreement.analyse(runs, OPTIONS)
+    scores = {(row["method"], row["metric"]): row["value"] for row in found.scores}
+    assert len(scores) == 4
+    assert scores["sq-transformer", "head_agreement"] == 100
+    assert 0 < scores["transformer", "head_agreement"] < 100
+    pairs = found.files["pairs"]
+    of_run = [pairs.loc[pairs["method"] == run.method, ["item_set", "first", "second"]].values.tolist() for run in runs]
+    assert of_run[0] == of_run[1]
+    mean = pairs.groupby(["method", "item_set"])["agreement"].mean()
+    assert mean["transformer", "codes"] == pytest.approx(scores["transformer", "head_agreement"])
+    classed = pairs[pairs["item_set"] == "classes"]
+    assert (classed["first"].str.split().str.len() == classed["second"].str.split().str.len()).all()
+
+
+def test_without_the_run_that_gives_the_codes_there_is_a_note(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
+    found = head_agreement.analyse([run], OPTIONS)
+    assert [row["metric"] for row in found.scores] == ["head_agreement_classes"]
+    assert found.notes == [
+        f"{run}: no pairs of one code sequence, for scan-jump-x2/sq-transformer/sal/seed-1 was not run",
+    ]
+
+
+def test_sentences_with_unseen_words_are_left_out(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
+    assert run.pairs("test")["source"].str.contains("jump9").sum() == 2
+    found = head_agreement.analyse([run], OPTIONS | {"pairs": 1000})
+    shown = found.files["pairs"][["first", "second"]]
+    assert len(shown) and not shown.stack().str.contains("jump9").any()

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.analyses.small_runs import add_run
+from workflow_scripts.analyses import neighbours
+from workflow_scripts.analyses.embedding_space import tsne, word_table
+from workflow_scripts.analyses.neighbours import nearest_rows
+
+
+@given(arrays(np.float64, (9, 3), elements=st.integers(-3, 3)), st.integers(0, 8), st.integers(1, 8))
+def test_nearest_rows_agree_with_brute_force(points: np.ndarray, row: int, k: int) -> None:
+    others = [other for other in range(len(points)) if other != row]
+    expected = sorted(
+        others, key=lambda other: (sum((a - b) ** 2 for a, b in zip(points[other], points[row], strict=True)), other)
+    )
+    assert nearest_rows(points, row, k).tolist() == expected[:k]
+
+
+def test_neighbours_of_a_run(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
+    found = neighbours.analyse([run], {"words": ["jump", "left", "no-such-word"], "k": 3, "classes": "scan", "seed": 1})
+    table = found.files["neighbours"]
+    assert table.groupby(["space", "word"])["rank"].apply(list).to_dict() == {
+        (space, word): [1, 2, 3] for space in ("tsne", "embedding") for word in ("jump", "left")
+    }
+    words, vectors = word_table(run, "scan")
+    words["x"], words["y"] = tsne(vectors, 1).T
+    real = words[words["word"] != "</s>"].reset_index(drop=True)
+    jump = real[real["word"] == "jump"].iloc[0]
+    real["distance"] = np.hypot(real["x"] - jump["x"], real["y"] - jump["y"])
+    expected = real[real["word"] != "jump"].nsmallest(3, "distance")
+    mine = table[(table["space"] == "tsne") & (table["word"] == "jump")]
+    assert mine["neighbour"].tolist() == expected["word"].tolist()
+    assert mine["neighbour_class"].tolist() == expected["class"].tolist()
+    np.testing.assert_allclose(mine["distance"], expected["distance"], rtol=1e-5)
+
+
+def test_share_of_neighbours_of_the_same_class(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "cogs/transformer/default/seed-1")
+    found = neighbours.analyse([run], {"k": 2, "classes": "cogs"})
+    words, vectors = word_table(run, "cogs")
+    keep = (words["word"] != "</s>").to_numpy()
+    of_class, points = words["class"].to_numpy()[keep], vectors[keep].astype(float)
+    same = []
+    for row in range(len(points)):
+        order = np.argsort(((points - points[row]) ** 2).sum(-1), kind="stable")
+        same += [of_class[other] == of_class[row] for other in order if other != row][:2]
+    score = next(row for row in found.scores if row["metric"] == "neighbours_same_class_embedding")
+    assert score["value"] == pytest.approx(100 * np.mean(same))
+    assert score["n"] == len(points)
+    classes = found.files["classes"]
+    assert dict(zip(classes["word"], classes["class"], strict=True)) == dict(
+        zip(words["word"], words["class"], strict=True)
+    )

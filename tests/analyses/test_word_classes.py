@@ -1,0 +1,105 @@
+import os
+from pathlib import Path
+
+import pandas
+import pytest
+
+from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
+from workflow_scripts.data import cogs
+
+
+def test_every_scan_word_has_the_class_that_the_paper_names() -> None:
+    expected = {
+        "verb": ["walk", "look", "run", "jump", "turn"],
+        "direction": ["left", "right"],
+        "preposition": ["around", "opposite"],
+        "adverb": ["twice", "thrice"],
+        "conjunction": ["and", "after"],
+    }
+    assert scan_classes([word for words in expected.values() for word in words]) == {
+        word: name for name, words in expected.items() for word in words
+    }
+
+
+def test_renamed_primitives_are_verbs_and_special_tokens_have_no_class() -> None:
+    assert scan_classes(["<pad>", "<s>", "</s>", "<unk>", "walk17", "jump200"]) == {"walk17": "verb", "jump200": "verb"}
+
+
+def test_a_word_outside_the_grammar_is_an_error() -> None:
+    with pytest.raises(KeyError, match="skip"):
+        scan_classes(["skip"])
+
+
+SENTENCES = [
+    (
+        "A rose was helped by a dog .",
+        "rose ( x _ 1 ) AND help . theme ( x _ 3 , x _ 1 ) AND help . agent ( x _ 3 , x _ 6 ) AND dog ( x _ 6 )",
+    ),
+    ("Emma helped the dog .", "* dog ( x _ 3 ) ; help . agent ( x _ 1 , Emma ) AND help . theme ( x _ 1 , x _ 3 )"),
+    (
+        "Liam ate a cake on a table .",
+        "eat . agent ( x _ 1 , Liam ) AND eat . theme ( x _ 1 , x _ 3 ) AND cake ( x _ 3 ) "
+        "AND cake . nmod . on ( x _ 3 , x _ 6 ) AND table ( x _ 6 )",
+    ),
+    ("A cake was eaten by Emma .", "cake ( x _ 1 ) AND eat . theme ( x _ 3 , x _ 1 ) AND eat . agent ( x _ 3 , Emma )"),
+    (
+        "Emma hoped that Liam wanted to run .",
+        "hope . agent ( x _ 1 , Emma ) AND hope . ccomp ( x _ 1 , x _ 4 ) AND want . agent ( x _ 4 , Liam ) "
+        "AND want . xcomp ( x _ 4 , x _ 6 ) AND run . agent ( x _ 6 , Liam )",
+    ),
+    ("shark", "LAMBDA a . shark ( a )"),
+    ("crawl", "LAMBDA a . LAMBDA e . crawl . agent ( e , a )"),
+    ("Paula", "Paula"),
+]
+
+
+def test_cogs_classes_come_from_the_logical_forms() -> None:
+    assert cogs_classes(SENTENCES) == {
+        **dict.fromkeys(["rose", "dog", "cake", "table", "shark"], "common noun"),
+        **dict.fromkeys(["Emma", "Liam", "Paula"], "proper name"),
+        **dict.fromkeys(["ate", "hoped", "wanted"], "verb, past"),
+        "eaten": "verb, participle",
+        "helped": "verb, past or participle",
+        **dict.fromkeys(["run", "crawl"], "verb, infinitive"),
+        "on": "preposition",
+        **dict.fromkeys(["A", "a", "the"], "determiner"),
+        **dict.fromkeys(["was", "by", "that", "to", "."], "function word"),
+    }
+
+
+def test_a_word_has_the_class_that_it_shows_most_often() -> None:
+    noun, verb = ("saw", "LAMBDA a . saw ( a )"), ("saw", "LAMBDA a . LAMBDA e . saw . agent ( e , a )")
+    assert cogs_classes([noun, verb, verb]) == {"saw": "verb, infinitive"}
+    assert cogs_classes([noun, noun, verb]) == {"saw": "common noun"}
+
+
+def test_the_stand_in_for_cogs_is_classified_whole() -> None:
+    prepared = cogs.prepare({"from": "stand_in", "limit": {"train": 600, "test": 100}}, {})
+    pairs = [(example.source, example.target) for example in prepared.splits["train"]]
+    classes = cogs_classes(pairs)
+    assert classes.keys() == {word for sentence, _ in pairs for word in sentence.split()}
+    assert {"common noun", "proper name", "verb, past", "preposition", "determiner"} <= set(classes.values())
+    assert [
+        word
+        for word, name in classes.items()
+        if name == "function word" and word not in ("was", "by", "to", "that", ".")
+    ] == []
+
+
+@pytest.mark.skipif(
+    "RECOMPOSE_MIRROR" not in os.environ, reason="needs COGS: set RECOMPOSE_MIRROR to a folder <dataset>/<file>"
+)
+def test_the_words_of_cogs() -> None:
+    file = Path(os.environ["RECOMPOSE_MIRROR"]) / "cogs/train.tsv"
+    table = pandas.read_csv(file, sep="\t", names=["sentence", "form", "kind"])
+    classes = cogs_classes(table[["sentence", "form"]].itertuples(index=False))
+    counts = pandas.Series(classes).value_counts()
+    assert counts.sum() == 743
+    assert (counts["proper name"], counts["common noun"], counts["preposition"], counts["determiner"]) == (
+        103,
+        406,
+        3,
+        4,
+    )
+    # The paper's appendix C.2: in COGS "can" is a noun only.
+    assert (classes["can"], classes["gave"], classes["given"]) == ("common noun", "verb, past", "verb, participle")

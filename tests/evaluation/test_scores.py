@@ -1,0 +1,71 @@
+"""The score table: it reads back as written, and nothing that is not a score gets into it or out of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.scores import SCORE_COLUMNS, read_scores, write_scores
+
+ROW = {"task": "t", "metric": "exact_match", "value": 12.5, "unit": "percent", "n": 8, "protocol": "reduced"}
+names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            **{name: st.just(value) for name, value in ROW.items()},
+            "value": st.floats(allow_nan=False, allow_infinity=False),
+        },
+        optional={"seed": st.integers(0, 2**31), "split": names, "layer": st.integers(0, 99), "rate": st.floats(0, 1)},
+    )
+)
+def test_scores_read_back_exactly(tmp_path_factory, row):
+    path = tmp_path_factory.mktemp("scores") / "scores.csv"
+    write_scores(path, [row])
+    assert read_scores(path) == [{**dict.fromkeys(SCORE_COLUMNS), **row}]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value": float("nan")}, "value is nan"),
+        ({"value": None}, "no value"),
+        ({"n": 1.5}, "n is '1.5', not int"),
+        ({"protocol": "papers"}, "protocol 'papers' is none of"),
+        ({"accuracy": 1}, "no column accuracy"),
+        ({"task": ""}, "no task"),
+    ],
+)
+def test_what_is_not_a_score_is_not_written(tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        write_scores(tmp_path / "scores.csv", [{**ROW, **change}])
+    assert not (tmp_path / "scores.csv").exists()
+
+
+def test_a_score_given_twice_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="lines 2 and 4 give the same score twice"):
+        write_scores(tmp_path / "scores.csv", [ROW, {**ROW, "seed": 1}, {**ROW, "value": 3.0}])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("metric", "measure", "the columns are not task"),
+        ("12.5", "many", "line 2: value is 'many', not float"),
+        ("12.5", "", "line 2 has no value"),
+        ("reduced", "reduced,,,,,,,,,,", "line 2 has more columns"),
+        ("8", '"8', "unexpected end of data"),
+    ],
+)
+def test_a_broken_file_is_named_with_its_line(tmp_path, old, new, message):
+    path = tmp_path / "scores.csv"
+    write_scores(path, [ROW])
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(UserError, match=f"{path}: .*{message}"):
+        read_scores(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"scores\.csv does not exist"):
+        read_scores(tmp_path / "scores.csv")

@@ -1,0 +1,228 @@
+"""The commands `table` and `claims` on made-up results of the real catalogue."""
+
+import csv
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+from docutils.core import publish_parts
+from jinja2 import Environment
+
+from tests.reporting.made_up import write_run
+from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue import load_catalogue, parse_run
+from workflow_scripts.evaluation.scores import read_scores, write_scores
+from workflow_scripts.reporting.claims import CLAIM_COLUMNS
+from workflow_scripts.reporting.table import TABLE_COLUMNS
+
+ROOT = Path(__file__).parents[2]
+ACCURACY = {"transformer": 40, "sq-transformer": 95}
+RUNS = [
+    f"{task}/{method}/{variant}/seed-{seed}"
+    for task, method, variant in (
+        ("scan-jump-x2", "transformer", "default"),
+        ("scan-jump-x2", "sq-transformer", "sal"),
+        ("scan-around-right", "transformer", "default"),
+        ("scan-jump-x2-na-1", "sq-transformer", "sal"),
+    )
+    for seed in (11, 12, 13)
+]
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def results(tmp_path):
+    for name in RUNS:
+        run = parse_run(load_catalogue(), name)
+        accuracy = 3 if "na-1" in run.task else ACCURACY[run.method] + run.seed - 12
+        write_run(tmp_path, run, accuracy, examples=400)
+    for analysis in ("attention-complexity", "source-codes"):
+        folder = tmp_path / "analyses/sq_transformer" / analysis
+        folder.mkdir(parents=True)
+        write_scores(folder / "scores.csv", [])
+    return tmp_path
+
+
+def call(command, results, *more, runs=RUNS, scale="small"):
+    arguments = [command, "--scale", scale, "--results", str(results), "--runs", *runs, *map(str, more)]
+    return main(arguments)
+
+
+def table(results, display="table1", **more):
+    return call(
+        "table", results, "--paper", "sq_transformer", "--display", display, "--out", results / "tables", **more
+    )
+
+
+def claims(results, *more, **options):
+    out = results / "claims.csv"
+    return call("claims", results, "--papers", "sq_transformer", "--out", out, *more, **options)
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def values(results, task, method, variant):
+    """The test accuracies of all seeds, read without the code under test."""
+    found = []
+    for seed in (11, 12, 13):
+        file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/scores.csv"
+        found += [row["value"] for row in read_scores(file) if (row["split"], row["subset"]) == ("test", "all")]
+    return found
+
+
+def test_table_csv(results):
+    assert table(results) == 0
+    found = {(row["row"], row["column"]): row for row in rows(results / "tables/table1.csv")}
+    assert tuple(next(iter(found.values()))) == TABLE_COLUMNS
+    cell = found["SQ-Transformer", "JUMP"]
+    expected = values(results, "scan-jump-x2", "sq-transformer", "sal")
+    assert (cell["published"], cell["published_std"]) == ("99.42", "1")
+    assert float(cell["reproduced"]) == pytest.approx(statistics.mean(expected))
+    assert float(cell["std"]) == pytest.approx(statistics.stdev(expected), abs=1e-6)
+    half = 4.302653 * statistics.stdev(expected) / 3**0.5  # t(0.975, 2)
+    assert float(cell["ci_high"]) == pytest.approx(statistics.mean(expected) + half, abs=1e-4)
+    assert (cell["n_seeds"], cell["protocol"], cell["status"], cell["difference"]) == ("3", "reduced", "measured", "")
+    assert cell["note"].startswith("better than Transformer: bootstrap over 400 examples, one-sided p 0.0001")
+    assert found["SQ-Transformer", "COGS"]["status"] == "not run"
+    assert found["SQ-Transformer", "COGS"]["note"].startswith("not run at small")
+    assert found["LSTM-RNN", "JUMP"]["status"] == "published only"
+
+
+def test_table_of_all_formats(results):
+    assert table(results) == 0
+    assert {path.name for path in (results / "tables").iterdir()} == {
+        f"table1.{suffix}" for suffix in ("csv", "md", "tex", "html")
+    }
+    for suffix in ("md", "tex", "html"):
+        text = (results / f"tables/table1.{suffix}").read_text()
+        for part in ("99.42", "40.04", "not run at small", "CGPS-RNN", "3 seeds"):
+            assert part in text.replace("\u00a0", " "), (suffix, part)
+
+
+def test_table_again_is_the_same(results):
+    table(results)
+    first = {path.name: path.read_bytes() for path in (results / "tables").iterdir()}
+    table(results)
+    assert first == {path.name: path.read_bytes() for path in (results / "tables").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("display", "runs", "message"),
+    [
+        ("tabel1", RUNS, r"no table 'tabel1'; did you mean 'table1'\?"),
+        ("figure1", RUNS, r"no table 'figure1'"),
+        (
+            "table1",
+            ["scan-jump-x2/transformer/default/seed-99"],
+            r"seed-99/eval/scores.csv does not exist; make it with",
+        ),
+        ("table1", ["scan-jump-x3/transformer/default/seed-1"], r"no task 'scan-jump-x3'"),
+    ],
+)
+def test_table_errors_are_one_line(results, capsys, display, runs, message):
+    assert table(results, display, runs=runs) == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert not (results / "tables").exists()
+
+
+def test_claims_csv(results, capsys):
+    assert claims(results) == 0
+    found = {row["claim"]: row for row in rows(results / "claims.csv")}
+    assert tuple(next(iter(found.values()))) == CLAIM_COLUMNS
+    first = found["sq-over-transformer-addjump"]
+    left = values(results, "scan-jump-x2", "sq-transformer", "sal")
+    right = values(results, "scan-jump-x2", "transformer", "default")
+    assert float(first["effect"]) == pytest.approx(statistics.mean(left) - statistics.mean(right), rel=1e-5)
+    assert (first["verdict"], first["n_seeds"], first["protocol"], first["at_least"]) == (
+        "reproduced",
+        "3",
+        "reduced",
+        "25",
+    )
+    # Two claims bear a verdict (the other one: n_a = 1000 against 1), each with the least p of 3 against 3 seeds.
+    assert found["atomic-copies-1"]["verdict"] == "reproduced"
+    assert float(first["p_value"]) == pytest.approx(0.2)
+    others = [row for row in found.values() if row["verdict"] == "not run"]
+    assert len(others) == len(found) - 2
+    assert all(row["effect"] == row["p_value"] == row["protocol"] == "" for row in others)
+    printed = capsys.readouterr().out
+    assert re.search(r"sq-over-transformer-addjump +\+5\d\.\d \(\d+\.\d to \d+\.\d\) points +reproduced", printed)
+    assert f"2 reproduced, {len(others)} not run" in printed
+
+
+def test_a_scale_for_show_bears_no_verdict(results, capsys):
+    assert claims(results, scale="demo") == 0
+    found = rows(results / "claims.csv")
+    assert {row["verdict"] for row in found} == {"not run"}
+    assert sum(bool(row["effect"]) for row in found) == 2
+    assert {row["p_value"] for row in found} == {""}
+
+
+def test_show_prints_a_ledger_without_making_it(results, capsys):
+    claims(results)
+    made = capsys.readouterr().out
+    assert main(["claims", "--show", str(results / "claims.csv")]) == 0
+    assert capsys.readouterr().out == made
+    assert main(["claims", "--show", str(results / "nothing.csv")]) == 1
+    assert "nothing.csv does not exist" in capsys.readouterr().err
+
+
+def test_claims_without_what_they_need(results, capsys):
+    assert main(["claims", "--scale", "small"]) == 1
+    assert "claims needs --papers" in capsys.readouterr().err
+
+
+def test_overview_html(results):
+    assert claims(results, "--overview", results) == 0
+    text = (results / "overview.html").read_text().replace("\u00a0", " ").replace("\u200b", "")
+    for part in (
+        "2 reproduced",
+        "SQ-Transformer (SAL) beats the Transformer by far on SCAN ADDJUMP 2x",
+        "<i>paper</i> +59.4",
+        "37.9 to 80.8",
+        "claimed: above 25 points",
+        "3 seeds a side",
+        "so few seeds cannot go under p 0.100",
+        "95% interval by Welch&#39;s t, p by exact permutation of seeds",
+        "corrected by Holm",
+        "12 trainings, 2.7 hours of training in all, on a made-up CPU",
+        "scan-jump-x2/sq-transformer/sal",
+        "Protocol reduced",
+    ):
+        assert part in text, part
+    assert not re.search(r"(src|href)=|url\(", text)
+
+
+def test_overview_rst_is_what_snakemake_can_show(results):
+    claims(results, "--overview", results)
+
+    class File:
+        path = Path("results/small/overview.html")
+
+    template = Environment().from_string((results / "overview.rst").read_text())
+    for files, link in (([File], 1), ([], 0)):
+        text = template.render(files=files)
+        # report_level 1: any message of docutils would stand in the page.
+        html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
+        assert "system-message" not in html
+        assert html.count("<strong>reproduced</strong>") == 2
+        assert html.count("showResultInfo('results/small/overview.html')") == link
+        assert '<div style="max-height' in html
+
+
+def test_table_takes_the_runs_of_config_without_runs(results, capsys):
+    """Without --runs the requests of the paper decide, and their scores are asked for by name."""
+    arguments = ["table", "--paper", "sq_transformer", "--display", "table1", "--scale", "small"]
+    assert main([*arguments, "--results", str(results), "--out", str(results / "tables")]) == 1
+    assert re.search(r"runs/.*/eval/scores.csv does not exist; make it with ./reproduce", capsys.readouterr().err)

@@ -1,0 +1,68 @@
+"""The bootstrap over examples, from predictions.parquet."""
+
+import numpy as np
+import pytest
+
+from tests.reporting.made_up import write_run
+from workflow_scripts.catalogue import Run
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import write_json
+from workflow_scripts.reporting.cells import Cell
+from workflow_scripts.reporting.examples import ExampleTest, compare_with, correctness
+
+
+def cell(row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match"):
+    selection = {"task": "cogs", "method": method, "variant": "a", "split": "test", "subset": subset, "metric": metric}
+    values = dict.fromkeys(seeds, 50.0)
+    return Cell("p", "d", row, subset, metric, "percent", 2, "measured", "", None, selection, values, protocol)
+
+
+@pytest.fixture
+def results(tmp_path):
+    for method, accuracy in (("plain", 40), ("new", 70)):
+        for seed in (1, 2):
+            write_run(tmp_path, Run("cogs", method, "a", seed), accuracy, ["prim", "cp", "pp"], 100)
+    write_json(tmp_path / "data/cogs/dataset.json", {"subset_groups": {"deep": ["cp", "pp"]}})
+    return tmp_path
+
+
+def test_better_and_worse_than_the_baseline(results):
+    cells = [cell("Plain", "plain"), cell("New", "new"), cell("Same", "plain")]
+    tests = compare_with("Plain", cells, results)
+    assert tests.keys() == {"d/New/all/exact_match", "d/Same/all/exact_match"}
+    assert (tests[cells[1].key].outcome, tests[cells[1].key].examples) == ("better", 300)
+    assert tests[cells[2].key].outcome == ""
+    assert compare_with("New", cells, results)["d/Plain/all/exact_match"].outcome == "worse"
+
+
+def test_what_is_not_tested(results):
+    baseline = cell("Plain", "plain")
+    others = [
+        cell("New", "new", protocol="stand_in"),
+        cell("BLEU", "new", metric="bleu"),
+        cell("Other column", "new", subset="cp"),
+    ]
+    assert compare_with("Plain", [baseline, *others], results) == {}
+    assert compare_with("Nobody", [baseline, cell("New", "new")], results) == {}
+
+
+@pytest.mark.parametrize(("subset", "examples"), [("all", 300), ("cp", 100), ("deep", 200)])
+def test_subsets_and_groups_of_subsets(results, subset, examples):
+    found = correctness(results, cell("New", "new", subset=subset))
+    assert found.shape == (2, examples)
+    assert set(np.unique(found)) == {0.0, 1.0}
+
+
+def test_unknown_subsets_and_unlike_data_are_refused(results):
+    with pytest.raises(UserError, match=r"predictions.parquet has no examples of split test, subset typo"):
+        correctness(results, cell("New", "new", subset="typo"))
+    write_run(results, Run("cogs", "new", "a", 3), 70, ["prim"], 7)
+    cells = [cell("Plain", "plain"), cell("New", "new", seeds=(3,))]
+    with pytest.raises(UserError, match=r"7 examples against 300 of Plain"):
+        compare_with("Plain", cells, results)
+
+
+def test_the_papers_level():
+    assert ExampleTest(0.0099, 1.0, 9).outcome == "better"
+    assert ExampleTest(0.01, 0.99, 9).outcome == ""
+    assert ExampleTest(1.0, 0.0001, 9).outcome == "worse"

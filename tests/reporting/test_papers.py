@@ -1,0 +1,109 @@
+"""What papers/*/ say about displays, published numbers and claims holds together, and stands in the papers."""
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.reporting.cells import Evidence, make_cells, read_published
+from workflow_scripts.reporting.spec import Claim, TableDisplay
+from workflow_scripts.reporting.verdicts import judge
+from workflow_scripts.schema import read_yaml
+
+PAPERS = sorted(Path(__file__).parents[2].glob("papers/*/displays.yaml"))
+pytestmark = pytest.mark.parametrize("folder", [path.parent for path in PAPERS], ids=lambda folder: folder.name)
+
+
+@cache
+def displays(folder):
+    return read_yaml(folder / "displays.yaml")["displays"]
+
+
+@cache
+def tables(folder):
+    found = {name: display for name, display in displays(folder).items() if display["kind"] == "table"}
+    return {name: TableDisplay.model_validate(display) for name, display in found.items()}
+
+
+@cache
+def cells(folder):
+    evidence = Evidence(folder.name, "small", read_published(folder / "published.csv"), {}, {})
+    return {cell.key: cell for name, display in tables(folder).items() for cell in make_cells(name, display, evidence)}
+
+
+def test_names_are_unique(folder):
+    for name, display in tables(folder).items():
+        for names in ([row.row for row in display.rows], [column.column for column in display.columns]):
+            assert len(names) == len(set(names)), name
+        if display.baseline:
+            assert display.baseline in [row.row for row in display.rows], name
+
+
+def test_every_published_number_has_its_cell(folder):
+    shown = {cell.key for cell in cells(folder).values() if cell.published}
+    figures = {name for name, display in displays(folder).items() if display["kind"] == "figure"}
+    for key in read_published(folder / "published.csv"):
+        assert key[0] in figures or "/".join(key) in shown, key
+
+
+def test_units_agree(folder):
+    for cell in cells(folder).values():
+        assert cell.published is None or cell.published.unit == cell.unit, cell.key
+
+
+def test_values_are_what_is_printed(folder):
+    """`99.42±1.0` is the value 99.42 with the deviation 1.0; what is no number has no value."""
+    for key, number in read_published(folder / "published.csv").items():
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?%?", number.printed)
+        if match is None:
+            assert number.value is number.std is None, key
+        else:
+            assert number.value == float(match[1]), key
+            assert number.std == (float(match[2]) if match[2] else None), key
+
+
+def test_every_claim_has_its_cells(folder):
+    entries = read_yaml(folder / "claims.yaml")
+    claims = [Claim.model_validate(entry) for entry in entries]
+    assert len({claim.claim for claim in claims}) == len(claims)
+    outcomes = judge(claims, cells(folder), True, "small", "claims.yaml")
+    assert {outcome.verdict for outcome in outcomes} == {"not run"}
+    # A claim is about what can be measured: no side of it is a cell without a run.
+    for claim in claims:
+        for side in (claim.left, claim.right):
+            pattern = re.escape(side).replace(r"\*", "[^/]+")
+            found = [cell for key, cell in cells(folder).items() if re.fullmatch(pattern, key)]
+            assert {cell.status for cell in found} == {"not run"}, side
+
+
+def test_every_display_has_its_caption(folder):
+    named = {path.stem for path in (folder / "captions").glob("*.rst")}
+    assert named == set(displays(folder))
+
+
+def paper_text(folder):
+    texts = os.environ.get("RECOMPOSE_PAPERS")
+    if not texts:
+        pytest.skip("the papers' texts are not at hand: set RECOMPOSE_PAPERS to a folder with <paper>.txt")
+    return (Path(texts) / f"{folder.name}.txt").read_text(encoding="utf-8")
+
+
+def test_what_is_printed_stands_in_the_paper(folder):
+    text = " ".join(paper_text(folder).split())
+    for key, number in read_published(folder / "published.csv").items():
+        assert number.printed in text, key
+
+
+def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
+    lines = [re.sub(r"<[^>]*>|\*", "", line) for line in paper_text(folder).splitlines()]
+    for (display, row, *_), number in read_published(folder / "published.csv").items():
+        if re.fullmatch(r"table\d+", display):
+            # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.
+            name = re.sub(r" \(previous\)$| SRL$", "", row)
+            assert any(line.startswith(name) and number.printed in line for line in lines), (
+                display,
+                row,
+                number.printed,
+            )

@@ -1,0 +1,175 @@
+"""From cells to verdicts: the whole table of cases, and what a claim may not say."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.cells import Cell, Published
+from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.reporting.statistics import Effect
+from workflow_scripts.reporting.verdicts import judge, verdict
+
+
+def cell(key, values=None, protocol="reduced", printed=None, seeds=None):
+    display, row, column, metric = key.split("/")
+    published = Published(str(printed), *printed, 5, "percent", "T9", "") if printed else None
+    seeds = dict(zip(seeds or range(1, len(values or ()) + 1), values or (), strict=True))
+    status = "measured" if seeds else "not run"
+    return Cell(
+        "p",
+        display,
+        row,
+        column,
+        metric,
+        "percent",
+        2,
+        status,
+        published=published,
+        seeds=seeds,
+        protocol=protocol if seeds else "",
+    )
+
+
+def claim(relation="greater", at_least=0, left="d/New/J/m", right="d/Plain/J/m", **more):
+    entry = {"claim": "c", "statement": "s", "source": "T9", "left": left, "right": right, "unit": "points"}
+    return Claim.model_validate(entry | {"relation": relation, "at_least": at_least} | more)
+
+
+def judged(claims, cells, verdicts=True):
+    return judge(claims, {found.key: found for found in cells}, verdicts, "small", "papers/p/claims.yaml")
+
+
+@pytest.mark.parametrize(
+    ("relation", "at_least", "low", "high", "expected"),
+    [
+        ("greater", 25, 26, 60, "reproduced"),
+        ("greater", 25, 20, 60, "inconclusive"),
+        ("greater", 25, 10, 24, "not reproduced"),
+        ("greater", 0, 0, 0, "not reproduced"),
+        ("greater", 0, 0, 1, "inconclusive"),
+        ("less", 10, -30, -11, "reproduced"),
+        ("less", 10, -30, -9, "inconclusive"),
+        ("less", 10, -9, 40, "not reproduced"),
+        ("no_gain", 1, -5, 1, "reproduced"),
+        ("no_gain", 1, -5, 2, "inconclusive"),
+        ("no_gain", 1, 2, 9, "not reproduced"),
+        ("falls_with", 0.5, -1, -0.6, "reproduced"),
+        ("falls_with", 0.5, -1, -0.4, "inconclusive"),
+        ("falls_with", 0.5, -0.4, 0.9, "not reproduced"),
+        ("greater", 0, None, None, "inconclusive"),
+        ("no_gain", 0, None, None, "inconclusive"),
+    ],
+)
+def test_verdict_by_interval(relation, at_least, low, high, expected):
+    middle = 0.0 if low is None else (low + high) / 2
+    assert verdict(claim(relation, at_least), Effect(middle, low, high, 0.5, 0.1, 3, "")) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdicts", "expected", "reason"),
+    [
+        (("reduced", 3), ("reduced", 3), True, "reproduced", ""),
+        (("paper", 3), ("reduced", 3), True, "reproduced", ""),
+        (("paper", 3), ("stand_in", 3), True, "not run", "made-up data"),
+        (("stand_in", 3), ("stand_in", 3), False, "not run", "made-up data"),
+        (("reduced", 3), ("reduced", 3), False, "not run", "the small scale bears no verdict"),
+        (("reduced", 3), ("reduced", 0), True, "not run", "not measured at small"),
+        (("reduced", 3), ("reduced", 1), True, "inconclusive", "one seed has no interval"),
+    ],
+)
+def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
+    cells = [
+        cell("d/New/J/m", [95.0, 96.0, 97.0][: left[1]], left[0]),
+        cell("d/Plain/J/m", [40.0, 41.0, 42.0][: right[1]], right[0]),
+    ]
+    (outcome,) = judged([claim(at_least=25)], cells, verdicts)
+    assert (outcome.verdict, outcome.reason) == (expected, reason)
+    assert (outcome.effect is None) == (right[1] == 0)
+    assert (outcome.p_holm is None) == (expected == "not run" or right[1] == 1)
+
+
+def test_holm_counts_only_the_claims_that_bear_a_verdict():
+    cells = [cell("d/New/J/m", [95.0, 96.0, 97.0]), cell("d/Plain/J/m", [40.0, 41.0, 42.0]), cell("d/Other/J/m")]
+    unmeasured = claim(right="d/Other/J/m")
+    alone = judged([claim(), unmeasured], cells)
+    assert [outcome.p_holm for outcome in alone] == [pytest.approx(0.1), None]
+    both = judged([claim(), claim("no_gain"), unmeasured], cells)
+    assert [outcome.p_holm for outcome in both] == [pytest.approx(0.2), pytest.approx(0.2), None]
+
+
+def test_the_papers_own_effect_has_welchs_interval():
+    cells = [
+        cell("d/New/J/m", [1.0, 2.0], printed=(99.42, 0.98)),
+        cell("d/Plain/J/m", [1.0, 2.0], printed=(40.04, 17.3)),
+    ]
+    value, half = judged([claim()], cells)[0].published
+    assert value == pytest.approx(59.38)
+    # A difference as large as half the interval is one of which Welch's test says p = 5%.
+    at_the_edge = stats.ttest_ind_from_stats(half, 0.98, 5, 0.0, 17.3, 5, equal_var=False)
+    assert at_the_edge.pvalue == pytest.approx(0.05, abs=1e-6)
+
+
+def test_paired_claims_need_the_same_seeds():
+    cells = [cell("d/New/J/m", [5.0, 7.0, 9.0]), cell("d/Plain/J/m", [4.0, 5.0, 8.5])]
+    (outcome,) = judged([claim(paired=True)], cells)
+    assert outcome.effect.value == pytest.approx((1 + 2 + 0.5) / 3)
+    assert "within seeds" in outcome.effect.method
+    others = [cells[0], cell("d/Plain/J/m", [4.0, 5.0, 8.5], seeds=[1, 2, 4])]
+    with pytest.raises(UserError, match=r"claims.yaml: claim c is paired, but its two cells have different seeds"):
+        judged([claim(paired=True)], others)
+
+
+def trend(relation="falls_with"):
+    return claim(relation, 0.5, left="d/KL/*/kl", right="d/Accuracy/*/m")
+
+
+def trend_cells(columns, seeds=(1, 2, 3)):
+    cells = []
+    for i, column in enumerate(columns):
+        cells.append(cell(f"d/KL/{column}/kl", [1.0 / (i + 1) + seed / 100 for seed in seeds], seeds=list(seeds)))
+        cells.append(cell(f"d/Accuracy/{column}/m", [30.0 * i + seed for seed in seeds], seeds=list(seeds)))
+    return cells
+
+
+def test_a_trend_over_cells():
+    (outcome,) = judged([trend()], trend_cells(["1x", "2x", "20x", "200x"]))
+    assert outcome.effect.value == pytest.approx(-1)
+    assert (outcome.verdict, outcome.reason) == ("reproduced", "")
+
+
+def test_a_trend_says_which_cells_are_missing_and_needs_three():
+    cells = [*trend_cells(["1x", "2x", "20x"]), cell("d/KL/200x/kl"), cell("d/Accuracy/200x/m")]
+    (outcome,) = judged([trend()], cells)
+    assert (outcome.verdict, outcome.reason) == ("reproduced", "1 of 4 cells not run")
+    (outcome,) = judged([trend()], trend_cells(["1x", "2x"]))
+    assert (outcome.verdict, outcome.effect) == ("not run", None)
+
+
+def test_a_trend_uses_the_seeds_that_all_cells_have():
+    cells = trend_cells(["1x", "2x", "20x"], seeds=(1, 2, 3))
+    cells[0] = cell("d/KL/1x/kl", [1.5, 1.6], seeds=[2, 3])
+    assert judged([trend()], cells)[0].effect.n == 2
+    cells[0] = cell("d/KL/1x/kl", [1.5, 1.6], seeds=[8, 9])
+    with pytest.raises(UserError, match="its cells share no seed"):
+        judged([trend()], cells)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (claim(left="d/Nwe/J/m"), r"papers/p/claims.yaml: claim c: there is no cell d/Nwe/J/m in displays.yaml"),
+        (claim(left="d/*/J/m"), r"only falls_with has it"),
+        (claim("falls_with"), r"only falls_with has it"),
+    ],
+)
+def test_claims_about_nothing_are_refused(wrong, message):
+    cells = [cell("d/New/J/m", [1.0, 2.0]), cell("d/Plain/J/m", [1.0, 2.0])]
+    with pytest.raises(UserError, match=message):
+        judged([wrong], cells)
+
+
+def test_the_effect_is_left_less_right():
+    left, right = [90.0, 92.0, 95.0], [50.0, 40.0, 45.0]
+    (outcome,) = judged([claim()], [cell("d/New/J/m", left), cell("d/Plain/J/m", right)])
+    assert outcome.effect.value == pytest.approx(np.mean(left) - np.mean(right))

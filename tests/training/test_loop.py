@@ -1,0 +1,166 @@
+"""The loop against a loop written by hand, and the rules for logging, for the best weights and for bad losses."""
+
+import os
+import signal
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+from torch import nn
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.schema import Training
+from workflow_scripts.training.loop import StopRequested, Task, train
+from workflow_scripts.training.progress import Reporter
+from workflow_scripts.training.state import State, StateFolder
+
+SEED = 11
+BATCHES = [torch.randn(8, 3, generator=torch.Generator().manual_seed(number)) for number in range(5)]
+SETTINGS = Training(
+    max_steps=12,
+    batch_tokens=1,
+    learning_rate=0.1,
+    warmup_steps=4,
+    betas=(0.9, 0.98),
+    adam_epsilon=1e-8,
+    weight_decay=0.1,
+    clip_norm=0.5,
+    validate_every=5,
+    log_every=4,
+    validation={"split": "valid", "metric": "score"},
+    torch_threads=1,
+)
+
+
+class Line(nn.Module):
+    """y = w x, which counts the calls of after_step."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.weight = nn.Parameter(torch.randn(3))
+        self.calls = 0
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return inputs @ self.weight
+
+    def after_step(self) -> None:
+        self.calls += 1
+
+
+def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor | float]]:
+    loss = (model(batch) - batch.sum(-1)).square().mean()
+    return loss, {"half": loss / 2, "constant": 1.5}
+
+
+def run(task: Task, folder: Path, save_every: float = 60) -> tuple[State, StateFolder]:
+    """Train the task in `folder`; returns the final state and where it is kept."""
+    torch.set_num_threads(1)
+    folder.mkdir(exist_ok=True)
+    store, accelerator = StateFolder(folder, {}), Accelerator(cpu=True)
+    with Reporter("run", SETTINGS.max_steps, "none") as reporter:
+        return train(task, SETTINGS, SEED, accelerator, store, reporter, save_every), store
+
+
+def by_name(state: State) -> dict[str, list[tuple[int, float]]]:
+    """The history as name -> (step, value)."""
+    return {name: [(s, v) for s, n, v in state.history if n == name] for _, name, _ in state.history}
+
+
+def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
+    model = Line()
+    state, _ = run(Task(model, squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+
+    weight = Line().weight.detach().clone()
+    first, second, losses, norms = torch.zeros(3), torch.zeros(3), [], []
+    order = np.concatenate([np.random.default_rng([SEED, epoch]).permutation(5) for epoch in range(3)])
+    for step in range(1, 13):
+        x = BATCHES[order[step - 1]]
+        error = x @ weight - x.sum(-1)
+        gradient = 2 * (x * error[:, None]).mean(0)
+        losses.append(error.square().mean().item())
+        norms.append(gradient.norm().item())
+        gradient *= min(1.0, 0.5 / norms[-1])
+        rate = 0.1 * min(step / 4, (4 / step) ** 0.5)
+        first, second = 0.9 * first + 0.1 * gradient, 0.98 * second + 0.02 * gradient**2
+        weight = weight * (1 - rate * 0.1)
+        weight = weight - rate * (first / (1 - 0.9**step)) / ((second / (1 - 0.98**step)).sqrt() + 1e-8)
+
+    torch.testing.assert_close(model.weight.detach(), weight, rtol=1e-4, atol=1e-6)
+    means = {n: [statistics.fmean(values[i : i + 4]) for i in (0, 4, 8)] for n, values in (("l", losses), ("n", norms))}
+    logged = by_name(state)
+    assert [value for _, value in logged["loss"]] == pytest.approx(means["l"], rel=1e-4)
+    assert [value for _, value in logged["half"]] == pytest.approx([value / 2 for value in means["l"]], rel=1e-4)
+    assert [value for _, value in logged["gradient_norm"]] == pytest.approx(means["n"], rel=1e-4)
+    assert logged["constant"] == [(4, 1.5), (8, 1.5), (12, 1.5)]
+    assert [step for step, _ in logged["valid_score"]] == [5, 10, 12]
+    assert model.calls == 12
+
+
+def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
+    calls = iter(range(100))
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        number = next(calls)
+        return squared_error(model, batch)[0], {"odd": torch.tensor(float(number))} if number % 2 else {}
+
+    state, _ = run(Task(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    assert by_name(state)["odd"] == [(4, 2.0), (8, 6.0), (12, 10.0)]
+
+
+@pytest.mark.parametrize(
+    ("values", "best"), [([1, 3, 2], 10), ([1, 1, 1], 12), ([2, 1, 2], 12), ([3, 2, 1], 5), ([0, 0, -1], 10)]
+)
+def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, values, best):
+    scores, seen = iter(values), {}
+    model = Line()
+
+    def validate(validated: nn.Module) -> dict[str, float]:
+        assert not validated.training and not torch.is_grad_enabled()
+        seen[(5, 10, 12)[len(seen)]] = validated.weight.detach().clone()
+        return {"score": float(next(scores)), "other": 7.0}
+
+    state, store = run(Task(model, squared_error, BATCHES, validate), tmp_path)
+    assert state.best_step == best and state.best_value == max(values)
+    assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
+    assert model.training
+
+
+def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(tmp_path):
+    def score(_model: nn.Module) -> dict[str, float]:
+        return {"score": 0.0}
+
+    whole = Line()
+    expected, _ = run(Task(whole, squared_error, BATCHES, score), tmp_path / "whole")
+    calls = iter(range(1, 100))
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        if next(calls) == 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return squared_error(model, batch)
+
+    with pytest.raises(StopRequested) as stop:
+        run(Task(Line(), objective, BATCHES, score), tmp_path / "stopped", save_every=0)
+    assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 6)
+    resumed = Line()
+    found, _ = run(Task(resumed, squared_error, BATCHES, score), tmp_path / "stopped", save_every=0)
+    assert resumed.weight.equal(whole.weight)
+    assert found.history == expected.history and found.resumed == 1
+    assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tmp_path, bad):
+    calls = iter(range(1, 100))
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        loss, parts = squared_error(model, batch)
+        return loss * (bad if next(calls) == 7 else 1), parts
+
+    with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
+        run(Task(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    assert [path.name for path in StateFolder(tmp_path, {}).generations()] == ["step-5"]

@@ -1,0 +1,54 @@
+"""What is shown where there is no terminal; the bar itself is tested with the train command."""
+
+import pytest
+
+from workflow_scripts.training import progress
+from workflow_scripts.training.progress import Reporter, duration
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test moves: its first element is the time in seconds."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
+    with Reporter("a/b/c/seed-1", 1000, "lines") as reporter:
+        reporter.logged({"loss": 2.34567})
+        clock[0] += 20
+        reporter.advance(40)
+    assert capsys.readouterr().err == "a/b/c/seed-1: 40/1,000 steps  2.0/s  8:00 left  loss 2.346\n"
+
+
+def test_lines_come_at_most_every_ten_seconds(capsys, clock):
+    with Reporter("run", 1000, "lines") as reporter:
+        for _ in range(100):
+            clock[0] += 0.5
+            reporter.advance()
+    assert capsys.readouterr().err.count("\n") == 5
+
+
+def test_speed_counts_only_what_this_process_has_done(capsys, clock):
+    with Reporter("run", 1000, "lines") as reporter:
+        clock[0] += 50
+        reporter.resume(900)
+        clock[0] += 10
+        reporter.advance(10)
+    resumed, line = capsys.readouterr().err.splitlines()
+    assert resumed == "run: resumes behind 900 of 1,000 steps"
+    assert line == "run: 910/1,000 steps  1.0/s  1:30 left"
+
+
+def test_none_shows_nothing(capsys, clock):
+    with Reporter("run", 10, "none") as reporter:
+        clock[0] += 100
+        reporter.advance()
+        reporter.line("hello")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (3600 * 30 + 65, "30:01:05")])
+def test_durations(seconds, text):
+    assert duration(seconds) == text
