@@ -90,6 +90,14 @@ def test_an_unknown_setting_is_refused_with_file_key_and_nearest(copy: Path, sec
     )
 
 
+def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
+    edit(
+        copy / "catalogue/methods.yaml", lambda methods: methods["transformer"]["variants"]["default"].update(titel="x")
+    )
+    with pytest.raises(UserError, match=r"methods.yaml: unknown key '.*titel'; did you mean 'title'"):
+        load_catalogue(copy)
+
+
 def test_a_value_out_of_range_is_refused(copy: Path):
     edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=0))
     with pytest.raises(UserError, match="training.max_steps' is 0; input should be greater than 0"):

@@ -192,7 +192,9 @@ def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[
     node = schema
     for key in location:
         inner = node["items"] if isinstance(key, int) else node.get("properties", {}).get(key)
-        node = resolved(inner or node["additionalProperties"])
+        # A dict's values stand under additionalProperties, or, where its keys have a form, under patternProperties.
+        values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
+        node = resolved(inner or next(filter(None, values)))
     return list(node.get("properties", {}))
 
 

@@ -1,4 +1,4 @@
-"""Runs with random weights, in the files of training and evaluation, and the data that they would have been trained on."""
+"""Runs with random weights in the files of training and evaluation, and data that they could have been trained on."""
 
 import importlib
 from itertools import product

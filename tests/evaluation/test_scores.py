@@ -31,7 +31,7 @@ def test_scores_read_back_exactly(tmp_path_factory, row):
     [
         ({"value": float("nan")}, "value is nan"),
         ({"value": None}, "no value"),
-        ({"n": 1.5}, "n is '1.5', not int"),
+        ({"n": 1.5}, "n is '1.5', not a whole number"),
         ({"protocol": "papers"}, "protocol 'papers' is none of"),
         ({"accuracy": 1}, "no column accuracy"),
         ({"task": ""}, "no task"),
@@ -52,7 +52,7 @@ def test_a_score_given_twice_is_refused(tmp_path):
     ("old", "new", "message"),
     [
         ("metric", "measure", "the columns are not task"),
-        ("12.5", "many", "line 2: value is 'many', not float"),
+        ("12.5", "many", "line 2: value is 'many', not a number"),
         ("12.5", "", "line 2 has no value"),
         ("reduced", "reduced,,,,,,,,,,", "line 2 has more columns"),
         ("8", '"8', "unexpected end of data"),

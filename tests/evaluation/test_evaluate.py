@@ -1,0 +1,197 @@
+"""The evaluate command: predictions and scores against single-sentence decoding, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from tests.evaluation.test_exact_match import decoded_alone
+from tests.training.toy import (
+    ROOT,
+    TARGET_WORDS,
+    assert_one_error,
+    assert_one_line_error,
+    call,
+    pair,
+    write_data,
+    write_split,
+)
+from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
+from workflow_scripts.evaluation.evaluate import decode, exact_match_scores, load_run
+from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.schema import Evaluation
+from workflow_scripts.training.prepared import data_digest
+
+SETTINGS = {"splits": ["test", "valid"], "beam": 1, "max_length": 12, "batch_tokens": 60}
+
+
+@pytest.fixture
+def place(trained, tmp_path) -> Path:
+    """A copy of the trained run that the test may damage, with settings.json."""
+    folder = shutil.copytree(trained, tmp_path / "place")
+    (folder / "settings.json").write_text(json.dumps(SETTINGS))
+    return folder
+
+
+def options(place: Path, **other: Path) -> list[str]:
+    values = {
+        "run-dir": place / "out",
+        "data": place / "data",
+        "out": place / "eval",
+        "settings": place / "settings.json",
+    }
+    values |= {"progress": "none", **other}
+    return [text for name, value in values.items() for text in (f"--{name}", str(value))]
+
+
+def refused(capsys, place: Path, *parts: str, **other: Path) -> None:
+    """Evaluating in this process is refused with one line that holds `parts`, and writes nothing."""
+    assert main(["evaluate", *options(place, **other)]) == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+    assert not (place / "eval").exists()
+
+
+@torch.no_grad()
+def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place):
+    result = call("evaluate", *options(place))
+    assert result.returncode == 0 and result.stderr == ""
+    predictions = pq.read_table(place / "eval/predictions.parquet").to_pylist()
+    assert list(predictions[0]) == ["split", "row", "subset", "prediction", "correct"]
+
+    torch.set_num_threads(1)
+    model, _, _ = load_run(place / "out", place / "data")
+    expected, scores = [], {}
+    for split in SETTINGS["splits"]:
+        rows = pq.read_table(place / "data" / f"{split}.parquet").to_pylist()
+        for number, row in enumerate(rows):
+            ids = decoded_alone(model, torch.tensor([*row["source_ids"], 2]), 12)
+            prediction = " ".join(TARGET_WORDS[token] for token in ids if token != 2)
+            found = {"split": split, "row": number, "subset": row["subset"], "prediction": prediction}
+            expected.append({**found, "correct": prediction == row["target"]})
+        for subset in ("all", "both", "short", "long"):
+            chosen = [e["correct"] for e in expected if e["split"] == split and subset in ("all", "both", e["subset"])]
+            scores[split, subset] = (pytest.approx(100 * sum(chosen) / len(chosen)), len(chosen))
+    assert predictions == expected
+    rows = read_scores(place / "eval/scores.csv")
+    matches = [row for row in rows if row["metric"] == "exact_match"]
+    assert {(row["split"], row["subset"]): (row["value"], row["n"]) for row in matches} == scores
+    named = {"task": "toy", "method": "transformer", "variant": "default", "seed": 3, "protocol": "reduced"}
+    assert all(row.items() >= named.items() for row in rows)
+
+
+def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_prediction(trained, tmp_path):
+    data = shutil.copytree(trained / "data", tmp_path / "data")
+    rows = [(*pair("ab"), ""), ("z a", "A Z", ""), (*pair("ab"), ""), ("a b", "B Z", "")]
+    write_split(data / "test.parquet", rows)
+    out = shutil.copytree(trained / "out", tmp_path / "out")
+    run = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**run, "data_digest": data_digest(data)}))
+    settings = {**SETTINGS, "splits": ["test"]}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    result = call("evaluate", *options(tmp_path))
+    assert result.returncode == 0, result.stderr
+
+    scores = {row["metric"]: row for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"}
+    assert scores["examples"]["value"] == 4 and scores["out_of_vocabulary_tokens"]["value"] == 3
+    predictions = pq.read_table(tmp_path / "eval/predictions.parquet")["prediction"].to_pylist()
+    assert predictions[0] == predictions[2] == predictions[3]
+
+
+def test_beam_search_of_width_one_hypothesis_and_more_give_the_models_own_words(trained):
+    model, vocabulary, _ = load_run(trained / "out", trained / "data")
+    table = pq.read_table(trained / "data/test.parquet")
+
+    class Silent:
+        def advance(self, count: int) -> None:
+            pass
+
+    greedy, wide = (
+        decode(
+            model, table, vocabulary["target"], Evaluation(**{**SETTINGS, "beam": beam}), torch.device("cpu"), Silent()
+        )
+        for beam in (1, 4)
+    )
+    correct = [[a == b for a, b in zip(found, table["target"].to_pylist(), strict=True)] for found in (greedy, wide)]
+    assert abs(sum(correct[0]) - sum(correct[1])) <= 12
+
+
+def test_a_group_without_examples_gives_no_score():
+    import numpy as np
+
+    scores = exact_match_scores(np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]})
+    assert {row["subset"]: (row["value"], row["n"]) for row in scores} == {
+        "all": (50, 2),
+        "x": (100, 1),
+        "lexical": (100, 1),
+    }
+
+
+def test_a_checkpoint_of_another_size_is_refused(capsys, place):
+    run = json.loads((place / "out/run.json").read_text())
+    run["spec"]["model"]["width"] = 16
+    run["spec_digest"] = digest(run["spec"])
+    (place / "out/run.json").write_text(json.dumps(run))
+    refused(capsys, place, "model.safetensors belongs to another configuration", "[12, 32]", "[12, 16]")
+
+
+def test_a_checkpoint_of_another_model_is_refused(capsys, place):
+    run = json.loads((place / "out/run.json").read_text())
+    run["spec"]["model"]["layers"] = 2
+    run["spec_digest"] = digest(run["spec"])
+    (place / "out/run.json").write_text(json.dumps(run))
+    refused(capsys, place, "model.safetensors belongs to another configuration", "the file has no ")
+
+
+def test_an_edited_spec_is_refused(capsys, place):
+    path = place / "out/run.json"
+    path.write_text(path.read_text().replace('"dropout": 0.1', '"dropout": 0.2'))
+    refused(capsys, place, str(path), "its spec has another digest")
+
+
+def test_other_data_are_refused(capsys, place):
+    write_data(place / "other", seed=1)
+    refused(capsys, place, "was trained on other data than", data=place / "other")
+
+
+@pytest.mark.parametrize("name", ["run.json", "checkpoint/model.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_a_missing_or_broken_file_of_the_run_is_named(capsys, place, name, damage):
+    path = place / "out" / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(content[:-100])
+    refused(capsys, place, str(path))
+
+
+def test_a_split_that_does_not_exist_is_named(capsys, place):
+    (place / "settings.json").write_text(json.dumps({**SETTINGS, "splits": ["tset"]}))
+    refused(capsys, place, "tset.parquet does not exist")
+
+
+def test_a_wrong_setting_is_named_with_its_file(capsys, place):
+    (place / "settings.json").write_text(json.dumps({**SETTINGS, "beams": 3}))
+    refused(capsys, place, "settings.json", "unknown key 'beams'", "did you mean 'beam'")
+
+
+def test_a_run_of_a_spec_file_needs_settings(place):
+    arguments = options(place)[:-4] + ["--progress", "none"]
+    assert_one_line_error(call("evaluate", *arguments), "was trained from a spec file", "--settings")
+
+
+def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(capsys, monkeypatch, place):
+    monkeypatch.chdir(ROOT)
+    spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "demo")
+    now = spec["training"]["warmup_steps"]
+    spec["training"]["warmup_steps"] = now + 1
+    run = {"run": "scan-jump-x2/transformer/default/seed-1", "scale": "demo", "spec": spec, "spec_digest": digest(spec)}
+    (place / "out/run.json").write_text(json.dumps(run))
+    arguments = options(place)
+    position = arguments.index("--settings")
+    assert main(["evaluate", *arguments[:position], *arguments[position + 2 :]]) == 1
+    changed = f"training.warmup_steps was {now + 1} and is {now}"
+    assert_one_error(capsys.readouterr().err, "run.json is of another configuration", changed)
