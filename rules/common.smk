@@ -68,6 +68,11 @@ def facts(given, *modules):
     return canonical_json({"given": given, "code": code_digest(modules)})
 
 
+def facts_in_brief(given, *modules):
+    """The same as two digests, for rules whose parameters are printed in the report."""
+    return f"entry {digest(given)}, code {code_digest(modules)}"
+
+
 @cache
 def asked(paper, scale):
     """The runs that one paper asks for at a scale: what other papers ask for does not change its displays."""
@@ -181,32 +186,27 @@ def display_run_names(wildcards):
 
 
 def table_facts(wildcards):
-    return facts(display_entry(wildcards), "workflow_scripts.reporting.table")
+    return facts_in_brief(display_entry(wildcards), "workflow_scripts.reporting.table")
 
 
 def figure_facts(wildcards):
-    return facts(display_entry(wildcards), "workflow_scripts.reporting.figure", display_entry(wildcards)["module"])
-
-
-def paper_title(wildcards):
-    return CATALOGUE.papers[wildcards.paper].requests.title
+    return facts_in_brief(
+        display_entry(wildcards), "workflow_scripts.reporting.figure", display_entry(wildcards)["module"]
+    )
 
 
 def display_group(wildcards):
     return display_entry(wildcards)["group"]
 
 
-def display_source(wildcards):
-    return display_entry(wildcards)["source"]
-
-
-def display_title(wildcards):
-    return display_entry(wildcards)["title"]
+def display_labels(wildcards):
+    """One label: of two, the report makes a switch when a group has two displays, and then finds neither."""
+    return {"display": f"{display_entry(wildcards)['source']}: {display_entry(wildcards)['title']}"}
 
 
 def caption(wildcards):
     display = display_entry(wildcards)
-    return " ".join(filter(None, (f"{display['source']}: {display['title']}.", display.get("note"))))
+    return display.get("note", display["title"])
 
 
 def claimed(paper):
@@ -228,7 +228,7 @@ def claims_runs(wildcards):
 def claims_facts(wildcards):
     given = {paper: [CATALOGUE.papers[paper].claims, claimed(paper)] for paper in CONFIG.papers}
     scale = CATALOGUE.scales[wildcards.scale].model_dump()
-    return facts([given, claims_runs(wildcards), scale], "workflow_scripts.reporting.claims")
+    return facts_in_brief([given, claims_runs(wildcards), scale], "workflow_scripts.reporting.claims")
 
 
 def displays(kind, ending):

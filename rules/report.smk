@@ -17,9 +17,9 @@ rule table:
         report(
             "results/{scale}/tables/{paper}/{display}.html",
             caption="captions/display.rst",
-            category=paper_title,
+            category="{paper}",
             subcategory=display_group,
-            labels={"display": display_source, "shows": display_title},
+            labels=display_labels,
         ),
     log:
         "results/{scale}/logs/table/{paper}/{display}.log",
@@ -48,9 +48,9 @@ rule figure:
         report(
             "results/{scale}/figures/{paper}/{display}.svg",
             caption="captions/display.rst",
-            category=paper_title,
+            category="{paper}",
             subcategory=display_group,
-            labels={"display": display_source, "shows": display_title},
+            labels=display_labels,
         ),
     log:
         "results/{scale}/logs/figure/{paper}/{display}.log",
@@ -80,7 +80,7 @@ rule claims:
             "results/{scale}/overview.html",
             caption="captions/overview.rst",
             category="Overview",
-            labels={"display": "Claims", "shows": "every claim with its verdict, and what was run"},
+            labels={"display": "Every claim with its verdict, and what was run"},
         ),
     log:
         "results/{scale}/logs/claims.log",

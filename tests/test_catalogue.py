@@ -98,6 +98,27 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
         load_catalogue(copy)
 
 
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("displays.yaml", lambda it: it["displays"]["table1"].update(titel="x"), "titel'; did you mean 'title'?"),
+        ("displays.yaml", lambda it: it["displays"]["table1"]["rows"][3].update(methd="x"), "did you mean 'method'?"),
+        (
+            "displays.yaml",
+            lambda it: it["displays"]["text-5.3"]["columns"][0].update(analysis="head"),
+            "head-agreement",
+        ),
+        ("claims.yaml", lambda it: it[0].update(relation="more"), "relation' is 'more'; input should be 'greater'"),
+    ],
+)
+def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: str, change, message: str):
+    edit(copy / "papers/sq_transformer" / file, change)
+    with pytest.raises(UserError) as error:
+        load_catalogue(copy)
+    assert file in str(error.value)
+    assert message in str(error.value)
+
+
 def test_a_value_out_of_range_is_refused(copy: Path):
     edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=0))
     with pytest.raises(UserError, match="training.max_steps' is 0; input should be greater than 0"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay
 from workflow_scripts.schema import (
     Config,
     Evaluation,
@@ -103,15 +104,29 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
         _entries(Scale, root / "catalogue/scales.yaml"),
     )
     for file in sorted(root.glob("papers/*/requests.yaml")):
-        displays = read_yaml(file.with_name("displays.yaml"))
+        displays, claims = (read_yaml(file.with_name(name)) for name in ("displays.yaml", "claims.yaml"))
+        _check_displays(displays, file.with_name("displays.yaml"))
+        for claim in claims:
+            checked(Claim, claim, file.with_name("claims.yaml"), claim.get("claim", ""))
         catalogue.papers[file.parent.name] = Paper(
             checked(Requests, read_yaml(file), file),
             displays["displays"],
             displays.get("analyses") or {},
-            read_yaml(file.with_name("claims.yaml")),
+            claims,
         )
     _check_names(catalogue)
     return catalogue
+
+
+def _check_displays(content: dict, file: Path) -> None:
+    for key in content:
+        if key not in ("analyses", "displays"):
+            raise UserError(f"{file}: unknown key '{key}'; {nearest(key, ('analyses', 'displays'))}")
+    for name, analysis in (content.get("analyses") or {}).items():
+        checked(Analysis, analysis, file, f"analyses.{name}")
+    for name, display in content["displays"].items():
+        model = FigureDisplay if display.get("kind") == "figure" else TableDisplay
+        checked(model, display, file, f"displays.{name}")
 
 
 def _check_names(catalogue: Catalogue) -> None:
@@ -130,6 +145,9 @@ def _check_names(catalogue: Catalogue) -> None:
         for task in (*method.by_task, *(task for variant in method.variants.values() for task in variant.by_task)):
             known(task, catalogue.tasks, "catalogue/methods.yaml", f"{name}.by_task")
     for paper, entry in catalogue.papers.items():
+        for name, display in entry.displays.items():
+            for analysis in display_analyses(display):
+                known(analysis, entry.analyses, f"papers/{paper}/displays.yaml", f"displays.{name}")
         file = f"papers/{paper}/requests.yaml"
         for number, request in enumerate(entry.requests.requests):
             for task in request.tasks:
@@ -173,7 +191,10 @@ def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Se
     yield from _request_layers(catalogue, run)
     yield f"catalogue/methods.yaml {run.method}.variants.{run.variant}", variant.settings
     if run.task in variant.by_task:
-        yield f"catalogue/methods.yaml {run.method}.variants.{run.variant}.by_task.{run.task}", variant.by_task[run.task]
+        yield (
+            f"catalogue/methods.yaml {run.method}.variants.{run.variant}.by_task.{run.task}",
+            variant.by_task[run.task],
+        )
 
 
 def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Settings]]:

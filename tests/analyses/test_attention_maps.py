@@ -127,7 +127,8 @@ def test_no_runs_give_empty_tables_with_their_columns() -> None:
     [
         ({"sentences": PAIR, "direction": "both"}, "known: forward, reverse, symmetric"),
         ({"sentence": PAIR}, "did you mean 'sentences'"),
-        ({"sentences": ["skip around left"]}, "no source word 'skip'"),
+        ({"sentences": ["skip around left", *PAIR]}, "no source word 'skip'"),
+        ({"sentences": PAIR[:1]}, "at least two"),
         ({"sentences": PAIR, "test": {"replace": {"hop": "walk"}}}, "no sentence of test holds hop"),
     ],
 )

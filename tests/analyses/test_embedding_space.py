@@ -100,7 +100,7 @@ def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None
 def test_a_focus_that_the_data_lack_is_noted(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
     found = embedding_space.analyse([run], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}})
-    assert found.notes == [f"{run}: 'jump9' is not in the training data"]
+    assert found.notes == [f"{run}: not in the training data: jump9"]
     assert "v_measure" in {row["metric"] for row in found.scores}
 
 

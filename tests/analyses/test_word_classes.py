@@ -6,6 +6,7 @@ import pytest
 
 from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
 from workflow_scripts.data import cogs
+from workflow_scripts.errors import UserError
 
 
 def test_every_scan_word_has_the_class_that_the_paper_names() -> None:
@@ -26,7 +27,7 @@ def test_renamed_primitives_are_verbs_and_special_tokens_have_no_class() -> None
 
 
 def test_a_word_outside_the_grammar_is_an_error() -> None:
-    with pytest.raises(KeyError, match="skip"):
+    with pytest.raises(UserError, match="'skip' is no word of SCAN"):
         scan_classes(["skip"])
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -23,8 +24,10 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
 from workflow_scripts.evaluation.evaluate import decode, exact_match_scores, load_run
 from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.models.decoding import beam
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import data_digest
+from workflow_scripts.training.progress import Reporter
 
 SETTINGS = {"splits": ["test", "valid"], "beam": 1, "max_length": 12, "batch_tokens": 60}
 
@@ -37,14 +40,10 @@ def place(trained, tmp_path) -> Path:
     return folder
 
 
-def options(place: Path, **other: Path) -> list[str]:
-    values = {
-        "run-dir": place / "out",
-        "data": place / "data",
-        "out": place / "eval",
-        "settings": place / "settings.json",
-    }
-    values |= {"progress": "none", **other}
+def options(place: Path, with_settings: bool = True, **other: Path) -> list[str]:
+    """Options of the command for the copied run, with or without --settings."""
+    values = {"run-dir": place / "out", "data": place / "data", "out": place / "eval", "progress": "none", **other}
+    values |= {"settings": place / "settings.json"} if with_settings else {}
     return [text for name, value in values.items() for text in (f"--{name}", str(value))]
 
 
@@ -83,6 +82,25 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
     assert all(row.items() >= named.items() for row in rows)
 
 
+def test_a_run_of_the_catalogue_is_trained_and_scored_as_the_catalogue_says(tmp_path):
+    run, demo = "scan-jump-x2/transformer/default/seed-1", ("--scale", "demo")
+    place = tmp_path / run
+    commands = [
+        ("prepare", "--task", "scan-jump-x2", *demo, "--out", tmp_path / "data"),
+        ("train", "--run", run, *demo, "--data", tmp_path / "data", "--out", place, "--state", tmp_path / "state"),
+        ("evaluate", "--run-dir", place, "--data", tmp_path / "data", "--out", place / "eval"),
+    ]
+    for arguments in commands:
+        result = call(*arguments)
+        assert result.returncode == 0, result.stderr
+    spec = json.loads((place / "run.json").read_text())["spec"]
+    assert spec == resolve_run(load_catalogue(ROOT), run, "demo")
+    rows = read_scores(place / "eval/scores.csv")
+    splits = load_catalogue(ROOT).tasks["scan-jump-x2"].settings.evaluation["splits"]
+    assert list(dict.fromkeys(row["split"] for row in rows)) == splits
+    assert {row["protocol"] for row in rows} == {"reduced"} and {row["seed"] for row in rows} == {1}
+
+
 def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_prediction(trained, tmp_path):
     data = shutil.copytree(trained / "data", tmp_path / "data")
     rows = [(*pair("ab"), ""), ("z a", "A Z", ""), (*pair("ab"), ""), ("a b", "B Z", "")]
@@ -101,27 +119,19 @@ def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_pred
     assert predictions[0] == predictions[2] == predictions[3]
 
 
-def test_beam_search_of_width_one_hypothesis_and_more_give_the_models_own_words(trained):
+def test_every_sentence_gets_its_own_beam_search(trained):
+    torch.set_num_threads(1)
     model, vocabulary, _ = load_run(trained / "out", trained / "data")
     table = pq.read_table(trained / "data/test.parquet")
-
-    class Silent:
-        def advance(self, count: int) -> None:
-            pass
-
-    greedy, wide = (
-        decode(
-            model, table, vocabulary["target"], Evaluation(**{**SETTINGS, "beam": beam}), torch.device("cpu"), Silent()
-        )
-        for beam in (1, 4)
-    )
-    correct = [[a == b for a, b in zip(found, table["target"].to_pylist(), strict=True)] for found in (greedy, wide)]
-    assert abs(sum(correct[0]) - sum(correct[1])) <= 12
+    settings = Evaluation(**{**SETTINGS, "beam": 4})
+    with Reporter("run", len(table), "none") as reporter:
+        found = decode(model, table, vocabulary["target"], settings, torch.device("cpu"), reporter)
+    for row, text in list(zip(table["source_ids"].to_pylist(), found, strict=True))[:20]:
+        ids = beam(model, torch.tensor([[*row, 2]]), 4, 12)[0].tolist()
+        assert text == " ".join(TARGET_WORDS[token] for token in ids if token not in (0, 2))
 
 
 def test_a_group_without_examples_gives_no_score():
-    import numpy as np
-
     scores = exact_match_scores(np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]})
     assert {row["subset"]: (row["value"], row["n"]) for row in scores} == {
         "all": (50, 2),
@@ -168,6 +178,15 @@ def test_a_missing_or_broken_file_of_the_run_is_named(capsys, place, name, damag
     refused(capsys, place, str(path))
 
 
+def test_a_run_json_of_something_else_is_refused(capsys, place):
+    (place / "out/run.json").write_text('{"a": 1}')
+    refused(capsys, place, "run.json is not what train writes")
+
+
+def test_a_folder_with_other_files_is_not_replaced(capsys, place):
+    refused(capsys, place, "holds dataset.json", "another --out", out=place / "data")
+
+
 def test_a_split_that_does_not_exist_is_named(capsys, place):
     (place / "settings.json").write_text(json.dumps({**SETTINGS, "splits": ["tset"]}))
     refused(capsys, place, "tset.parquet does not exist")
@@ -179,8 +198,8 @@ def test_a_wrong_setting_is_named_with_its_file(capsys, place):
 
 
 def test_a_run_of_a_spec_file_needs_settings(place):
-    arguments = options(place)[:-4] + ["--progress", "none"]
-    assert_one_line_error(call("evaluate", *arguments), "was trained from a spec file", "--settings")
+    result = call("evaluate", *options(place, with_settings=False))
+    assert_one_line_error(result, "was trained from a spec file", "--settings")
 
 
 def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(capsys, monkeypatch, place):
@@ -188,10 +207,9 @@ def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(caps
     spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "demo")
     now = spec["training"]["warmup_steps"]
     spec["training"]["warmup_steps"] = now + 1
-    run = {"run": "scan-jump-x2/transformer/default/seed-1", "scale": "demo", "spec": spec, "spec_digest": digest(spec)}
+    run = {"run": "scan-jump-x2/transformer/default/seed-1", "scale": "demo", "spec": spec}
+    run |= {"spec_digest": digest(spec), "data_digest": ""}
     (place / "out/run.json").write_text(json.dumps(run))
-    arguments = options(place)
-    position = arguments.index("--settings")
-    assert main(["evaluate", *arguments[:position], *arguments[position + 2 :]]) == 1
+    assert main(["evaluate", *options(place, with_settings=False)]) == 1
     changed = f"training.warmup_steps was {now + 1} and is {now}"
     assert_one_error(capsys.readouterr().err, "run.json is of another configuration", changed)

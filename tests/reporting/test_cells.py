@@ -156,8 +156,11 @@ def test_a_row_wins_over_its_column_and_may_read_an_analysis(tmp_path):
     assert cells["Accuracy", "J"].seeds == {1: 90}
     assert (cells["KL", "J"].metric, cells["KL", "J"].unit, cells["KL", "J"].decimals) == ("kl", "nats", 4)
     assert cells["KL", "J"].seeds == {1: 0.25}
+    other = [maps[0] | {"metric": "other"}]
+    none = make_cells("d", display, evidence(tmp_path, [score("jump", "new", "a", 1, 90)], analyses={"maps": other}))
+    assert (by_key(none)["KL", "J"].status, by_key(none)["KL", "J"].note) == ("not run", "does not apply")
     empty = make_cells("d", display, evidence(tmp_path, [score("jump", "new", "a", 1, 90)], analyses={"maps": []}))
-    assert by_key(empty)["KL", "J"].status == "not run"
+    assert (by_key(empty)["KL", "J"].status, by_key(empty)["KL", "J"].note) == ("not run", "not run at small")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,8 @@ def test_a_row_wins_over_its_column_and_may_read_an_analysis(tmp_path):
         ("display,row\n", "published.csv:1: the columns must be display,row"),
         (HEADER + "d,r,c,m,1,one,percent,,,s,\n", "published.csv:2: could not convert .*one.*numbers or empty"),
         (HEADER + "d,r,c,m,1,1,percent,,5.5,s,\n", "published.csv:2: .*5.5.*numbers or empty"),
+        (HEADER + "d,r,c,m,1,1,percent,,,s\n", "published.csv:2: not 11 columns"),
+        (HEADER + "d,r,c,m,1,1,percent,,,s,one, two\n", "published.csv:2: not 11 columns"),
         (HEADER + "d,r,c,m,1,1,percent,,,s,\nd,r,c,m,2,2,percent,,,s,\n", "published.csv:3: the cell d/r/c/m stands"),
     ],
 )
@@ -174,6 +179,11 @@ def test_broken_published_numbers_are_named_with_their_line(tmp_path, text, mess
     file.write_text(text)
     with pytest.raises(UserError, match=message):
         read_published(file)
+
+
+def test_missing_published_numbers(tmp_path):
+    with pytest.raises(UserError, match=r"nothing.csv does not exist; restore it"):
+        read_published(tmp_path / "nothing.csv")
 
 
 def test_keys_are_unique(tmp_path):

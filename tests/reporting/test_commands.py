@@ -178,6 +178,12 @@ def test_show_prints_a_ledger_without_making_it(results, capsys):
     assert "nothing.csv does not exist" in capsys.readouterr().err
 
 
+def test_unknown_scales_are_refused(results, capsys):
+    for command in (table, claims):
+        assert command(results, scale="smal") == 1
+        assert "no scale 'smal' in catalogue/scales.yaml; did you mean 'small'?" in capsys.readouterr().err
+
+
 def test_claims_without_what_they_need(results, capsys):
     assert main(["claims", "--scale", "small"]) == 1
     assert "claims needs --papers" in capsys.readouterr().err
@@ -196,7 +202,7 @@ def test_overview_html(results):
         "so few seeds cannot go under p 0.100",
         "95% interval by Welch&#39;s t, p by exact permutation of seeds",
         "corrected by Holm",
-        "12 trainings, 2.7 hours of training in all, on a made-up CPU",
+        "12 trainings, 2.7 h of training in all, on a made-up CPU",
         "scan-jump-x2/sq-transformer/sal",
         "Protocol reduced",
     ):

@@ -62,6 +62,14 @@ def test_unknown_subsets_and_unlike_data_are_refused(results):
         compare_with("Plain", cells, results)
 
 
+def test_missing_and_broken_predictions_are_named(results):
+    with pytest.raises(UserError, match=r"seed-9/eval/predictions.parquet does not exist; make it with ./reproduce"):
+        correctness(results, cell("New", "new", seeds=(9,)))
+    (results / "runs/cogs/new/a/seed-1/eval/predictions.parquet").write_bytes(b"not this")
+    with pytest.raises(UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"):
+        correctness(results, cell("New", "new", seeds=(1,)))
+
+
 def test_the_papers_level():
     assert ExampleTest(0.0099, 1.0, 9).outcome == "better"
     assert ExampleTest(0.01, 0.99, 9).outcome == ""

@@ -189,7 +189,7 @@ def test_published_is_grey_beside_another_protocol_only():
 
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
-    assert "<small>made-up data</small>" in html(made_up)
+    assert "<small>made-up\u00a0data</small>" in html(made_up)
     assert any("made-up data" in note for note in explanations(DISPLAY, made_up, {}, "demo"))
 
 

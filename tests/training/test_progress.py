@@ -22,12 +22,16 @@ def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
     assert capsys.readouterr().err == "a/b/c/seed-1: 40/1,000 steps  2.0/s  8:00 left  loss 2.346\n"
 
 
-def test_lines_come_at_most_every_ten_seconds(capsys, clock):
-    with Reporter("run", 1000, "lines") as reporter:
-        for _ in range(100):
-            clock[0] += 0.5
+@pytest.mark.parametrize(("elapsed", "seconds", "lines"), [(0, 15, 15), (1000, 150, 15)])
+def test_lines_come_every_second_at_first_and_every_ten_seconds_in_a_long_job(capsys, clock, elapsed, seconds, lines):
+    with Reporter("run", 10**6, "lines") as reporter:
+        clock[0] += elapsed
+        reporter.advance()
+        capsys.readouterr()
+        for _ in range(8 * seconds):
+            clock[0] += 1 / 8
             reporter.advance()
-    assert capsys.readouterr().err.count("\n") == 5
+        assert capsys.readouterr().err.count("\n") == lines
 
 
 def test_speed_counts_only_what_this_process_has_done(capsys, clock):

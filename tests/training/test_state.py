@@ -41,7 +41,7 @@ def saved_steps(folder: Path, count: int) -> tuple[nn.Module, torch.optim.Optimi
     """A run that has saved a state, and its best weights, after each of `count` steps."""
     model, optimiser = small_run()
     store, state = StateFolder(folder, IDENTITY), State()
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for _ in range(count):
         save_step(model, optimiser, state, store)
     return model, optimiser, state, store
@@ -80,6 +80,7 @@ def test_two_generations_and_their_best_weights_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "best-3.safetensors",
         "best-4.safetensors",
+        "log.txt",
         "step-3",
         "step-4",
     ]
@@ -169,9 +170,32 @@ def test_a_second_holder_of_the_lock_is_refused_until_the_first_is_done(tmp_path
         pass
 
 
+def test_removing_the_state_leaves_the_files_of_others(tmp_path):
+    for folder in ("mine", "shared"):
+        _, _, _, store = saved_steps(tmp_path / folder, 3)
+        if folder == "shared":
+            (tmp_path / "shared/thesis.tex").touch()
+        with store.locked():
+            store.remove()
+    assert [path.name for path in tmp_path.rglob("*")] == ["shared", "thesis.tex"]
+
+
+def test_the_log_says_what_happened(tmp_path):
+    _, _, _, store = saved_steps(tmp_path, 2)
+    store.load(*small_run())
+    lines = (tmp_path / "log.txt").read_text().splitlines()
+    assert [line.split("] ")[1] for line in lines] == ["saved step-1", "saved step-2", "resumed from step-2"]
+
+
 def test_nothing_is_pickled(tmp_path):
     saved_steps(tmp_path, 1)
-    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".safetensors", ".json", ".csv", ""}
+    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {
+        ".safetensors",
+        ".json",
+        ".csv",
+        ".txt",
+        "",
+    }
     json.loads((tmp_path / "step-1/state.json").read_text())
     assert (tmp_path / "step-1/sha256sums").read_text().count("\n") == 3
 

@@ -177,6 +177,20 @@ def test_a_spec_without_a_key_is_one_line_that_names_it(capsys, toy, tmp_path):
     refused(capsys, toy, tmp_path, "spec.json", "'objective'", spec=tmp_path / "spec.json")
 
 
+@pytest.mark.parametrize("section", ["model", "objective"])
+def test_a_spec_without_a_module_is_one_line_that_names_it(capsys, toy, tmp_path, section):
+    spec = toy_spec()
+    del spec[section]["module"]
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    refused(capsys, toy, tmp_path, f"'{section}.module' is missing", spec=tmp_path / "spec.json")
+
+
+def test_data_of_another_task_are_refused(capsys, toy, tmp_path):
+    data = shutil.copytree(toy / "data", tmp_path / "data")
+    (data / "dataset.json").write_text('{"task": "cogs"}')
+    refused(capsys, toy, tmp_path, "holds the task cogs, the run is of toy", data=data)
+
+
 @pytest.mark.parametrize(
     ("run", "parts"),
     [
@@ -190,6 +204,14 @@ def test_an_unknown_run_is_one_line_with_the_nearest_known(capsys, monkeypatch, 
     places = ["--data", str(tmp_path), "--out", str(tmp_path / "out"), "--state", str(tmp_path / "state")]
     assert main(["train", "--run", run, "--scale", "demo", *places]) == 1
     assert_one_error(capsys.readouterr().err, *parts)
+
+
+def test_a_folder_with_other_files_is_not_replaced(capsys, toy, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/thesis.tex").write_text("x")
+    refused(capsys, toy, tmp_path, "home holds thesis.tex", "another --out", out=tmp_path / "home")
+    refused(capsys, toy, tmp_path, "thesis.tex is a file", out=tmp_path / "home/thesis.tex")
+    assert (tmp_path / "home/thesis.tex").read_text() == "x"
 
 
 @pytest.mark.parametrize("place", ["out", "state"])

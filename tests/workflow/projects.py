@@ -1,10 +1,16 @@
 """Copies of the project, and what Snakemake says it would run there."""
 
 import csv
+import json
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
@@ -39,6 +45,14 @@ class Project:
         text = path.read_text()
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
         path.write_text(text.replace(old, new))
+
+    @contextmanager
+    def edited(self, file: str) -> Iterator[Any]:
+        """The content of a YAML file, without shared parts; what the block makes of it is written back."""
+        path = self.root / file
+        content = json.loads(json.dumps(yaml.safe_load(path.read_text())))
+        yield content
+        path.write_text(yaml.safe_dump(content))
 
     def planned(self, *arguments: str) -> set[tuple[str, str]]:
         """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake --summary`."""

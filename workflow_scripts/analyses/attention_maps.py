@@ -8,7 +8,8 @@ import pandas
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score, sentence_ids, stacked
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, sentence_ids, stacked
 from workflow_scripts.errors import UserError
 
 DIRECTIONS = ("forward", "reverse", "symmetric")
@@ -90,6 +91,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     given = options_from(options, sentences=[], direction="forward", test=None)
     if given["direction"] not in DIRECTIONS:
         raise UserError(f"displays.yaml: option direction is {given['direction']!r}; known: {', '.join(DIRECTIONS)}")
+    if len(given["sentences"]) < 2:
+        raise UserError("displays.yaml: option sentences must name at least two, to compare the last with the first")
     tables, by_head, scores = [], [], []
     for run in runs:
         model, words = run.load()

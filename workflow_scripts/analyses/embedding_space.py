@@ -10,12 +10,15 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, options_from, score, stacked
-from workflow_scripts.analyses.word_classes import SPECIAL, cogs_classes, scan_classes
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
+from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
+from workflow_scripts.data.prepared import SPECIAL_TOKENS
 from workflow_scripts.errors import UserError
+from workflow_scripts.training.batches import EOS
 
-END = "</s>"
-UNTRAINED = tuple(token for token in SPECIAL if token != END)  # no source sentence holds them
+END = SPECIAL_TOKENS[EOS]
+UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # no source sentence holds them
 
 
 def tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
@@ -95,8 +98,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             scores.append(score(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
         if given["focus"]:
             word = given["focus"]["word"]
-            if word not in silhouettes:
-                notes.append(f"{run}: '{word}' is not in the training data")
+            missing = [name for name in (word, *given["focus"]["peers"]) if name not in silhouettes]
+            if missing:
+                notes.append(f"{run}: not in the training data: {', '.join(missing)}")
                 continue
             scores.append(score(run, f"{word}_silhouette", silhouettes[word], "index", 1))
             for name, value in focus(table, **given["focus"]).items() if coded else ():

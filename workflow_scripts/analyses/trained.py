@@ -10,7 +10,6 @@ from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.evaluate import load_run
-from workflow_scripts.schema import nearest
 from workflow_scripts.training.batches import EOS
 from workflow_scripts.training.prepared import read_table
 
@@ -69,14 +68,6 @@ def score(run: TrainedRun, metric: str, value: float, unit: str, n: int, **colum
 def stacked(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
     """The tables under each other; for none, a table without rows that has the columns of a run and `columns`."""
     return pandas.concat(tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True)
-
-
-def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
-    """`defaults` overwritten by `given`. Raises UserError for a key that has no default, with the nearest known one."""
-    for key in given:
-        if key not in defaults:
-            raise UserError(f"displays.yaml: unknown option '{key}' of an analysis; {nearest(key, defaults)}")
-    return {**defaults, **given}
 
 
 def sentence_ids(sentence: str, words: Sequence[str], run: TrainedRun) -> list[int]:

@@ -4,7 +4,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+from workflow_scripts.data.prepared import SPECIAL_TOKENS
+from workflow_scripts.errors import UserError
+
 SCAN_CLASSES = {
     "verb": ("walk", "look", "run", "jump", "turn"),
     "direction": ("left", "right"),
@@ -21,10 +23,14 @@ def scan_classes(words: Iterable[str]) -> dict[str, str]:
 
     The classes are those that the paper names (section 5.2). `turn` is a verb here: the grammar gives it to no other
     class, though unlike the other verbs it never stands without a direction.
-    Raises KeyError for a word that the grammar does not have. Special tokens are left out.
+    Special tokens are left out. Raises UserError for a word that the grammar does not have.
     """
     by_word = {word: name for name, members in SCAN_CLASSES.items() for word in members}
-    return {word: by_word[re.sub(r"\d+$", "", word)] for word in words if word not in SPECIAL}
+    originals = {word: word.rstrip("0123456789") for word in words if word not in SPECIAL_TOKENS}
+    for word, original in originals.items():
+        if original not in by_word:
+            raise UserError(f"'{word}' is no word of SCAN; set option classes in displays.yaml to that of the data")
+    return {word: by_word[original] for word, original in originals.items()}
 
 
 def cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.files import read_json, replacing
 from workflow_scripts.schema import Evaluation, checked
+from workflow_scripts.training.outputs import check_replaceable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Score one run. Identical source sentences are decoded once."""
-    run = read_json(args.run_dir / "run.json")
+    run = read_run(args.run_dir)
     settings = evaluation_settings(run, args)
+    check_replaceable(args.out, {"predictions.parquet", "scores.csv"})
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -73,6 +75,14 @@ def main(args: argparse.Namespace) -> None:
         write_scores(out / "scores.csv", scores)
 
 
+def read_run(run_dir: Path) -> dict[str, Any]:
+    """run.json of a trained run. Raises UserError when it is missing or is something else."""
+    run = read_json(run_dir / "run.json")
+    if not isinstance(run, dict) or not {"run", "scale", "spec", "spec_digest", "data_digest"} <= run.keys():
+        raise UserError(f"{run_dir / 'run.json'} is not what train writes; train the run again")
+    return run
+
+
 def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
     """Settings from `--settings`, or from the catalogue for the run's name and scale.
 
@@ -91,7 +101,7 @@ def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evalua
             f"{args.run_dir / 'run.json'} is of another configuration: {first_difference(run['spec'], spec)}; "
             "train the run again"
         )
-    return resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])
+    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
 def first_difference(before: Any, now: Any, key: str = "") -> str:
@@ -114,7 +124,7 @@ def load_run(
     from workflow_scripts.training.prepared import data_digest, read_vocabulary
     from workflow_scripts.training.state import load_weights, read_weights
 
-    run = read_json(run_dir / "run.json")
+    run = read_run(run_dir)
     if digest(run["spec"]) != run["spec_digest"]:
         raise UserError(
             f"{run_dir / 'run.json'} was changed after training: its spec has another digest; train the run again"

@@ -85,7 +85,7 @@ def _check(rows: list[dict[str, str]]) -> None:
                 number = kind(row[name] or 0)
             except ValueError:
                 raise ValueError(
-                    f"line {line}: {name} is {row[name]!r}, not a number of type {kind.__name__}"
+                    f"line {line}: {name} is {row[name]!r}, not a {'whole ' * (kind is int)}number"
                 ) from None
             if not math.isfinite(number):
                 raise ValueError(f"line {line}: {name} is {row[name]}")

@@ -12,6 +12,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
+from workflow_scripts.schema import nearest
 
 PUBLISHED_COLUMNS = (
     "display",
@@ -90,24 +91,29 @@ class Evidence:
 
 
 def read_published(path: Path) -> dict[Key, Published]:
-    """Read published.csv. Raises UserError naming file and line for a wrong header, number or repeated cell."""
+    """Read published.csv. Raises UserError naming file and line for a wrong header, line, number or repeated cell."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; restore it from the repository") from error
     found: dict[Key, Published] = {}
-    with open(path, newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream, strict=True)
-        if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:
-            raise UserError(f"{path}:1: the columns must be {','.join(PUBLISHED_COLUMNS)}")
-        for row in reader:
-            key = (row["display"], row["row"], row["column"], row["metric"])
-            try:
-                value, std = (float(row[name]) if row[name] else None for name in ("value", "std"))
-                n_seeds = int(row["n_seeds"]) if row["n_seeds"] else None
-            except ValueError as error:
-                raise UserError(
-                    f"{path}:{reader.line_num}: {error}; value, std and n_seeds are numbers or empty"
-                ) from error
-            if key in found:
-                raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} stands here a second time")
-            found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"])
+    reader = csv.DictReader(lines)
+    if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:
+        raise UserError(f"{path}:1: the columns must be {','.join(PUBLISHED_COLUMNS)}")
+    for row in reader:
+        if None in row or None in row.values():
+            raise UserError(f"{path}:{reader.line_num}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
+        key = (row["display"], row["row"], row["column"], row["metric"])
+        try:
+            value, std = (float(row[name]) if row[name] else None for name in ("value", "std"))
+            n_seeds = int(row["n_seeds"]) if row["n_seeds"] else None
+        except ValueError as error:
+            raise UserError(
+                f"{path}:{reader.line_num}: {error}; value, std and n_seeds are numbers or empty"
+            ) from error
+        if key in found:
+            raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} stands here a second time")
+        found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"])
     return found
 
 
@@ -145,14 +151,17 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
     analysis = spec.get("analysis")
     rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
-    rows = [row for row in rows if all(row[name] == value for name, value in selection.items())]
-    if not rows:
-        if not analysis and tuple(run.values()) in evidence.scores:
+    rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
+    chosen = [row for row in rows if all(row[name] == value for name, value in selection.items())]
+    if not chosen:
+        if rows and not analysis:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
-        return replace(cell, status=NOT_RUN, note=f"not run at {evidence.scale}", selection=selection)
-    seeds = {row["seed"]: row["value"] for row in rows}
-    if len(seeds) < len(rows):
+        # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
+        note = "does not apply" if rows else f"not run at {evidence.scale}"
+        return replace(cell, status=NOT_RUN, note=note, selection=selection)
+    seeds = {row["seed"]: row["value"] for row in chosen}
+    if len(seeds) < len(chosen):
         free = ", ".join(name for name in SELECTORS if name not in selection)
         raise UserError(
             f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: two scores of one seed; fix also {free}"
@@ -162,7 +171,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         status=MEASURED,
         selection=selection,
         seeds=dict(sorted(seeds.items())),
-        protocol=worst_protocol(*(row["protocol"] for row in rows)),
+        protocol=worst_protocol(*(row["protocol"] for row in chosen)),
     )
 
 
@@ -188,7 +197,12 @@ def read_evidence(
 
 
 def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
-    """The runs of `run_ids`, or else those that the paper asks for at a scale under config.yaml."""
+    """The runs of `run_ids`, or else those that the paper asks for at a scale under config.yaml.
+
+    Raises UserError for a scale or a run that the catalogue does not know.
+    """
+    if scale not in catalogue.scales:
+        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
     config = load_config(root=catalogue.root).model_copy(update={"scale": scale, "papers": [paper]})

@@ -81,8 +81,6 @@ def judge_paper(catalogue: Catalogue, key: str, args: argparse.Namespace) -> lis
     """Verdicts on the claims of one paper, from the tables that they name."""
     if key not in catalogue.papers:
         raise UserError(f"no paper '{key}'; {nearest(key, catalogue.papers)}")
-    if args.scale not in catalogue.scales:
-        raise UserError(f"no scale '{args.scale}' in catalogue/scales.yaml; {nearest(args.scale, catalogue.scales)}")
     paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
     claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in (claim.left, claim.right))

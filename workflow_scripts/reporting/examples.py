@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
@@ -74,8 +75,12 @@ def correctness(results: Path, cell: Cell) -> np.ndarray:
 @lru_cache(maxsize=64)
 def _predictions(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Split, subset and correctness of each line of predictions.parquet, in the order of the data set."""
-    table = pq.read_table(file, columns=["split", "row", "subset", "correct"]).sort_by(
-        [("split", "ascending"), ("row", "ascending")]
-    )
+    try:
+        table = pq.read_table(file, columns=["split", "row", "subset", "correct"])
+    except FileNotFoundError as error:
+        raise UserError(f"{file} does not exist; make it with ./reproduce {file}") from error
+    except pa.ArrowInvalid as error:
+        raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
+    table = table.sort_by([("split", "ascending"), ("row", "ascending")])
     split, subset, correct = (table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct"))
     return split.astype(str), subset.astype(str), correct

@@ -4,11 +4,18 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.catalogue import display_analyses, display_runs, load_catalogue
+from workflow_scripts.catalogue import display_analyses, display_runs, load_catalogue, worst_protocol
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import asked_runs, read_evidence
 from workflow_scripts.schema import nearest
+
+# Below a figure: how far what it shows is from the paper's own setting.
+FOOTERS = {
+    "paper": "",
+    "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
+    "stand_in": "Scale {scale}: some data are made up; the figure only shows that every step works",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +48,10 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.reporting.figures.inputs import Inputs
     from workflow_scripts.reporting.figures.style import save, style
 
+    tables = [*evidence.scores.values(), *evidence.analyses.values()]
+    protocol = worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
     with style():
         figure, plotted = importlib.import_module(display["module"]).draw(Inputs(display, runs, args.results, evidence))
-        save(figure, args.out, args.display)
+        save(figure, args.out, args.display, FOOTERS[protocol].format(scale=args.scale))
     with replacing(args.out / f"{args.display}.csv") as temporary:
-        plotted.to_csv(temporary, index=False, float_format="%.6g")
+        plotted.assign(protocol=protocol).to_csv(temporary, index=False, float_format="%.6g")

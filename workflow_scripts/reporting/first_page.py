@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from workflow_scripts.reporting.layout import PROTOCOLS, number, unbroken
-from workflow_scripts.reporting.page import hours_text, page, render
+from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
 
@@ -13,7 +13,7 @@ OVERVIEW = """
 <p>{{ summary }}</p>
 {% for paper in papers %}
 <h2>{{ paper.title }}</h2>
-<div class="scroll"><table class="ledger">
+<div class="scroll"><table>
 <thead><tr><th class="label">claim</th><th>effect</th><th class="label">verdict</th></tr></thead>
 <tbody>
 {% for claim in paper.claims %}
@@ -37,12 +37,12 @@ OVERVIEW = """
 <p>{{ runs }}</p>
 <div class="scroll"><table>
 <thead><tr><th class="label">task / method / variant</th><th>seeds</th><th>protocol</th><th>steps</th>
-<th>parameters</th><th>hours</th></tr></thead>
+<th>parameters</th><th>time</th></tr></thead>
 <tbody>
 {% for run in trained %}
 <tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}</td>
 <td>{{ run.protocol }}</td><td>{{ run.steps | thousands }}</td><td>{{ run.parameters | thousands }}</td>
-<td>{{ run.hours | hours }}</td></tr>
+<td>{{ run.hours | duration }}</td></tr>
 {% endfor %}
 </tbody></table></div>
 <ul class="notes">{% for note in protocols %}<li>{{ note }}</li>{% endfor %}</ul>
@@ -134,9 +134,7 @@ def run_summary(trained: list[Trained]) -> str:
     """Number of trainings, their time, and where they ran."""
     runs, hours = sum(len(run.seeds) for run in trained), sum(run.hours for run in trained)
     devices = ", ".join(sorted({device for run in trained for device in run.devices}))
-    return (
-        f"{runs} trainings, {hours_text(hours)} hours of training in all, on {devices}." if runs else "Nothing was run."
-    )
+    return f"{runs} trainings, {duration(hours)} of training in all, on {devices}." if runs else "Nothing was run."
 
 
 def method_notes(outcomes: list[Outcome]) -> list[str]:

@@ -34,7 +34,6 @@ th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; border-b
 thead th { border-bottom: 1px solid var(--ink); vertical-align: bottom; }
 th.label, td.label { text-align: left; font-weight: 600; min-width: 9.2rem; }
 td.text { text-align: left; }
-td.value { white-space: nowrap; }
 tr.group th { text-align: left; font-weight: 600; font-size: .8rem; color: var(--soft); background: var(--band);
               border-bottom: 1px solid var(--line); padding: .2rem .5rem; }
 small { display: block; color: var(--soft); font-size: .75rem; font-weight: normal; }
@@ -110,7 +109,7 @@ TABLE = """<div class="scroll"><table>
 def render(template: str, **values: object) -> str:
     """Fill a template; every value is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True)
-    environment.filters |= {"breakable": breakable, "thousands": thousands, "hours": hours_text}
+    environment.filters |= {"breakable": breakable, "thousands": thousands, "duration": duration}
     return environment.from_string(template).render(**values)
 
 
@@ -145,7 +144,7 @@ def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
     if cell.difference is not None:
         details.append(unbroken(f"{difference_text(cell)} to the paper"))
     if cell.protocol == "stand_in":
-        details.append("made-up data")
+        details.append(unbroken("made-up data"))
     return {
         "paper": published_text(cell),
         "grey": measured and cell.protocol != "paper",
@@ -157,9 +156,9 @@ def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
     }
 
 
-def hours_text(hours: float) -> str:
-    """Hours with a digit that still says something."""
-    return number(hours, 1 if hours >= 1 else 2 if hours >= 0.1 else 3)
+def duration(hours: float) -> str:
+    """`2.7 h`, or minutes below an hour."""
+    return f"{number(hours, 1)} h" if hours >= 1 else f"{number(60 * hours, 1)} min"
 
 
 def thousands(value: float) -> str:

@@ -1,6 +1,6 @@
 """What displays.yaml and claims.yaml may say about tables and claims. Imports nothing heavy."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -65,6 +65,39 @@ class TableDisplay(Strict):
     transposed: bool = Field(False, description="Print columns downwards.")
     rows: list[Row] = Field(min_length=1)
     columns: list[Column] = Field(min_length=1)
+
+
+class Runs(Strict):
+    """Every requested seed of one variant on one task."""
+
+    task: str
+    method: str
+    variant: str
+    panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
+    series: str | None = Field(None, description="Name of these runs in a legend.")
+    published: str | None = Field(None, description="Cell `<display>/<row>/<column>/<metric>` drawn beside these runs.")
+
+
+class FigureDisplay(Strict):
+    """A figure: drawn by `module` from analyses of the same paper, and from scores of `runs`."""
+
+    kind: Literal["figure"]
+    source: str = Field(description="Where it stands in the paper.")
+    title: str
+    group: str = Field(description="Sub-category in the report.")
+    note: str | None = None
+    module: str
+    analyses: list[str] = []
+    runs: list[Runs] = []
+    options: dict[str, Any] = {}
+
+
+class Analysis(Strict):
+    """What `module` computes once from the checkpoints of `runs`."""
+
+    module: str
+    runs: list[Runs] = Field(min_length=1)
+    options: dict[str, Any] = {}
 
 
 class Claim(Strict):

@@ -7,8 +7,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-STYLES = ("auto", "bar", "lines", "none")
-BAR_SECONDS, LINE_SECONDS = 0.1, 10.0
+BAR_SECONDS = 0.1
+# Lines come close together at first, for whoever watches a short job, and every 10 s in a long one.
+FIRST_LINE_SECONDS, LINE_SECONDS, LINES_PER_ELAPSED = 1.0, 10.0, 20
 
 
 def duration(seconds: float) -> str:
@@ -52,6 +53,7 @@ class Reporter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.bar:
+            self.bar.update(self.task, completed=self.done)
             self.bar.stop()
 
     def resume(self, done: int) -> None:
@@ -73,7 +75,8 @@ class Reporter:
         """`count` more are done. Cheap: shows something only when the last time was long enough ago."""
         self.done += count
         now = time.monotonic()
-        if now - self.shown < (BAR_SECONDS if self.bar else LINE_SECONDS):
+        pause = min(max((now - self.started) / LINES_PER_ELAPSED, FIRST_LINE_SECONDS), LINE_SECONDS)
+        if now - self.shown < (BAR_SECONDS if self.bar else pause):
             return
         self.shown = now
         rate = (self.done - self.first) / max(now - self.started, 1e-9)

@@ -3,7 +3,7 @@
 Layout of a state folder (`*` is a step number):
 
     lock            held by the process that trains here
-    log.txt         append-only: started, resumed, saved, stopped
+    log.txt         append-only: started, resumed, saved, stopped, damaged
     best-*.safetensors      weights of the best validation so far
     step-*/         one generation: tensors.safetensors, state.json, training.csv, and their sha256sums
 
@@ -19,7 +19,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -201,6 +201,7 @@ class StateFolder:
         for name in (*names, SUMS):
             _flush(part / name)
         os.rename(part, generation)
+        self.log(f"saved {generation.name}")
         self._drop_old()
 
     def _drop_old(self) -> None:
@@ -235,6 +236,7 @@ class StateFolder:
             state = self._restore(generation, facts, model, optimiser)
             self.log(f"resumed from {generation.name}")
             return state
+        self.log("started")
         return State()
 
     def _intact(self, generation: Path) -> dict | None:
@@ -267,5 +269,10 @@ class StateFolder:
         return state
 
     def remove(self) -> None:
-        """Delete the folder: the run is complete."""
-        shutil.rmtree(self.folder)
+        """Delete what was kept here, and the folder unless it holds other files: the run is complete."""
+        for generation in self.generations():
+            shutil.rmtree(generation)
+        for path in (*self.folder.glob("best-*.safetensors"), self.folder / "log.txt", self.folder / "lock"):
+            path.unlink()
+        with suppress(OSError):
+            self.folder.rmdir()

@@ -1,7 +1,6 @@
 """Train one run. A run that was stopped goes on where its saved state is, and ends with the same numbers."""
 
 import argparse
-import os
 import statistics
 import sys
 from pathlib import Path
@@ -12,13 +11,17 @@ from workflow_scripts.code_digest import code_digest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing, write_json
 from workflow_scripts.schema import Training, checked
+from workflow_scripts.training.outputs import check_replaceable, make_writable
 
 if TYPE_CHECKING:
     import torch
 
     from workflow_scripts.training.loop import Task
+    from workflow_scripts.training.state import State
 
 SPEC_KEYS = ("task", "method", "variant", "seed", "protocol", "model", "objective", "training")
+
+OUTPUTS = {"checkpoint", "training.csv", "run.json"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
-    make_writable(args.out.parent)
+    check_replaceable(args.out, OUTPUTS | {"eval"})
     make_writable(args.state)
 
     # torch takes more than a second to import: a wrong name or key should be said before.
@@ -71,6 +74,9 @@ def main(args: argparse.Namespace) -> None:
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         bf16 = spec["training"]["precision"] == "bf16"
         accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
+        if accelerator.num_processes > 1:
+            # Codebooks are moved by each process's own batch in `after_step`: processes would drift apart.
+            raise UserError(f"{run_id}: one process trains one run; give several GPUs several runs instead")
         try:
             state = loop.train(task, settings, spec["seed"], accelerator, folder, reporter, args.save_every)
         except loop.StopRequested as stop:
@@ -82,35 +88,25 @@ def main(args: argparse.Namespace) -> None:
             (out / "checkpoint").mkdir(parents=True)
             write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
             write_history(out / "training.csv", state.history)
-            seconds_per_step = statistics.median(state.interval_seconds)
-            facts: dict[str, Any] = {
-                "run": run_id,
-                "scale": args.scale,
-                "protocol": spec["protocol"],
-                "spec": spec,
-                **identity,
-                "steps": state.step,
-                "best_step": state.best_step,
-                "best_validation": {settings.validation["metric"]: state.best_value},
-                "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
-                "seconds": state.seconds,
-                "seconds_per_step": seconds_per_step,
-                "steps_per_second": 1 / seconds_per_step,
-                "resumed": state.resumed,
-                **machine.describe(device),
-            }
+            facts = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "spec": spec}
+            parameters = sum(parameter.numel() for parameter in task.model.parameters())
+            facts |= {**identity, "parameters": parameters, **outcome(state, settings), **machine.describe(device)}
             write_json(out / "run.json", facts)
         folder.remove()
 
 
-def make_writable(folder: Path) -> None:
-    """Make the folder. Raises UserError when that, or writing there, is impossible: better now than after training."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place") from error
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"{folder} cannot be written; change its permissions or choose another place")
+def outcome(state: "State", settings: Training) -> dict[str, Any]:
+    """What run.json says of a finished training; times are of all the processes that worked on it."""
+    seconds_per_step = statistics.median(state.interval_seconds)
+    return {
+        "steps": state.step,
+        "best_step": state.best_step,
+        "best_validation": {settings.validation["metric"]: state.best_value},
+        "resumed": state.resumed,
+        "seconds": state.seconds,
+        "seconds_per_step": seconds_per_step,
+        "steps_per_second": 1 / seconds_per_step,
+    }
 
 
 def seq2seq_task(spec: dict, settings: Training, data: Path, device: "torch.device") -> "Task":
@@ -124,6 +120,9 @@ def seq2seq_task(spec: dict, settings: Training, data: Path, device: "torch.devi
     from workflow_scripts.training.loop import Task
     from workflow_scripts.training.prepared import read_pairs, read_vocabulary
 
+    task = read_json(data / "dataset.json").get("task")
+    if task != spec["task"]:
+        raise UserError(f"{data} holds the task {task}, the run is of {spec['task']}; give its own data")
     model = build_model(spec, read_vocabulary(data)).to(device)
     objective = build_objective(spec)
     try:
@@ -148,6 +147,9 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     for key in SPEC_KEYS:
         if key not in spec:
             raise UserError(f"{origin}: key '{key}' is missing; `plan --show RUN` prints a whole spec")
+    for section in ("model", "objective"):
+        if "module" not in spec[section]:
+            raise UserError(f"{origin}: key '{section}.module' is missing; it names the Python module to use")
     content = dict(spec["training"])
     if content.pop("precision", None) not in ("fp32", "bf16"):
         raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")

@@ -29,16 +29,19 @@ USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MUL
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
 NOISE = (
+    "Adding ",
     "Assuming unrestricted shared filesystem",
     "Building DAG of jobs",
     "Complete log(s):",
     "Config file ",
+    "Creating report",
     "Conda environments: ignored",
     "Elapsed time:",
     "Exiting because a job execution failed",
     "Loading trusted IOCache",
     "Removing output files of failed job",
     "Removing temporary output",
+    "Report created",
     "Reasons:",
     "Rules with provenance triggered jobs",
     "Select jobs to execute",

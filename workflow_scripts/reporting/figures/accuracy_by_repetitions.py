@@ -9,7 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.markers import CARETDOWNBASE
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, new_figure
+from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, legend_below, new_figure
+
+SEEDS, PUBLISHED, BOUND = "seeds and mean", "published", "published upper bound"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -17,7 +19,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
     An entry may name the cell of its published number: `published: ...`; a bound in words is written out.
     """
-    entries, accuracy, rows = inputs.display["runs"], inputs.scores("exact_match"), []
+    entries, accuracy, rows = inputs.display["runs"], inputs.accuracies(), []
     figure = new_figure(COLUMN, 2.5)
     axes = figure.subplots()
     for number, entry in enumerate(entries):
@@ -29,20 +31,20 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             colour = LOOKS[0].colour
             axes.bar(number, values["value"].mean(), 0.6, facecolor=to_rgba(colour, 0.3), edgecolor=colour)
             spread = number + 0.1 * (np.arange(len(values)) - (len(values) - 1) / 2)
-            axes.plot(spread, values["value"], "o", color=colour, markersize=3.5, clip_on=False, label="seeds and mean")
+            axes.plot(spread, values["value"], "o", color=colour, markersize=3.5, clip_on=False, label=SEEDS)
         if "published" in entry:
             printed = inputs.published(entry["published"])
             rows.append(pandas.DataFrame([{"panel": entry["panel"], "value": printed.value, "published": True}]))
             bound = re.search(r"< ([\d.]+)%", printed.printed)
             if printed.value is not None:
-                axes.plot(number, printed.value, "D", color="black", markerfacecolor="white", label="published")
+                axes.plot(number, printed.value, "D", color="black", markerfacecolor="white", label=PUBLISHED)
             elif bound:
                 look = {"linestyle": "", "marker": CARETDOWNBASE, "markersize": 6, "color": "black"}
-                axes.plot(number, float(bound[1]), **look, label="published upper bound")
+                axes.plot(number, float(bound[1]), **look, label=BOUND)
     axes.set_xticks(range(len(entries)), [entry["panel"] for entry in entries])
     axes.set(xlim=(-0.5, len(entries) - 0.5), ylim=(0, 105), ylabel="test accuracy (%)")
     axes.set_xlabel("copies of each lone primitive, $n_a$")
     axes.spines[["top", "right"]].set_visible(False)
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, handletextpad=0.2, columnspacing=1)
+    found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    legend_below(figure, [found[name] for name in (SEEDS, PUBLISHED, BOUND) if name in found], 3)
     return figure, pandas.concat(rows, ignore_index=True)

@@ -25,9 +25,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         highlight: a head is framed where its divergence from the first sentence, averaged over queries, is above this
             (nats). The paper framed maps by eye.
     """
-    entries, sentences = inputs.display["runs"], inputs.options["sentences"]
+    entries, options = inputs.display["runs"], inputs.options(sentences=[], highlight=0.1)
+    sentences = options["sentences"]
     weights, by_head = inputs.table("attention"), inputs.table("kl_by_head")
-    accuracies, divergences = inputs.scores("exact_match"), inputs.scores("attention_kl")
+    accuracies, divergences = inputs.accuracies(), inputs.measured("attention_kl")
     width = PAGE / len(sentences) - LEFT - 0.05
     seeds = [inputs.seeds(entry)[:1] for entry in entries]
     tables = [of_entry(weights, entry, seed[0]) if seed else None for entry, seed in zip(entries, seeds, strict=True)]
@@ -53,7 +54,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
                 continue
             draw_panel(panel, table[table["sentence"] == sentence], sentence)
             heads = of_entry(by_head, entry, seed[0])
-            frame_heads(panel, heads[heads["sentence"] == sentence], sentence, inputs.options["highlight"])
+            frame_heads(panel, heads[heads["sentence"] == sentence], sentence, options["highlight"])
             shown.append(table[table["sentence"] == sentence].assign(panel=entry["panel"]))
         top -= gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))

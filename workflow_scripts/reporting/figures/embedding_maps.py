@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
 from workflow_scripts.reporting.figures.labels import place_labels
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, new_figure, not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, legend_below, new_figure, not_run
 
 END = "</s>"
 
@@ -21,17 +21,17 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """One panel per entry of `runs`, showing its lowest seed; returns the figure and the plotted words.
 
     options:
-        label: words to label, the most important first (default: all). A label without a free place is left out.
-        columns: panels side by side.
-        height: of a panel, in inches.
-        codes: join the words of one code by a thin tree (default true).
+        label: words to label, the most important first (all of them). A label without a free place is left out.
+        columns: panels side by side (2).
+        height: of a panel, in inches (2.9).
+        codes: join the words of one code by a thin tree (true).
     """
-    entries, options = inputs.display["runs"], inputs.options
-    columns = options.get("columns", min(len(entries), 2))
+    entries, options = inputs.display["runs"], inputs.options(label=None, columns=2, height=2.9, codes=True)
+    columns = options["columns"]
     rows = math.ceil(len(entries) / columns)
-    figure = new_figure(PAGE, rows * options.get("height", 2.9) + 0.45)
+    figure = new_figure(PAGE, rows * options["height"] + 0.45)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    words, accuracies = inputs.table("words"), inputs.scores("exact_match")
+    words, accuracies = inputs.table("words"), inputs.accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
     looks = dict(zip(classes, LOOKS, strict=False))
     shown = []
@@ -45,25 +45,25 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         accuracy = of_entry(accuracies, entry, seeds[0])["value"].item()
         panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, seed {seeds[0]}", loc="left")
         table = of_entry(words, entry, seeds[0]).assign(panel=entry["panel"], accuracy=accuracy)
-        draw_points(panel, table, looks, options.get("codes", True))
+        draw_points(panel, table, looks, options["codes"])
         shown.append((panel, table))
     for unused in axes[len(entries) :]:
         unused.set_axis_off()
     if shown:
         present = {name for _, table in shown for name in table["class"]}
         handles = legend_handles({name: look for name, look in looks.items() if name in present})
-        if options.get("codes", True):
+        if options["codes"]:
             handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
         if len(axes) > len(entries):
             axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
         else:
-            figure.legend(handles=handles, loc="outside lower center", ncols=6, handletextpad=0.3, columnspacing=1.2)
+            legend_below(figure, handles, 6)
     # Labels are placed in pixels: first let the layout come to rest.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for panel, table in shown:
         names = table["word"].tolist()
-        chosen = [names.index(word) for word in options.get("label", names) if word in names]
+        chosen = [names.index(word) for word in options["label"] or names if word in names]
         place_labels(panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(marker_area(table)))
     return figure, pandas.concat([table for _, table in shown], ignore_index=True) if shown else words.head(0)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas
 
+from workflow_scripts.analyses.options import options_from
 from workflow_scripts.catalogue import Run
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import Evidence, Published
@@ -25,9 +26,9 @@ class Inputs:
     results: Path
     evidence: Evidence
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return self.display.get("options", {})
+    def options(self, **defaults: Any) -> dict[str, Any]:
+        """The options of the display, over `defaults`. Raises UserError for an unknown one."""
+        return options_from(self.display.get("options", {}), **defaults)
 
     @property
     def scale(self) -> str:
@@ -40,13 +41,15 @@ class Inputs:
             [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses], ignore_index=True
         )
 
-    def scores(self, metric: str) -> pandas.DataFrame:
-        """One row per requested run: task, method, variant, seed and value of a metric of the figure's analyses, or of
-        the whole test split (`exact_match`, percent) where no analysis has it."""
+    def accuracies(self) -> pandas.DataFrame:
+        """Exact match (percent) on the whole test split: task, method, variant, seed, value."""
+        rows = [row for scores in self.evidence.scores.values() for row in scores]
+        rows = [row for row in rows if (row["split"], row["subset"], row["metric"]) == ("test", "all", "exact_match")]
+        return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
+
+    def measured(self, metric: str) -> pandas.DataFrame:
+        """A score of the figure's analyses: task, method, variant, seed, value."""
         rows = [row for scores in self.evidence.analyses.values() for row in scores if row["metric"] == metric]
-        if not rows:
-            every = [row for scores in self.evidence.scores.values() for row in scores]
-            rows = [row for row in every if (row["split"], row["subset"], row["metric"]) == ("test", "all", metric)]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
 
     def curves(self, name: str) -> pandas.DataFrame:

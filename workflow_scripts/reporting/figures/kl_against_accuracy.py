@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, new_figure, not_run
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_below, new_figure, not_run
 
 SMALLEST = 1e-5  # nats; a smaller divergence is drawn here: a logarithm has no zero
 
@@ -18,7 +18,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """
     figure = new_figure(PAGE, 2.6)
     left, right = figure.subplots(1, 2, sharey=True)
-    accuracy, divergence, rows = inputs.scores("exact_match"), inputs.scores("attention_kl"), []
+    accuracy, divergence, rows = inputs.accuracies(), inputs.measured("attention_kl"), []
     for number, entry in enumerate(inputs.display["runs"]):
         found = of_entry(accuracy, entry).merge(of_entry(divergence, entry), on=["task", "method", "variant", "seed"])
         points = pandas.DataFrame({"seed": found["seed"], "accuracy": found["value_x"], "divergence": found["value_y"]})
@@ -45,7 +45,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label)
         for look, label in zip(LOOKS, labels, strict=False)
     ]
-    figure.legend(handles=handles + hollow, loc="outside lower center", ncols=len(handles) + 1)
+    legend_below(figure, handles + hollow, len(handles) + 1)
     return figure, pandas.concat(rows, ignore_index=True)
 
 

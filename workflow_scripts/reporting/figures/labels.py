@@ -37,10 +37,11 @@ def place_labels(
     """Label the points `labelled` of xy [N, 2], in that order: earlier ones get the better places.
 
     A label that finds no free place within the rings is left out. Every point is kept free, for a marker of `marker`
-    points across. The limits of the axes and the layout of the figure must be final.
+    points across. The layout of the figure must be final; the limits of the axes stay as they are.
     """
     figure = axes.figure
     renderer = figure.canvas.get_renderer()
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
     dot = figure.dpi / 72
     points = axes.transData.transform(xy)
     taken = np.concatenate([points - marker / 2 * dot, points + marker / 2 * dot], axis=1)

@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, new_figure, not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, legend_below, new_figure, not_run
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -32,14 +32,13 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
                 axes.plot(seed["step"], seed["value"], color=look.colour, linewidth=0.6, alpha=0.5)
             mean = table.groupby("step")["value"].mean()
             marks = max(1, len(mean) // 8)
-            (line,) = axes.plot(mean, color=look.colour, linestyle=look.line, marker=look.marker, markevery=marks)
-            lines[entry["series"]] = line
+            shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
+            (lines[entry["series"]],) = axes.plot(mean, label=entry["series"], **shape)
             shown.append(table.assign(panel=name, series=entry["series"]))
         axes.set(ylim=(-3, 103), xlabel="updates")
         axes.margins(x=0.02)
         axes.spines[["top", "right"]].set_visible(False)
         if number == 0:
             axes.set_ylabel("validation accuracy (%)")
-    labels = [name for name in series if name in lines]
-    figure.legend([lines[name] for name in labels], labels, loc="outside lower center", ncols=len(series))
+    legend_below(figure, [lines[name] for name in series if name in lines], len(series))
     return figure, pandas.concat(shown, ignore_index=True) if shown else curves

@@ -19,12 +19,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         published: the cell of the published neighbours, with {word} for the word.
     Returns the figure and a row per line: word, model, seed, neighbours and how many of them are of the word's class.
     """
-    options, table = inputs.options, inputs.table("neighbours")
+    options, table = inputs.options(space="tsne", published=""), inputs.table("neighbours")
     table = table[table["space"] == options["space"]]
     classes = inputs.table("classes")
     of_class = dict(zip(classes["word"], classes["class"], strict=True))
     lines = []
-    for word in published_words(inputs):
+    for word in published_words(inputs, options["published"]):
         printed = inputs.published(options["published"].format(word=word)).printed.split(", ")
         lines.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display["runs"]:
@@ -44,9 +44,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
 
 
-def published_words(inputs: Inputs) -> list[str]:
+def published_words(inputs: Inputs, cell: str) -> list[str]:
     """The words whose neighbours the paper prints, in its order."""
-    before, after = (part.split("/") for part in inputs.options["published"].split("{word}"))
+    before, after = (part.split("/") for part in cell.split("{word}"))
     keys = [key for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
     return [key[1] for key in keys]
 

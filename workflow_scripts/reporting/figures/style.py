@@ -1,12 +1,13 @@
 """One look for all figures: sizes of a paper's columns, series that colour-blind readers and grey prints tell apart."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
 import seaborn
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -77,6 +78,13 @@ def new_figure(width: float, height: float, layout: str | None = "constrained") 
     return figure
 
 
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
+    """A legend below all panels, in rows of `columns`; nothing without handles."""
+    if handles:
+        where = {"loc": "outside lower center", "ncols": columns}
+        figure.legend(handles=handles, handletextpad=0.4, columnspacing=1.2, **where)
+
+
 def not_run(axes: Axes, scale: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
@@ -85,8 +93,16 @@ def not_run(axes: Axes, scale: str) -> None:
     axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, ha="center", va="center", color=GREY)
 
 
-def save(figure: Figure, out: Path, name: str) -> None:
-    """Write <name>.svg and <name>.png, the same bytes for the same figure."""
+def save(figure: Figure, out: Path, name: str, footer: str = "") -> None:
+    """Write <name>.svg and <name>.png, the same bytes for the same figure, with a line of small print below it."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for legend in figure.legends:
+        # It hangs on the lower edge, which the footer moves: pin it where it is.
+        box = legend.get_window_extent().transformed(figure.transFigure.inverted())
+        legend.set_loc("center")
+        legend.set_bbox_to_anchor(box, figure.transFigure)
+    figure.text(1, 0, footer, fontsize=6, color=GREY, ha="right", va="top")
     for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
         with replacing(out / f"{name}{suffix}") as temporary:
-            figure.savefig(temporary, metadata=metadata)
+            figure.savefig(temporary, metadata=metadata, bbox_inches="tight", pad_inches=0.03)

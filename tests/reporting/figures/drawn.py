@@ -1,0 +1,66 @@
+"""The figures of the paper, drawn from runs with random weights."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas
+from matplotlib.figure import Figure
+
+from tests.analyses.small_runs import ROOT, add_run
+from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue import display_analyses, display_runs, load_catalogue, parse_run
+from workflow_scripts.reporting.cells import read_evidence
+from workflow_scripts.reporting.figures.inputs import Inputs
+
+PAPER = "sq_transformer"
+DISPLAYS = load_catalogue(ROOT).papers[PAPER].displays
+FIGURES = [name for name, display in DISPLAYS.items() if display["kind"] == "figure"]
+
+
+@dataclass
+class Results:
+    """A folder of results with runs and the analyses made of them."""
+
+    folder: Path
+    runs: list[str]
+
+    def add(self, *runs: str, accuracy: float = 12.5) -> None:
+        for run in runs:
+            add_run(self.folder, run, accuracy)
+            self.runs.append(run)
+
+    def command(self, name: str, what: str, out: Path) -> int:
+        """Call `analyse` or `figure` (`name`) for the analysis or display `what`, at scale demo."""
+        where = ["--scale", "demo", "--results", str(self.folder), "--out", str(out)]
+        kind = {"analyse": "--analysis", "figure": "--display"}[name]
+        return main([name, "--paper", PAPER, kind, what, *where, "--runs", *self.runs])
+
+    def analyse(self, display: str) -> None:
+        """Make the analyses that a figure reads."""
+        for analysis in display_analyses(DISPLAYS[display]):
+            assert self.command("analyse", analysis, self.folder / "analyses" / PAPER / analysis) == 0
+
+    def inputs(self, display: str) -> Inputs:
+        catalogue, entry = load_catalogue(ROOT), DISPLAYS[display]
+        runs = display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
+        evidence = read_evidence(catalogue, PAPER, "demo", runs, display_analyses(entry), self.folder)
+        return Inputs(entry, runs, self.folder, evidence)
+
+
+def texts(figure: Figure) -> list[str]:
+    """Every text of a figure, of its panels and legends."""
+    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
+
+
+def overlapping(boxes: list, names: list[str]) -> list[tuple[str, str]]:
+    """Names of the pairs of boxes that meet in more than a line."""
+    found = []
+    for i, (a, b) in enumerate(zip(boxes, names, strict=True)):
+        for c, d in zip(boxes[:i], names[:i], strict=True):
+            if min(a.x1, c.x1) - max(a.x0, c.x0) > 0.01 and min(a.y1, c.y1) - max(a.y0, c.y0) > 0.01:
+                found.append((b, d))
+    return found
+
+
+def numbers(table: pandas.DataFrame, column: str) -> list[float]:
+    return table[column].astype(float).tolist()

@@ -1,0 +1,158 @@
+import numpy as np
+import pandas
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Rectangle
+
+from tests.reporting.figures.drawn import Results, numbers, overlapping, texts
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.figures import (
+    accuracy_by_repetitions,
+    attention_maps,
+    embedding_maps,
+    kl_against_accuracy,
+    learning_curves,
+    neighbours,
+)
+from workflow_scripts.reporting.figures.style import LOOKS
+
+JUMP = "scan-jump-x2/sq-transformer/sal/seed-1"
+
+
+def test_an_embedding_map_shows_every_word_where_the_table_says(results: Results) -> None:
+    results.add(JUMP, "scan-jump-x2/transformer/default/seed-1")
+    results.analyse("figure3")
+    figure, plotted = embedding_maps.draw(results.inputs("figure3"))
+    for panel, name in zip(figure.axes, ("no quantisation", "SoVQ, 6 codes"), strict=True):
+        drawn = np.concatenate([points.get_offsets() for points in panel.collections])
+        table = plotted[plotted["panel"] == name]
+        assert sorted(map(tuple, drawn.round(4))) == sorted(map(tuple, table[["x", "y"]].round(4).to_numpy()))
+        assert {text.get_text() for text in panel.texts} == set(table["word"])
+    # Lines join words of one code: none without codes, and with them a tree for each.
+    codes = plotted.loc[plotted["panel"] == "SoVQ, 6 codes", "code"]
+    assert not figure.axes[0].lines
+    leaders = sum(line.get_color() == "0.6" for line in figure.axes[1].lines)
+    assert len(figure.axes[1].lines) - leaders == len(codes) - codes.nunique()
+
+
+@pytest.mark.parametrize("display", ["figure3", "figure6", "figure-codes"])
+def test_labels_of_an_embedding_map_do_not_overlap(results: Results, display: str) -> None:
+    results.add(JUMP, "scan-jump-x2/transformer/default/seed-1", "scan-jump-x2/sq-transformer/codes-12/seed-1")
+    results.analyse(display)
+    figure, plotted = embedding_maps.draw(results.inputs(display))
+    figure.canvas.draw()
+    for panel in (axes for axes in figure.axes if axes.collections):
+        boxes = [text.get_window_extent() for text in panel.texts]
+        assert overlapping(boxes, [text.get_text() for text in panel.texts]) == []
+        frame = panel.get_window_extent()
+        assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 for box in boxes)
+    assert len(plotted)
+
+
+def test_attention_maps_show_the_weights_and_frame_what_differs(results: Results) -> None:
+    results.add("scan-complexity-1x/transformer/default/seed-1", "scan-complexity-20x/transformer/default/seed-2")
+    results.analyse("figure1")
+    inputs = results.inputs("figure1")
+    figure, plotted = attention_maps.draw(inputs)
+    panels = [axes for axes in figure.axes if axes.images]
+    assert len(panels) == 4
+    panel, table = panels[3], plotted[plotted["task"] == "scan-complexity-20x"]
+    table = table[table["sentence"] == "jump around left"]
+    drawn = np.concatenate([np.asarray(image.get_array()).ravel() for image in panel.images])
+    np.testing.assert_allclose(drawn, table.sort_values(["layer", "head", "query", "key"])["weight"], atol=1e-9)
+    by_head = inputs.table("kl_by_head")
+    above = by_head[(by_head["attention_kl"] > 0.1) & (by_head["sentence"] == "jump around left")]
+    frames = [patch for axes in panels for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert len(frames) == len(above) > 0
+    assert not panels[0].patches and not panels[2].patches
+
+
+def test_panels_of_runs_that_the_scale_does_not_have_say_so(results: Results) -> None:
+    results.add("scan-complexity-1x/transformer/default/seed-1")
+    results.analyse("figure8")
+    figure, _ = attention_maps.draw(results.inputs("figure8"))
+    assert texts(figure).count("not run at demo") == 3 * 2
+
+
+def test_bars_are_means_and_dots_are_seeds(results: Results) -> None:
+    results.add(JUMP, accuracy=20)
+    results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
+    figure, plotted = accuracy_by_repetitions.draw(results.inputs("figure4-accuracy"))
+    (bar,) = figure.axes[0].patches
+    assert bar.get_height() == 40
+    ours = plotted[~plotted["published"].astype(bool)]
+    assert numbers(ours, "value") == [20, 60]
+    dots = next(line for line in figure.axes[0].lines if line.get_label() == accuracy_by_repetitions.SEEDS)
+    assert list(dots.get_ydata()) == [20, 60]
+    published = plotted[plotted["published"].astype(bool)].dropna(subset="value")
+    assert published[["panel", "value"]].values.tolist() == [["1000", 99.42]]
+    bounds = [
+        line.get_ydata().item() for line in figure.axes[0].lines if line.get_label() == accuracy_by_repetitions.BOUND
+    ]
+    assert bounds == [5, 5]
+    assert texts(figure).count("not run at demo") == 3
+
+
+def test_divergence_and_accuracy_of_one_seed_are_one_point(results: Results) -> None:
+    results.add("scan-complexity-1x/transformer/default/seed-1", accuracy=10)
+    results.add("scan-complexity-1x/transformer/default/seed-2", accuracy=30)
+    results.analyse("figure8-divergence")
+    inputs = results.inputs("figure8-divergence")
+    figure, plotted = kl_against_accuracy.draw(inputs)
+    ours = plotted[~plotted["published"].astype(bool)]
+    expected = {
+        row["seed"]: row["value"]
+        for row in inputs.evidence.analyses["attention-complexity"]
+        if row["metric"] == "attention_kl"
+    }
+    assert dict(zip(ours["seed"], ours["divergence"], strict=True)) == pytest.approx(expected)
+    assert numbers(ours, "accuracy") == [10, 30]
+    right = figure.axes[1]
+    points = [line for line in right.lines if to_rgba(line.get_color()) == to_rgba(LOOKS[0].colour)]
+    assert list(points[0].get_xdata()) == pytest.approx(numbers(ours, "divergence"))
+    hollow = [line for line in right.lines if line not in points and len(line.get_xdata())]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow] == [(0.001, 100)]
+
+
+def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
+    results.add(JUMP, accuracy=20)
+    results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
+    figure, plotted = learning_curves.draw(results.inputs("learning-curves"))
+    first, second, mean = figure.axes[0].lines
+    assert list(first.get_ydata()) == [4, 8, 12, 16, 20] and list(second.get_ydata()) == [12, 24, 36, 48, 60]
+    assert list(mean.get_ydata()) == [8, 16, 24, 32, 40] and list(mean.get_xdata()) == [20, 40, 60, 80, 100]
+    assert numbers(plotted, "value") == [4, 8, 12, 16, 20, 12, 24, 36, 48, 60]
+    assert texts(figure).count("not run at demo") == 2
+
+
+def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
+    results.add("cogs/transformer/default/seed-1")
+    results.analyse("table5")
+    inputs = results.inputs("table5")
+    figure, plotted = neighbours.draw(inputs)
+    assert plotted["word"].drop_duplicates().tolist()[:3] == ["William", "draw", "ate"]
+    assert plotted.loc[0, "neighbours"].startswith("Sophia, Riley, Carter")
+    found = inputs.table("neighbours")
+    found = found[(found["word"] == "gave") & (found["space"] == "tsne")]
+    assert len(plotted) == 22 and plotted["model"].tolist()[:2] == ["published", "Transformer"]
+    classes = inputs.table("classes").set_index("word")["class"]
+    line = plotted[(plotted["word"] == "table") & (plotted["model"] == "Transformer")].iloc[0]
+    words = line["neighbours"].split(", ")
+    assert line["same_class"] == sum(classes[word] == classes["table"] for word in words)
+    assert "published" in texts(figure)
+
+
+def test_a_published_number_that_is_not_there_is_an_error(results: Results) -> None:
+    results.analyse("table5")
+    with pytest.raises(UserError, match="table9/a/b/c"):
+        results.inputs("table5").published("table9/a/b/c")
+
+
+def test_words_that_look_like_missing_values_are_words(results: Results) -> None:
+    results.add("cogs/transformer/default/seed-1")
+    results.analyse("figure7")
+    file = results.folder / "analyses/sq_transformer/embeddings-cogs/words.csv"
+    table = pandas.read_csv(file)
+    table.loc[0, "word"] = "null"
+    table.to_csv(file, index=False)
+    assert results.inputs("figure7").table("words").loc[0, "word"] == "null"

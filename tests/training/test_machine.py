@@ -1,0 +1,39 @@
+"""Device, seeds and what run.json says about the machine."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.training.machine import choose_device, describe, peak_memory, prepare
+
+
+def test_a_gpu_that_is_not_there_is_refused_in_one_line():
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(UserError, match="torch finds no GPU"):
+        choose_device("cuda")
+    assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
+
+
+def test_a_seed_fixes_every_generator():
+    def drawn(seed: int) -> tuple:
+        prepare(seed, 1, torch.device("cpu"))
+        return random.random(), np.random.rand(), torch.rand(1).item()
+
+    assert drawn(5) == drawn(5)
+    assert not set(drawn(5)) & set(drawn(6))
+
+
+def test_peak_memory_is_in_bytes_and_sees_what_was_held():
+    before = peak_memory(torch.device("cpu"))
+    block = np.ones(before // 8 + 40_000_000)
+    assert block.nbytes < peak_memory(torch.device("cpu")) < 3 * block.nbytes
+
+
+def test_the_description_names_the_processor_and_the_threads():
+    prepare(1, 1, torch.device("cpu"))
+    facts = describe(torch.device("cpu"))
+    assert facts["device"] == "cpu" and facts["threads"] == 1 and facts["cpu"] == facts["device_name"] != ""
