@@ -75,7 +75,9 @@ class Runs(Strict):
     variant: str
     panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
     series: str | None = Field(None, description="Name of these runs in a legend.")
-    published: str | None = Field(None, description="Cell `<display>/<row>/<column>/<metric>` drawn beside these runs.")
+    published: str | dict[str, str] | None = Field(
+        None, description="Cell `<display>/<row>/<column>/<metric>` drawn beside these runs."
+    )
 
 
 class FigureDisplay(Strict):
