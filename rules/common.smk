@@ -3,6 +3,7 @@
 # when the string changes.
 
 import re
+from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -75,8 +76,10 @@ def facts_in_brief(given, *modules):
 
 @cache
 def asked(paper, scale):
-    """The runs that one paper asks for at a scale: what other papers ask for does not change its displays."""
-    return requested_runs(CATALOGUE, CONFIG.model_copy(update={"papers": [paper], "scale": scale}))
+    """The runs that one paper asks for at a scale: what other papers ask for does not change its displays. Sorted, for
+    the order of the requests is none of their business either."""
+    runs = requested_runs(CATALOGUE, CONFIG.model_copy(update={"papers": [paper], "scale": scale}))
+    return {run: runs[run] for run in sorted(runs, key=astuple)}
 
 
 def run_name(wildcards):

@@ -87,6 +87,10 @@ def duration(seconds: float) -> str:
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
+def jobs(count: int) -> str:
+    return f"{count} job" if count == 1 else f"{count} jobs"
+
+
 class LogHandler(LogHandlerBase):
     """Receives every record of Snakemake's logger, in a thread of its own."""
 
@@ -143,7 +147,7 @@ class LogHandler(LogHandlerBase):
             threading.Thread(target=self.heartbeat, daemon=True).start()
 
     def summary(self) -> str:
-        return f"[bold]{self.counts.total()} jobs[/]: " + ", ".join(f"{n} {rule}" for rule, n in self.counts.items())
+        return f"[bold]{jobs(self.counts.total())}[/]: " + ", ".join(f"{n} {rule}" for rule, n in self.counts.items())
 
     def job_info(self, record: logging.LogRecord) -> None:
         about = "/".join(value for name, value in record.wildcards.items() if name != "scale")
@@ -223,7 +227,7 @@ class LogHandler(LogHandlerBase):
             table.add_row(f"  {job.rule:10} {escape(job.about)}", bar, f"[dim]{escape(line) or job.duration()}[/]")
         total = self.counts.total()
         bar = ProgressBar(total=total, completed=self.done, width=20)
-        table.add_row(f"[bold]{self.done} of {total} jobs[/]", bar, duration(time.monotonic() - self.started))
+        table.add_row(f"[bold]{self.done} of {jobs(total)}[/]", bar, duration(time.monotonic() - self.started))
         return table
 
     def heartbeat(self) -> None:
@@ -245,9 +249,9 @@ class LogHandler(LogHandlerBase):
             elif self.failed or self.running or self.cancelled:
                 what = f"{len(self.failed)} failed" if self.failed else "stopped"
                 self.console.print(
-                    f"[bold red]{what}[/], {self.done} of {self.counts.total()} jobs done {took}; "
+                    f"[bold red]{what}[/], {self.done} of {jobs(self.counts.total())} done {took}; "
                     "the same command goes on from here"
                 )
             elif self.done:
-                self.console.print(f"[bold green]{self.done} jobs done[/] {took}")
+                self.console.print(f"[bold green]{jobs(self.done)} done[/] {took}")
         super().close()

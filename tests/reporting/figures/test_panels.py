@@ -132,14 +132,18 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
     figure, plotted = neighbours.draw(inputs)
     assert plotted["word"].drop_duplicates().tolist()[:3] == ["William", "draw", "ate"]
     assert plotted.loc[0, "neighbours"].startswith("Sophia, Riley, Carter")
-    found = inputs.table("neighbours")
-    found = found[(found["word"] == "gave") & (found["space"] == "tsne")]
-    assert len(plotted) == 22 and plotted["model"].tolist()[:2] == ["published", "Transformer"]
+    assert texts(figure).count("not run at demo") == 11
+    assert len(plotted) == 33 and plotted["model"].tolist()[:2] == ["published", "Transformer"]
     classes = inputs.table("classes").set_index("word")["class"]
     line = plotted[(plotted["word"] == "table") & (plotted["model"] == "Transformer")].iloc[0]
     words = line["neighbours"].split(", ")
     assert line["same_class"] == sum(classes[word] == classes["table"] for word in words)
-    assert "published" in texts(figure)
+    # The stand-in for COGS has no "William": then nothing can be said of its class, nor of its neighbours.
+    william = plotted[plotted["word"] == "William"]
+    assert (
+        "William" not in classes and william["classified"].tolist() == [0, 0, 0] and william["neighbours"].iloc[1] == ""
+    )
+    assert "not in the training data" in texts(figure)
 
 
 def test_a_published_number_that_is_not_there_is_an_error(results: Results) -> None:

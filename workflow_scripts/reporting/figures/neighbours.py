@@ -28,18 +28,18 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         printed = inputs.published(options["published"].format(word=word)).printed.split(", ")
         lines.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display["runs"]:
-            for seed in inputs.seeds(entry)[:1]:
-                found = of_entry(table, entry, seed)
-                found = found[found["word"] == word].sort_values("rank")["neighbour"].tolist()
-                lines.append({"word": word, "model": entry["panel"], "seed": seed, "neighbours": found})
+            seed = min(inputs.seeds(entry), default=None)
+            found = of_entry(table, entry, seed)
+            found = found[found["word"] == word].sort_values("rank")["neighbour"].tolist()
+            lines.append({"word": word, "model": entry["panel"], "seed": seed, "neighbours": found})
     for line in lines:
-        known = [other for other in line["neighbours"] if other in of_class]
-        line["same_class"] = sum(of_class[other] == of_class.get(line["word"]) for other in known)
+        known = [other for other in line["neighbours"] if other in of_class and line["word"] in of_class]
+        line["same_class"] = sum(of_class[other] == of_class[line["word"]] for other in known)
         line["classified"] = len(known)
     figure = new_figure(PAGE, LINE * (len(lines) + 3), layout=None)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (len(lines) + 2), LINE))
     axes.set_axis_off()
-    write_lines(axes, lines, of_class)
+    write_lines(axes, lines, of_class, inputs.scale)
     plotted = pandas.DataFrame(lines)
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
 
@@ -51,8 +51,11 @@ def published_words(inputs: Inputs, cell: str) -> list[str]:
     return [key[1] for key in keys]
 
 
-def write_lines(axes: Axes, lines: list[dict], of_class: dict[str, str]) -> None:
-    """A heading and the lines; a neighbour of another class is grey and struck through."""
+def write_lines(axes: Axes, lines: list[dict], of_class: dict[str, str], scale: str) -> None:
+    """A heading and the lines; a neighbour of another class is grey and struck through.
+
+    Classes are known for words of the training data only, of which a made-up set has few.
+    """
     renderer = axes.figure.canvas.get_renderer()
     inches = axes.figure.dpi
 
@@ -70,11 +73,14 @@ def write_lines(axes: Axes, lines: list[dict], of_class: dict[str, str]) -> None
             write(LEFT, y, line["word"], fontweight="bold")
         write(MODEL, y, line["model"], color=GREY)
         x = WORDS
+        if not line["neighbours"]:
+            reason = f"not run at {scale}" if line["seed"] is None else "not in the training data"
+            write(x, y, reason, color=GREY, style="italic")
         for word in line["neighbours"]:
-            same = of_class.get(word) == of_class.get(line["word"])
-            end = write(x, y, word, color="black" if same else "0.5")
-            if not same:
+            differs = {word, line["word"]} <= of_class.keys() and of_class[word] != of_class[line["word"]]
+            end = write(x, y, word, color="0.5" if differs else "black")
+            if differs:
                 axes.plot([x, end], [y + 0.03] * 2, color="0.5", linewidth=0.5)
             x = end + 0.07
-        write(RIGHT, y, f"{line['same_class']} of {line['classified']}", ha="right")
+        write(RIGHT, y, f"{line['same_class']} of {line['classified']}" if line["classified"] else "–", ha="right")
     axes.plot([LEFT, RIGHT], [-LINE * (len(lines) + 0.9)] * 2, color="black", linewidth=0.8)
