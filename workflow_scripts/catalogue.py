@@ -1,4 +1,4 @@
-"""Reads config.yaml, catalogue/ and papers/ into runs and what is to be made of them. Imports nothing heavy: the Snakefile imports this."""
+"""Reads config.yaml, catalogue/ and papers/ into runs and displays. Imports nothing heavy: the Snakefile imports this."""
 
 import hashlib
 import json
@@ -212,7 +212,7 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 
 
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
-    """Section -> key -> (value, where it comes from). Keys of model and objective must stand in the method's settings."""
+    """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
     fixed = {"training": Training.model_fields, "evaluation": Evaluation.model_fields}
     for position, (where, settings) in enumerate(layers(catalogue, run, scale)):
@@ -295,7 +295,7 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
 
 
 def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
-    """Every run of the chosen papers at the chosen scale, with the papers that ask for it, in the order of the files."""
+    """Every run of the chosen papers at the chosen scale, in the files' order, with the papers that ask for it."""
     extra = config.extra or catalogue.scales[config.scale].extra
     runs: dict[Run, list[str]] = {}
     for paper in config.papers:

@@ -20,10 +20,9 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
-                node.body = node.body[1:]
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
     ours = tuple(sorted(i for i in imports if i.startswith(PACKAGE + ".") and _path(root, i).exists()))
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), ours
 

@@ -42,7 +42,9 @@ def read_json(path: str | Path) -> Any:
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
     except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file and make it again") from error
+        raise UserError(
+            f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file and make it again"
+        ) from error
 
 
 def sha256_file(path: str | Path) -> str:

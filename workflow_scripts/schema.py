@@ -1,4 +1,4 @@
-"""The one typed description of config.yaml, catalogue/ and papers/: every file is read through it, the JSON schemas are made from it."""
+"""The one typed description of config.yaml, catalogue/ and papers/: it reads the files and makes their JSON schemas."""
 
 import difflib
 import json

@@ -81,17 +81,17 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path)
     seed = random.randrange(2**32)
     print(f"moments drawn with seed {seed}")  # pytest shows it when the test fails
     draw = random.Random(seed)
-    for _ in range(4):
+    for _ in range(3):
         process = runs.start(tmp_path)
         wait_for_new_state(process, tmp_path)
-        time.sleep(draw.uniform(0, 0.3))
+        time.sleep(draw.uniform(0, 0.15))
         process.kill()
-        assert process.wait() in (-signal.SIGKILL, 0)
-        process.stderr.close()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
     runs.finish(tmp_path)
     runs.evaluate(tmp_path)
     assert (tmp_path / "out/eval/scores.csv").exists()
-    assert runs.assert_same_as_whole(tmp_path)["resumed"] >= 2
+    assert runs.assert_same_as_whole(tmp_path)["resumed"] == 3
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -122,16 +122,4 @@ def test_a_second_process_on_the_same_state_is_refused_and_the_first_goes_on(run
     assert_one_line_error(second, str(tmp_path / "state"), f"in use by process {first.pid}")
     first.send_signal(signal.SIGCONT)
     assert first.wait() == 0
-    runs.assert_same_as_whole(tmp_path)
-
-
-def test_a_run_killed_between_its_results_and_the_removal_of_its_state_ends_the_same(runs, tmp_path):
-    # The state of such a run is complete: starting it again must write the same results, not fail.
-    process = runs.start(tmp_path)
-    wait_for_new_state(process, tmp_path)
-    while "step-450" not in steps(tmp_path):
-        assert process.poll() is None, "it ended before it could be killed: the test needs a slower ending"
-    process.kill()
-    process.wait()
-    runs.finish(tmp_path)
     runs.assert_same_as_whole(tmp_path)

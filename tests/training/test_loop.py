@@ -153,6 +153,18 @@ def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(t
     assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
 
 
+def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_do(tmp_path):
+    def score(_model: nn.Module) -> dict[str, float]:
+        return {"score": 0.0}
+
+    expected, store = run(Task(Line(), squared_error, BATCHES, score), tmp_path)
+    best = store.best_path(12).read_bytes()
+    model = Line()
+    found, store = run(Task(model, squared_error, BATCHES, score), tmp_path)
+    assert (found.step, found.history, found.best_step) == (12, expected.history, 12)
+    assert model.calls == 0 and store.best_path(12).read_bytes() == best
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tmp_path, bad):
     calls = iter(range(1, 100))
