@@ -208,8 +208,8 @@ def display_labels(wildcards):
 
 
 def caption(wildcards):
-    display = display_entry(wildcards)
-    return display.get("note", display["title"])
+    file = Path(f"papers/{wildcards.paper}/captions/{wildcards.display}.rst")
+    return file.read_text().strip() if file.exists() else display_title(wildcards)
 
 
 def claimed(paper):

@@ -121,7 +121,7 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
 
 def test_a_value_out_of_range_is_refused(copy: Path):
     edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=0))
-    with pytest.raises(UserError, match="training.max_steps' is 0; input should be greater than 0"):
+    with pytest.raises(UserError, match=r"training\.max_steps' is 0; input should be greater than 0"):
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
 
 

@@ -1,4 +1,4 @@
-"""Reads config.yaml, catalogue/ and papers/ into runs and displays. Imports nothing heavy: the Snakefile imports this."""
+"""Reads config.yaml, catalogue/ and papers/ into runs and displays. Imports nothing heavy: the Snakefile needs it."""
 
 import hashlib
 import json

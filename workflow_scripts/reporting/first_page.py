@@ -18,7 +18,7 @@ OVERVIEW = """
 <tbody>
 {% for claim in paper.claims %}
 <tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}; claimed: {{ claim.asked }}</small></td>
-<td><div class="pair">
+<td><div class="pair stack">
 {% if claim.published %}<span class="paper"><i>paper</i> {{ claim.published }}
 {%- if claim.published_interval %}<small>{{ claim.published_interval }}</small>{% endif %}</span>
 {% endif %}

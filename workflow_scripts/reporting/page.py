@@ -39,6 +39,7 @@ tr.group th { text-align: left; font-weight: 600; font-size: .8rem; color: var(-
 small { display: block; color: var(--soft); font-size: .75rem; font-weight: normal; }
 /* Ours and the paper's side by side; where there is no room, the paper's below ours. */
 .pair { display: flex; flex-wrap: wrap-reverse; justify-content: space-between; column-gap: 1rem; }
+.stack { flex-flow: column-reverse nowrap; align-items: flex-end; }
 .paper { white-space: nowrap; margin-left: auto; }
 .paper i { font-style: normal; font-size: .75rem; color: var(--soft); }
 .ours { margin-left: auto; }
