@@ -1,7 +1,6 @@
 """The commands behind the rules: `python -m workflow_scripts COMMAND --help`."""
 
 import argparse
-import errno
 import importlib
 import os
 import signal
@@ -45,9 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-        print(f"error: {error.filename or 'output'}: {os.strerror(error.errno)}; nothing was replaced", file=sys.stderr)
+        # Disk full, no permission, a folder where a file should be: the machine's state, not a defect of ours.
+        print(f"error: {error.filename or 'output'}: {error.strerror or error}; nothing was replaced", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; call the same command again to go on", file=sys.stderr)

@@ -6,8 +6,12 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "workflow_scripts"
-# What these make (specs, names of files) is compared itself: as parameters and inputs of the rules.
-EXACT_BY_PARAMETERS = {f"{PACKAGE}.catalogue", f"{PACKAGE}.schema", f"{PACKAGE}.errors", f"{PACKAGE}.code_digest"}
+# What the first four make (specs, names of files) is compared itself, as parameters and inputs of the rules; the others
+# show progress and look after folders.
+WITHOUT_EFFECT = {
+    f"{PACKAGE}.{name}"
+    for name in ("catalogue", "schema", "errors", "code_digest", "files", "training.progress", "training.outputs")
+}
 
 
 @cache
@@ -38,7 +42,7 @@ def closure(modules: tuple[str, ...], root: Path = Path(".")) -> dict[str, str]:
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name not in found and name not in EXACT_BY_PARAMETERS:
+        if name not in found and name not in WITHOUT_EFFECT:
             found[name], imports = _module(root, name)
             waiting += imports
     return dict(sorted(found.items()))
