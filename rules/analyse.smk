@@ -9,7 +9,7 @@ rule analyse:
         "../envs/environment.yaml"
     resources:
         mem_mb=memory(4),
-        runtime=hours(1),
+        runtime="1h",
     params:
         facts=analysis_facts,
         runs=analysis_run_names,

@@ -209,7 +209,7 @@ def display_labels(wildcards):
 
 def caption(wildcards):
     file = Path(f"papers/{wildcards.paper}/captions/{wildcards.display}.rst")
-    return file.read_text().strip() if file.exists() else display_title(wildcards)
+    return file.read_text().strip() if file.exists() else display_entry(wildcards)["title"]
 
 
 def claimed(paper):
@@ -245,11 +245,12 @@ def displays(kind, ending):
     ]
 
 
-# Resources: a retry asks for more, since the first attempt may have failed for want of it.
+# Resources
 
 
 def memory(gigabytes):
-    """mem_mb of a job."""
+    """mem_mb of a job: a retry asks for more, since the first attempt may have failed for want of it. A retry needs no
+    more time: a training that ran out of time goes on where it was."""
 
     def mem_mb(wildcards, attempt):
         return 1000 * gigabytes * attempt
@@ -257,15 +258,5 @@ def memory(gigabytes):
     return mem_mb
 
 
-def hours(count):
-    """runtime of a job, in minutes."""
-
-    def runtime(wildcards, attempt):
-        return 60 * count * attempt
-
-    return runtime
-
-
-def gpus(wildcards):
-    """1 where training will take a GPU: then no more of these jobs run at once than `--resources gpu=N` allows."""
-    return int(CONFIG.device == "cuda" or (CONFIG.device == "auto" and which("nvidia-smi") is not None))
+# 1 where training will take a GPU: then no more of these jobs run at once than `--resources gpu=N` allows.
+GPUS = int(CONFIG.device == "cuda" or (CONFIG.device == "auto" and which("nvidia-smi") is not None))

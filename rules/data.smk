@@ -30,7 +30,7 @@ rule prepare:
         "../envs/environment.yaml"
     resources:
         mem_mb=memory(4),
-        runtime=hours(1),
+        runtime="1h",
     params:
         facts=data_facts,
     shell:

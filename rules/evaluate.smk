@@ -13,8 +13,8 @@ rule evaluate:
     threads: train_threads
     resources:
         mem_mb=memory(4),
-        runtime=hours(2),
-        gpu=gpus,
+        runtime="2h",
+        gpu=GPUS,
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:

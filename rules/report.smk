@@ -27,7 +27,7 @@ rule table:
         "../envs/environment.yaml"
     resources:
         mem_mb=memory(2),
-        runtime=hours(1),
+        runtime="1h",
     params:
         facts=table_facts,
         caption=caption,
@@ -58,7 +58,7 @@ rule figure:
         "../envs/environment.yaml"
     resources:
         mem_mb=memory(2),
-        runtime=hours(1),
+        runtime="1h",
     params:
         facts=figure_facts,
         caption=caption,
@@ -88,7 +88,7 @@ rule claims:
         "../envs/environment.yaml"
     resources:
         mem_mb=memory(2),
-        runtime=hours(1),
+        runtime="1h",
     params:
         facts=claims_facts,
         papers=CONFIG.papers,

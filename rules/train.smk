@@ -12,8 +12,8 @@ rule train:
     threads: train_threads
     resources:
         mem_mb=memory(6),
-        runtime=hours(12),
-        gpu=gpus,
+        runtime="12h",
+        gpu=GPUS,
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
