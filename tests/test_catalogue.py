@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -21,7 +22,11 @@ from workflow_scripts.catalogue import (
     worst_protocol,
 )
 from workflow_scripts.errors import UserError
+from workflow_scripts.models.settings import Seq2SeqSettings, SQTransformerSettings
+from workflow_scripts.objectives.settings import CrossEntropySettings, StructuralQuantisationSettings
 
+MODELS = {"seq2seq": Seq2SeqSettings, "sq_transformer": SQTransformerSettings}
+OBJECTIVES = {"cross_entropy": CrossEntropySettings, "structural_quantisation": StructuralQuantisationSettings}
 ROOT = Path(__file__).parents[1]
 
 
@@ -206,3 +211,11 @@ def test_a_display_reads_the_runs_of_its_cells():
 
 def test_canonical_json_does_not_depend_on_the_order_of_keys():
     assert canonical_json({"b": 1, "a": {"d": 2, "c": 3}}) == '{"a":{"c":3,"d":2},"b":1}'
+
+
+@pytest.mark.parametrize("method", ["transformer", "sq-transformer"])
+def test_a_method_names_every_setting_of_its_modules_with_the_defaults(method: str):
+    settings = load_catalogue(ROOT).methods[method].settings
+    for section, classes in ((settings.model, MODELS), (settings.objective, OBJECTIVES)):
+        defaults = dataclasses.asdict(classes[section["module"].rsplit(".", 1)[1]]())
+        assert {key: value for key, value in section.items() if key != "module"} == defaults
