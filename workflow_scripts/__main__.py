@@ -17,6 +17,7 @@ COMMANDS = {
     "table": ("workflow_scripts.reporting.table", "write one table, published beside reproduced"),
     "figure": ("workflow_scripts.reporting.figure", "draw one figure"),
     "claims": ("workflow_scripts.reporting.claims", "give a verdict on every claim"),
+    "export": ("workflow_scripts.reporting.export", "copy measured tables, claims and provenance to results/reference"),
     "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
 }
 

@@ -1,0 +1,51 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.__main__ import main
+from workflow_scripts.reporting.export import PROVENANCE
+
+RUN = "cogs/transformer/default/seed-1"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A finished scale with one measured table, one that was not run, claims and a run."""
+    folder = tmp_path / "results/small"
+    tables = folder / "tables/paper"
+    tables.mkdir(parents=True)
+    for name, status in (("table1", "measured"), ("table2", "not run")):
+        (tables / f"{name}.csv").write_text(f"row,column,status\nTransformer,COGS,{status}\n")
+        (tables / f"{name}.md").write_text("| Transformer |\n")
+    (folder / "claims.csv").write_text("claim,verdict\nfirst,reproduced\n")
+    (folder / "runs" / RUN).mkdir(parents=True)
+    (folder / "runs" / RUN / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"spec": {"a": 1}}))
+    return tmp_path / "results"
+
+
+def test_measured_tables_claims_and_provenance_are_copied(results: Path):
+    out = results / "reference"
+    (out / "small").mkdir(parents=True)
+    (out / "small/old.csv").touch()
+    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
+    found = sorted(str(file.relative_to(out / "small")) for file in out.rglob("*") if file.is_file())
+    assert found == ["claims.csv", "provenance.json", "tables/paper/table1.csv", "tables/paper/table1.md"]
+    (run,) = json.loads((out / "small/provenance.json").read_text())
+    assert set(run) == set(PROVENANCE)
+    with open(out / "small/claims.csv") as stream:
+        assert [row["verdict"] for row in csv.DictReader(stream)] == ["reproduced"]
+
+
+def test_nothing_measured_is_one_line_and_keeps_what_was_there(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    out = tmp_path / "reference"
+    (out / "demo").mkdir(parents=True)
+    (out / "demo/claims.csv").touch()
+    assert main(["export", "--scale", "demo", "--results", str(results), "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert "demo holds no measured table; make one with ./reproduce --config scale=demo" in error
+    assert error.count("\n") == 1
+    assert (out / "demo/claims.csv").exists()
