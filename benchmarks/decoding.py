@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.catalogue import load_catalogue, resolve_run
-from workflow_scripts.models.decoding import greedy, greedy_uncached
+from workflow_scripts.models.decoding import greedy
 from workflow_scripts.training.batches import bucketed
 from workflow_scripts.training.build import build_model
 from workflow_scripts.training.prepared import read_pairs, read_vocabulary
@@ -30,7 +30,7 @@ def main() -> None:
     print(f"{batch.source.size(0)} sentences of {batch.source.size(1)} words, outputs of {length} words")
     contenders = {
         "cached": lambda: greedy(model, batch.source, length),
-        "uncached": lambda: greedy_uncached(model, batch.source, length),
+        "uncached": lambda: greedy(model, batch.source, length, cached=False),
     }
     with torch.inference_mode():
         show("Greedy decoding on COGS", take_turns(contenders, args.rounds, warm_up=1), "cached")

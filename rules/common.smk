@@ -8,6 +8,7 @@ import re
 from dataclasses import astuple
 from functools import cache
 from pathlib import Path
+from shlex import quote
 from shutil import which
 
 from workflow_scripts.catalogue import (

@@ -12,7 +12,7 @@ rule fetch:
         "../envs/environment.yaml"
     resources:
         # Not a parameter: another mirror has the same files.
-        mirror=f"--mirror {CONFIG.data.mirror}" if CONFIG.data.mirror else "",
+        mirror=f"--mirror {quote(CONFIG.data.mirror)}" if CONFIG.data.mirror else "",
     params:
         sha256=source_sha256,
     shell:

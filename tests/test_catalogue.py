@@ -130,6 +130,35 @@ def test_a_value_out_of_range_is_refused(copy: Path):
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
 
 
+@pytest.mark.parametrize(
+    ("section", "change", "message"),
+    [
+        ("model", {"width": "thirty"}, "model: width is 'thirty'; it must be of type int"),
+        ("model", {"heads": -3}, "heads is -3; it must be at least 1"),
+        ("model", {"positions": "rotary"}, "choose one of relative, sinusoidal"),
+        ("objective", {"label_smoothing": 2.0}, "label_smoothing is 2.0; it must lie in [0, 1)"),
+        ("model", {"module": "workflow_scripts.models.seq2sq"}, "did you mean 'workflow_scripts.models.seq2seq'?"),
+    ],
+)
+def test_a_wrong_value_of_a_model_is_refused_before_any_job(copy: Path, section: str, change: dict, message: str):
+    edit(
+        copy / "catalogue/scales.yaml",
+        lambda scales: scales["small"]["settings"].setdefault(section, {}).update(change),
+    )
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+    assert message in str(error.value)
+
+
+def test_wrong_options_of_data_are_refused_before_any_job(copy: Path):
+    edit(
+        copy / "catalogue/scales.yaml",
+        lambda scales: scales["demo"]["data"]["scan-jump"]["options"].update(limit={"train": "lots"}),
+    )
+    with pytest.raises(UserError, match=r"options of task scan-jump at scale demo: key 'limit\.train' is 'lots'"):
+        resolve_data(load_catalogue(copy), "scan-jump", "demo")
+
+
 def test_later_layers_win_and_each_value_knows_where_it_comes_from():
     catalogue = load_catalogue(ROOT)
     sections = merged(catalogue, parse_run(catalogue, "scan-jump-x2/transformer/sinusoidal/seed-1"), "small")

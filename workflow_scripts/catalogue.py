@@ -1,6 +1,7 @@
 """Reads config.yaml, catalogue/ and papers/ into runs and displays. Imports nothing heavy: the Snakefile needs it."""
 
 import hashlib
+import importlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.models import settings as model_settings
+from workflow_scripts.objectives import settings as objective_settings
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay
 from workflow_scripts.schema import (
     Config,
@@ -235,6 +238,12 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
         for section, entries in merged(catalogue, run, scale).items()
     }
     checked(Training, sections["training"] | _tuples(sections["training"]), f"settings of {run}", "training")
+    for section, known in (("model", model_settings.SETTINGS), ("objective", objective_settings.SETTINGS)):
+        given = dict(sections[section])
+        module = given.pop("module")
+        if module not in known:
+            raise UserError(f"settings of {run}: {section}.module is '{module}'; {nearest(module, known)}")
+        model_settings.read_settings(known[module], given, f"settings of {run}: {section}")
     data = resolve_data(catalogue, run.task, scale)
     training = sections["training"] | {"precision": precision}
     return canonical_json(
@@ -280,6 +289,7 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
         sources = sources if cut.sources is None else cut.sources
         prepare = cut.prepare or prepare
         protocol = worst_protocol(protocol, cut.protocol or protocol)
+    checked(importlib.import_module(prepare).Options, options, f"options of task {task} at scale {scale}")
     return canonical_json(
         {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
     )

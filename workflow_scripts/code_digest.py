@@ -28,7 +28,15 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
     ours = tuple(sorted(i for i in imports if i.startswith(PACKAGE + ".") and _path(root, i).exists()))
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), ours
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest(), ours
+
+
+def _plain(node: object) -> object:
+    """A syntax tree as tuples, without its empty fields: newer Pythons have more of them."""
+    if isinstance(node, ast.AST):
+        fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if value not in (None, []))
+        return type(node).__name__, *fields
+    return tuple(map(_plain, node)) if isinstance(node, list) else node
 
 
 def _path(root: Path, name: str) -> Path:

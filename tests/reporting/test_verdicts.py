@@ -98,6 +98,20 @@ def test_holm_counts_only_the_claims_that_bear_a_verdict():
     assert [outcome.p_holm for outcome in both] == [pytest.approx(0.2), pytest.approx(0.2), None]
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], "inconclusive"),
+        ([100.0, 100.0], [100.0, 100.0], "inconclusive"),
+        ([50.0, 50.1, 50.2], [50.0, 50.1, 50.3], "reproduced"),
+    ],
+)
+def test_no_gain_cannot_be_seen_where_both_sides_score_nothing_or_everything(left, right, expected):
+    cells = [cell("d/New/J/m", left), cell("d/Plain/J/m", right)]
+    (outcome,) = judged([claim("no_gain", 1.0)], cells)
+    assert outcome.verdict == expected
+
+
 def test_the_papers_own_effect_has_welchs_interval():
     cells = [
         cell("d/New/J/m", [1.0, 2.0], printed=(99.42, 0.98)),

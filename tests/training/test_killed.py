@@ -21,7 +21,10 @@ class Runs:
     def __init__(self, folder: Path):
         self.folder = folder
         write_data(folder / "data")
-        spec = toy_spec(max_steps=450, validate_every=50, log_every=7)
+        spec = toy_spec(max_steps=220, validate_every=50, log_every=7)
+        # SQ-Transformer has all the state there is: its codes also move outside the optimiser, and it draws masks.
+        spec["model"]["module"] = "workflow_scripts.models.sq_transformer"
+        spec["objective"]["module"] = "workflow_scripts.objectives.structural_quantisation"
         (folder / "spec.json").write_text(json.dumps(spec))
         (folder / "evaluation.json").write_text(json.dumps(EVALUATION))
         self.whole = folder / "whole"

@@ -29,13 +29,15 @@ def main(args: argparse.Namespace) -> None:
     for source in select(spec["sources"], load_sources()):
         path = args.downloads / source.name
         if not path.is_file():
-            raise UserError(f"{path} does not exist; get it with: python -m workflow_scripts fetch {source.name}")
+            raise UserError(
+                f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
+            )
         sources[source.name], digests[source.name] = path, sha256_file(path)
         expected = expected_sha256(source, path)
         if expected and digests[source.name] != expected:
             raise UserError(
                 f"{path} has the wrong sha256: expected {expected}, actual {digests[source.name]}; "
-                f"get it anew with: python -m workflow_scripts fetch {source.name}"
+                f"get it anew with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
     prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
     write(prepared, spec, digests, args.out)

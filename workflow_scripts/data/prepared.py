@@ -10,8 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-import pyarrow
-import pyarrow.parquet
 from pydantic import Field
 
 from workflow_scripts.catalogue import worst_protocol
@@ -21,15 +19,6 @@ from workflow_scripts.schema import Strict
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
-SCHEMA = pyarrow.schema(
-    [
-        ("source", pyarrow.string()),
-        ("target", pyarrow.string()),
-        ("subset", pyarrow.string()),
-        ("source_ids", pyarrow.list_(pyarrow.int32())),
-        ("target_ids", pyarrow.list_(pyarrow.int32())),
-    ]
-)
 
 
 class Example(NamedTuple):
@@ -132,6 +121,12 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
     The same input gives the same bytes. The worse protocol of spec and data is written. Raises UserError when a split
     is empty, or when the spec does not say that the data are made up.
     """
+    # The catalogue reads the options of this module's users, and must not wait for this.
+    import pyarrow
+    import pyarrow.parquet
+
+    text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
+    types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
     task = spec["task"]
     if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
         raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
@@ -148,7 +143,7 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
             columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
             for side in ("source", "target"):
                 columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
-            table = pyarrow.Table.from_pydict(columns, schema=SCHEMA)
+            table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
             pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
             numbered = columns["source_ids"] + columns["target_ids"]
             summary[name] = {

@@ -97,3 +97,10 @@ class SQTransformerSettings(Seq2SeqSettings):
             raise ValueError(f"ema_decay is {self.ema_decay}; it must lie in [0, 1]")
         if self.attention == "none" and self.next_code_stream == "code":
             raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")
+
+
+# Where the settings of a model module stand.
+SETTINGS = {
+    "workflow_scripts.models.seq2seq": Seq2SeqSettings,
+    "workflow_scripts.models.sq_transformer": SQTransformerSettings,
+}

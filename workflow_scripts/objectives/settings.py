@@ -40,3 +40,10 @@ class StructuralQuantisationSettings(CrossEntropySettings):
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ValueError(f"{field.name} is {getattr(self, field.name)}; it must not be negative")
+
+
+# Where the settings of an objective's module stand.
+SETTINGS = {
+    "workflow_scripts.objectives.cross_entropy": CrossEntropySettings,
+    "workflow_scripts.objectives.structural_quantisation": StructuralQuantisationSettings,
+}

@@ -82,10 +82,7 @@ def overview_html(
     outcomes: dict[str, list[Outcome]], titles: dict[str, str], trained: list[Trained], scale: str, scale_title: str
 ) -> str:
     """A page that stands alone: claims with effects and verdicts by paper, how they were reached, and all runs."""
-    papers = [
-        {"title": titles[key], "claims": [_claim_texts(outcome) for outcome in judged]}
-        for key, judged in outcomes.items()
-    ]
+    papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items()]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     body = render(
         OVERVIEW,
@@ -150,8 +147,14 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
     return notes
 
 
-def _claim_texts(outcome: Outcome) -> dict:
-    """What the ledger says about one claim."""
+def _claims_texts(judged: list[Outcome]) -> list[dict]:
+    """What the ledger says about the claims of one paper."""
+    tested = sum(outcome.p_holm is not None for outcome in judged)
+    return [_claim_texts(outcome, tested) for outcome in judged]
+
+
+def _claim_texts(outcome: Outcome, tested: int) -> dict:
+    """What the ledger says about one claim, when the paper has `tested` claims with a p value."""
     claim, effect = outcome.claim, outcome.effect
     decimals = 1 if claim.unit == "points" else 2
     details = []
@@ -162,8 +165,8 @@ def _claim_texts(outcome: Outcome) -> dict:
         details.append(f"{effect.n} seed{'s' if effect.n > 1 else ''}{sides}")
     if outcome.p_holm is not None:
         details.append(f"p {p_text(effect.p_value)}, corrected {p_text(outcome.p_holm)}")
-        if effect.smallest_p >= 0.05:
-            details.append(f"so few seeds cannot go under p {p_text(effect.smallest_p)}")
+        if effect.smallest_p * tested >= 0.05:
+            details.append(f"so few seeds cannot go under p {p_text(min(1.0, effect.smallest_p * tested))}")
     published, half = outcome.published or (None, None)
     return {
         "statement": claim.statement,

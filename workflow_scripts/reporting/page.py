@@ -100,7 +100,7 @@ TABLE = """<div class="scroll"><table>
 <td>{{ run.protocol }}</td><td>{{ run.steps | thousands }}</td><td>{{ run.parameters | thousands }}</td></tr>
 {% endfor %}
 </tbody></table></div>
-<p>All settings of a run: <code>python -m workflow_scripts plan --show {{ trained[0].example }}</code></p>
+<p>All settings of a run: <code>.venv/bin/python -m workflow_scripts plan --show {{ trained[0].example }}</code></p>
 <p>This table again: <code>{{ command }}</code></p>
 </details>
 {% endif %}

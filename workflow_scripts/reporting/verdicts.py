@@ -65,6 +65,8 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
         return replace(outcome, reason="made-up data")
     if not verdicts:
         return replace(outcome, reason=f"the {scale} scale bears no verdict")
+    if claim.relation == "no_gain" and (end := _common_end(measured[0])):
+        return replace(outcome, verdict=INCONCLUSIVE, reason=f"both sides at {end}: no gain could be seen")
     missing = len(pairs) - len(measured)
     reason = (
         "one seed has no interval"
@@ -74,6 +76,12 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
         else ""
     )
     return replace(outcome, verdict=verdict(claim, effect), reason=reason)
+
+
+def _common_end(pair: tuple[Cell, Cell]) -> str:
+    """Whether every seed of both cells scored nothing, or everything, in percent; empty otherwise."""
+    values = {value for cell in pair for value in cell.seeds.values()}
+    return {(0.0,): "0%", (100.0,): "100%"}.get(tuple(values), "")
 
 
 def verdict(claim: Claim, effect: Effect) -> str:

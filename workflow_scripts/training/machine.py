@@ -18,6 +18,8 @@ def choose_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("device cuda: torch finds no GPU; use device: cpu, or install the CUDA build of torch")
+    if name == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device mps: torch finds no Apple GPU; use device: cpu")
     return torch.device(name)
 
 
