@@ -103,10 +103,9 @@ def overview_rst(
     rows = []
     for key, judged in outcomes.items():
         rows += [f"   * - **{rst_escape(titles[key])}**", "     -"]
-        for outcome in judged:
-            texts = _claim_texts(outcome)
+        for texts in _claims_texts(judged):
             effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
-            rows += [f"   * - {rst_escape(texts['statement'])}", f"     - **{outcome.verdict}**{effect}"]
+            rows += [f"   * - {rst_escape(texts['statement'])}", f"     - **{texts['verdict']}**{effect}"]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     return RST.format(
         summary=rst_escape(f"Scale {scale}: {scale_title}. {summary(everything)}"),
