@@ -19,8 +19,9 @@ rule evaluate:
         device=CONFIG.device,
     params:
         facts=evaluate_facts,
+        run=run_name,
     shell:
         "python -m workflow_scripts evaluate --data {input.data} --device {resources.device}"
-        " --run-dir results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
-        " --out results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}/eval"
+        " --run-dir results/{wildcards.scale}/runs/{params.run}"
+        " --out results/{wildcards.scale}/runs/{params.run}/eval"
         " > {log} 2>&1"

@@ -18,10 +18,11 @@ rule train:
         device=CONFIG.device,
     params:
         facts=train_facts,
+        run=run_name,
         state=train_state,
         precision=CONFIG.precision,
     shell:
-        "python -m workflow_scripts train --run {wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
+        "python -m workflow_scripts train --run {params.run}"
         " --scale {wildcards.scale} --precision {params.precision} --device {resources.device} --data {input.data}"
-        " --out results/{wildcards.scale}/runs/{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
+        " --out results/{wildcards.scale}/runs/{params.run}"
         " --state {params.state} > {log} 2>&1"

@@ -11,6 +11,7 @@ import pytest
 
 from tests.training.toy import ROOT, assert_one_line_error, call, command, environment, toy_spec, write_data
 
+STEPS = 220
 LINE_START = "toy/transformer/default/seed-3: "
 EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
 
@@ -21,7 +22,7 @@ class Runs:
     def __init__(self, folder: Path):
         self.folder = folder
         write_data(folder / "data")
-        spec = toy_spec(max_steps=220, validate_every=50, log_every=7)
+        spec = toy_spec(max_steps=STEPS, validate_every=50, log_every=7)
         # SQ-Transformer has all the state there is: its codes also move outside the optimiser, and it draws masks.
         spec["model"]["module"] = "workflow_scripts.models.sq_transformer"
         spec["objective"]["module"] = "workflow_scripts.objectives.structural_quantisation"
@@ -112,7 +113,7 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
     assert not (tmp_path / "out").exists()
 
     said = runs.finish(tmp_path)
-    assert said.startswith(f"{LINE_START}resumes behind {stopped_at} of 450 steps")
+    assert said.startswith(f"{LINE_START}resumes behind {stopped_at} of {STEPS} steps")
     assert all(line.startswith(LINE_START) for line in said.splitlines())
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 

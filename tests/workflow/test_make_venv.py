@@ -40,7 +40,7 @@ def test_no_python_is_one_line(folder):
     done = make_venv(folder, PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "error: no Python 3.11 or newer with its venv and ensurepip modules on PATH; install one first"
+        "error: no Python 3.11, 3.12 or 3.13 with its venv and ensurepip modules on PATH; install one first"
     ]
 
 
