@@ -16,6 +16,7 @@ STRUCTURED = {
     "sal-word": {"cross_query": "word", "next_code_stream": "code"},
     "sal-systematic": {"cross_query": "systematic"},
     "sal-cosine": {"similarity": "cosine"},
+    "sal-average": {"codebook_gradient": False, "cross_query": "word", "next_code_stream": "code"},
     "srl": SRL,
     "srl-causal": SRL | {"source_predictor": "causal", "target_predictor": "causal"},
     "none": {"attention": "none"},

@@ -8,9 +8,11 @@ from workflow_scripts.models.quantisation import Quantiser, code_scores, cosine_
 torch.set_num_threads(1)
 
 
-def quantiser(codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, count_padding=False, seed=0):
+def quantiser(
+    codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, count_padding=False, gradient=True, seed=0
+):
     torch.manual_seed(seed)
-    return Quantiser(codes, width, mask_code, cosine, ema_decay, count_padding)
+    return Quantiser(codes, width, mask_code, cosine, ema_decay, count_padding, gradient)
 
 
 @settings(max_examples=30, deadline=None)

@@ -31,6 +31,8 @@ def test_wrong_settings_of_the_plain_model(settings, message):
     [
         ({"atention": "sal"}, "unknown key 'atention'; the nearest known one is 'attention'"),
         ({"ema_decay": 1.5}, r"ema_decay is 1.5; it must lie in \[0, 1\]"),
+        ({"codebook_gradient": False, "ema_decay": 1.0}, "ema_decay 1: the codes would never move"),
+        ({"codebook_gradient": False, "straight_through": False}, "straight_through is false"),
         ({"source_codes": 0}, "source_codes is 0; it must be at least 1"),
         ({"positions": "sinusoidal"}, "positions must be relative"),
         ({"attention": "none", "next_code_stream": "code"}, "needs a stream of codes"),

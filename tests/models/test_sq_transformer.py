@@ -291,6 +291,17 @@ def test_gradient_codes_get_it():
     assert gradients(model, output.logits.square().mean()) >= CODEBOOKS | TABLES
 
 
+def test_codes_that_move_by_their_average_alone_get_no_gradient():
+    model, output = training_output("sal-code", codebook_gradient=False, ema_decay=0.9)
+    sides = ("source", "target")
+    loss = output.logits.square().mean() + sum(output.terms[f"{side}_posterior"].softmax(-1).max() for side in sides)
+    assert gradients(model, loss + sum(output.terms[f"{side}_output_scores"].square().mean() for side in sides))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters() if name in CODEBOOKS}
+    assert all(model.get_parameter(name).grad is None for name in before)
+    model.after_step()
+    assert not any(torch.equal(model.get_parameter(name), codebook) for name, codebook in before.items())
+
+
 def test_brown_objective_reaches_words_codes_and_predictors():
     for name in ("sal-code", "srl-causal", "mmi"):
         model, output = training_output(name)

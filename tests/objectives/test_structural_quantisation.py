@@ -149,6 +149,9 @@ def test_distances_stop_the_gradient_at_the_codes():
     stream_distance(layers, torch.ones(3, 2, dtype=torch.bool)).backward()
     assert layers.grad[:, :, :2].all()
     assert not layers.grad[:, :, 2:].any()
+    layers.grad = None
+    stream_distance(layers, torch.ones(3, 2, dtype=torch.bool), stop_gradient=False).backward()
+    torch.testing.assert_close(layers.grad[:, :, 2:], -layers.grad[:, :, :2])
 
 
 def test_in_the_model_the_distance_does_not_pull_the_codes():

@@ -23,8 +23,8 @@ class Runs:
         self.folder = folder
         write_data(folder / "data")
         spec = toy_spec(max_steps=STEPS, validate_every=50, log_every=7)
-        # SQ-Transformer has all the state there is: its codes also move outside the optimiser, and it draws masks.
-        spec["model"]["module"] = "workflow_scripts.models.sq_transformer"
+        # SQ-Transformer has all the state there is: its codes move outside the optimiser, and it draws masks.
+        spec["model"] |= {"module": "workflow_scripts.models.sq_transformer", "codebook_gradient": False}
         spec["objective"]["module"] = "workflow_scripts.objectives.structural_quantisation"
         (folder / "spec.json").write_text(json.dumps(spec))
         (folder / "evaluation.json").write_text(json.dumps(EVALUATION))

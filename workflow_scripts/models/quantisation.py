@@ -35,15 +35,26 @@ def straight_through(vectors: Tensor, embedded: Tensor) -> Tensor:
 
 
 class Quantiser(nn.Module):
-    """A codebook Z [K, d] of trained vectors, which may also follow the words assigned to them.
+    """A codebook Z [K, d] that is trained by its gradient, follows the words assigned to it (`ema_decay` < 1), or both.
 
-    With `mask_code` one more row, never assigned, stands for a code that a predictor must guess.
+    With `mask_code` one more row, never assigned, stands for a code that a predictor must guess. Without `gradient`
+    that row keeps its first value.
     """
 
-    def __init__(self, codes: int, width: int, mask_code: bool, cosine: bool, ema_decay: float, count_padding: bool):
+    def __init__(
+        self,
+        codes: int,
+        width: int,
+        mask_code: bool,
+        cosine: bool,
+        ema_decay: float,
+        count_padding: bool,
+        gradient: bool,
+    ):
         super().__init__()
         self.codes = codes
-        self.codebook = nn.Parameter(normalize(torch.empty(codes + mask_code, width).uniform_(-1, 1)))
+        directions = normalize(torch.empty(codes + mask_code, width).uniform_(-1, 1))
+        self.codebook = nn.Parameter(directions, requires_grad=gradient)
         self.cosine = cosine
         self.ema_decay = ema_decay
         self.count_padding = count_padding

@@ -79,6 +79,7 @@ class SQTransformerSettings(Seq2SeqSettings):
     similarity: Literal["euclidean", "cosine"] = "euclidean"
     straight_through: bool = True  # the code stream's gradient goes to the word embeddings, else to the codes
     ema_decay: float = 0.999  # 1: codes move by their gradient alone
+    codebook_gradient: bool = True  # false: codes move by the moving average alone (paper, 3.1)
     padding_moves_codes: bool = False  # whether padding counts as a member of its nearest code (official code: yes)
     source_predictor: Literal["masked", "causal"] = "masked"
     source_predictor_layers: int = 3
@@ -95,6 +96,10 @@ class SQTransformerSettings(Seq2SeqSettings):
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not 0 <= self.ema_decay <= 1:
             raise ValueError(f"ema_decay is {self.ema_decay}; it must lie in [0, 1]")
+        if self.ema_decay == 1 and not self.codebook_gradient:
+            raise ValueError("codebook_gradient is false and ema_decay 1: the codes would never move")
+        if not self.codebook_gradient and not self.straight_through:
+            raise ValueError("straight_through is false: it gives the codes a gradient, but codebook_gradient is false")
         if self.attention == "none" and self.next_code_stream == "code":
             raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")
 

@@ -42,7 +42,8 @@ class SQTransformer(Seq2Seq):
         self.guided = settings.attention == "sal"
         self.predicts_clusters = settings.clustering != "none"
         self.masked = settings.source_predictor == "masked"
-        common = (settings.similarity == "cosine", settings.ema_decay, settings.padding_moves_codes)
+        moves = (settings.ema_decay, settings.padding_moves_codes, settings.codebook_gradient)
+        common = (settings.similarity == "cosine", *moves)
         mask_code = self.masked and settings.clustering == "brown"
         self.source_quantiser = Quantiser(settings.source_codes, settings.width, mask_code, *common)
         self.target_quantiser = Quantiser(settings.target_codes, settings.width, False, *common)

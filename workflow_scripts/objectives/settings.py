@@ -31,6 +31,7 @@ class StructuralQuantisationSettings(CrossEntropySettings):
     output_commitment_target: float = 0.1
     distance_source: float = 0.001  # words to codes after each layer (SRL)
     distance_target: float = 0.001
+    distance_stops_gradient: bool = True  # whether the codes are left alone by it (paper: not said)
     # H(Z) of the source counts only in batches whose longest source has at least this many positions.
     entropy_min_length: int = 3
     padding_counts: bool = False  # whether the means over source positions include padding (official code: yes)

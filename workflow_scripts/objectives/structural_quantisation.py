@@ -41,13 +41,13 @@ def next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor)
     return nn.functional.cross_entropy(scores[counted], next_codes[counted])
 
 
-def stream_distance(layers: Tensor, real: Tensor) -> Tensor:
-    """sum_l mean over positions and dimensions of (x_l - sg[z_l])^2   (section 3.3).
+def stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
+    """sum_l mean over positions and dimensions of (x_l - sg[z_l])^2, or without sg   (section 3.3).
 
     layers [L, S, 2 B, d] (words, then codes), real [S, B] -> scalar.
     """
     words, codes = layers.chunk(2, dim=2)
-    squares = (words - codes.detach()).square().mean(dim=-1)
+    squares = (words - (codes.detach() if stop_gradient else codes)).square().mean(dim=-1)
     return squares[:, real].mean(dim=1).sum()
 
 
@@ -71,7 +71,7 @@ def side_parts(terms: dict[str, Tensor], side: str, settings: StructuralQuantisa
         if side == "target" or len(counted) >= settings.entropy_min_length:
             parts["entropy"] = cluster_entropy(term("marginal"))
     if f"{side}_layers" in terms:
-        parts["distance"] = stream_distance(term("layers"), term("real"))
+        parts["distance"] = stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)
     return {f"{name}_{side}": value for name, value in parts.items()}
 
 
