@@ -15,8 +15,6 @@ from workflow_scripts.catalogue import (
     Run,
     canonical_json,
     digest,
-    display_analyses,
-    display_runs,
     load_catalogue,
     load_config,
     parse_run,
@@ -27,6 +25,8 @@ from workflow_scripts.catalogue import (
 )
 from workflow_scripts.code_digest import code_digest
 from workflow_scripts.data.sources import load_sources
+from workflow_scripts.displays import display_runs
+from workflow_scripts.reporting.spec import display_analyses
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
 # as often as Python does takes a quarter of the time of a dry run.

@@ -8,9 +8,7 @@ import yaml
 
 from workflow_scripts import schema
 from workflow_scripts.catalogue import (
-    Run,
     canonical_json,
-    display_runs,
     load_catalogue,
     load_config,
     merged,
@@ -226,16 +224,6 @@ def test_the_demo_needs_no_source_file():
     runs = requested_runs(catalogue, load_config({"scale": "demo"}, ROOT))
     assert len(runs) <= 15
     assert not any(resolve_data(catalogue, run.task, "demo")["sources"] for run in runs)
-
-
-def test_a_display_reads_the_runs_of_its_cells():
-    runs = {Run("scan-jump-x2", "transformer", "default", seed): ["p"] for seed in (1, 2)}
-    runs |= {Run("cogs", "sq-transformer", "srl", 1): ["p"], Run("cogs", "transformer", "default", 1): ["p"]}
-    display = {
-        "rows": [{"row": "SQ", "method": "sq-transformer", "variant": {"cogs": "srl"}}, {"row": "LSTM"}],
-        "columns": [{"column": "COGS", "task": "cogs"}, {"column": "JUMP", "task": "scan-jump-x2"}],
-    }
-    assert display_runs(display, runs) == [Run("cogs", "sq-transformer", "srl", 1)]
 
 
 def test_canonical_json_does_not_depend_on_the_order_of_keys():

@@ -12,7 +12,7 @@ from typing import Any
 from workflow_scripts.errors import UserError
 from workflow_scripts.models import settings as model_settings
 from workflow_scripts.objectives import settings as objective_settings
-from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay
+from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
 from workflow_scripts.schema import (
     Config,
     Evaluation,
@@ -337,31 +337,3 @@ def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]
                             askers = runs.setdefault(Run(task, method, variant, seed), [])
                             askers += [paper] if paper not in askers else []
     return runs
-
-
-def display_selectors(display: dict) -> list[tuple[str, str, str]]:
-    """(task, method, variant) of every cell of a table that is measured by a run."""
-    found = []
-    for row in display.get("rows", ()):
-        for column in display.get("columns", ()):
-            cell = column | row
-            if "method" in cell and "task" in cell and "analysis" not in cell:
-                variant = cell["variant"]
-                variant = variant.get(cell["task"]) if isinstance(variant, dict) else variant
-                if variant:
-                    found.append((cell["task"], cell["method"], variant))
-    return list(dict.fromkeys(found))
-
-
-def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
-    """The requested runs whose scores a display shows; a figure may name them under `runs`."""
-    wanted = set(display_selectors(display))
-    wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
-    return [run for run in runs if (run.task, run.method, run.variant) in wanted]
-
-
-def display_analyses(display: dict) -> list[str]:
-    """Names of the analyses of the same paper that a display reads."""
-    cells = [*display.get("rows", ()), *display.get("columns", ())]
-    named = [*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)]
-    return list(dict.fromkeys(named))

@@ -16,10 +16,10 @@ def clock(monkeypatch):
 
 def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
     with Reporter("a/b/c/seed-1", 1000, "lines") as reporter:
-        reporter.logged({"loss": 2.34567})
+        reporter.logged({"loss": 2.34567, "exact_match": 0.38937})
         clock[0] += 20
         reporter.advance(40)
-    assert capsys.readouterr().err == "a/b/c/seed-1: 40/1,000 steps  2.0/s  8:00 left  loss 2.346\n"
+    assert capsys.readouterr().err == "a/b/c/seed-1: 40/1,000 steps  2.0/s  8:00 left  loss 2.346 exact_match 0.3894%\n"
 
 
 @pytest.mark.parametrize(("elapsed", "seconds", "lines"), [(0, 15, 15), (1000, 150, 15)])

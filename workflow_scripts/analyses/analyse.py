@@ -4,44 +4,22 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.catalogue import (
-    display_runs,
-    load_catalogue,
-    load_config,
-    parse_run,
-    requested_runs,
-    worst_protocol,
-)
-from workflow_scripts.errors import UserError
+from workflow_scripts.catalogue import load_catalogue, worst_protocol
+from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
 from workflow_scripts.files import read_json, replacing, write_json
-from workflow_scripts.schema import nearest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paper", required=True, help="folder of papers/")
+    add_run_arguments(parser)
     parser.add_argument("--analysis", required=True, help="name under `analyses` in the paper's displays.yaml")
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
-    parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="has data/ and runs/ of the scale")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and further tables")
 
 
 def main(args: argparse.Namespace) -> None:
     """Write `--out`, at once, from those runs of the analysis that the scale asks for."""
     catalogue = load_catalogue()
-    if args.paper not in catalogue.papers:
-        raise UserError(f"no paper '{args.paper}' in papers/; {nearest(args.paper, catalogue.papers)}")
-    analyses = catalogue.papers[args.paper].analyses
-    if args.analysis not in analyses:
-        known = nearest(args.analysis, analyses)
-        raise UserError(f"papers/{args.paper}/displays.yaml: no analysis '{args.analysis}'; {known}")
-    entry = analyses[args.analysis]
-    if args.runs is None:
-        config = load_config().model_copy(update={"scale": args.scale, "papers": [args.paper]})
-        asked = requested_runs(catalogue, config)
-    else:
-        asked = {parse_run(catalogue, run): [args.paper] for run in args.runs}
-    runs = display_runs(entry, asked)
+    entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
+    runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
 
     # torch takes more than a second to import: a wrong name should be said before.
     from workflow_scripts.analyses.trained import TrainedRun

@@ -7,12 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, Run, load_config, parse_run, requested_runs, worst_protocol
+from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
-from workflow_scripts.schema import nearest
 
 PUBLISHED_COLUMNS = (
     "display",
@@ -194,16 +193,3 @@ def read_evidence(
         scores,
         {name: read_scores(file) for name, file in files.items()},
     )
-
-
-def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
-    """The runs of `run_ids`, or else those that the paper asks for at a scale under config.yaml.
-
-    Raises UserError for a scale or a run that the catalogue does not know.
-    """
-    if scale not in catalogue.scales:
-        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
-    if run_ids is not None:
-        return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
-    config = load_config(root=catalogue.root).model_copy(update={"scale": scale, "papers": [paper]})
-    return requested_runs(catalogue, config)

@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from workflow_scripts.catalogue import Catalogue, display_analyses, display_runs, load_catalogue
+from workflow_scripts.catalogue import Catalogue, load_catalogue
+from workflow_scripts.displays import asked_runs, display_runs, find_paper
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import asked_runs, make_cells, read_evidence
+from workflow_scripts.reporting.cells import make_cells, read_evidence
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
 from workflow_scripts.reporting.layout import number
-from workflow_scripts.reporting.spec import Claim, TableDisplay
+from workflow_scripts.reporting.spec import Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, judge
 from workflow_scripts.schema import checked, nearest
@@ -79,9 +80,7 @@ def main(args: argparse.Namespace) -> None:
 
 def judge_paper(catalogue: Catalogue, key: str, args: argparse.Namespace) -> list[Outcome]:
     """Verdicts on the claims of one paper, from the tables that they name."""
-    if key not in catalogue.papers:
-        raise UserError(f"no paper '{key}'; {nearest(key, catalogue.papers)}")
-    paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
+    paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
     claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in (claim.left, claim.right))
     for name in names:

@@ -4,11 +4,11 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.catalogue import display_analyses, display_runs, load_catalogue, worst_protocol
-from workflow_scripts.errors import UserError
+from workflow_scripts.catalogue import load_catalogue, worst_protocol
+from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import asked_runs, read_evidence
-from workflow_scripts.schema import nearest
+from workflow_scripts.reporting.cells import read_evidence
+from workflow_scripts.reporting.spec import display_analyses
 
 # Below a figure: how far what it shows is from the paper's own setting.
 FOOTERS = {
@@ -19,28 +19,15 @@ FOOTERS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paper", required=True, help="folder of papers/")
+    add_run_arguments(parser)
     parser.add_argument("--display", required=True, help="a figure of the paper's displays.yaml")
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
-    parser.add_argument(
-        "--results", type=Path, required=True, metavar="DIR", help="has runs/ and analyses/ of the scale"
-    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets <display>.svg, .png and .csv")
 
 
 def main(args: argparse.Namespace) -> None:
     """Write the three files. A panel whose runs the scale does not ask for says so."""
     catalogue = load_catalogue()
-    if args.paper not in catalogue.papers:
-        raise UserError(f"no paper '{args.paper}' in papers/; {nearest(args.paper, catalogue.papers)}")
-    displays = catalogue.papers[args.paper].displays
-    figures = [name for name, display in displays.items() if display["kind"] == "figure"]
-    if args.display not in figures:
-        raise UserError(
-            f"papers/{args.paper}/displays.yaml: no figure '{args.display}'; {nearest(args.display, figures)}"
-        )
-    display = displays[args.display]
+    display = find_entry(catalogue, args.paper, "figure", args.display)
     runs = display_runs(display, asked_runs(catalogue, args.paper, args.scale, args.runs))
     evidence = read_evidence(catalogue, args.paper, args.scale, runs, display_analyses(display), args.results)
 

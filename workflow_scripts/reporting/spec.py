@@ -118,3 +118,10 @@ class Claim(Strict):
     at_least: float = Field(0.0, ge=0)
     unit: str
     paired: bool = Field(False, description="Left and right of one seed belong together: they come from one training.")
+
+
+def display_analyses(display: dict) -> list[str]:
+    """Names of the analyses of the same paper that an entry of displays.yaml reads."""
+    cells = [*display.get("rows", ()), *display.get("columns", ())]
+    named = [*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)]
+    return list(dict.fromkeys(named))

@@ -4,18 +4,18 @@ import argparse
 import csv
 from pathlib import Path
 
-from workflow_scripts.catalogue import Run, display_analyses, display_runs, load_catalogue
-from workflow_scripts.errors import UserError
+from workflow_scripts.catalogue import Run, load_catalogue
+from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import MEASURED, Cell, asked_runs, make_cells, read_evidence
+from workflow_scripts.reporting.cells import MEASURED, Cell, make_cells, read_evidence
 from workflow_scripts.reporting.examples import ExampleTest, compare_with
 from workflow_scripts.reporting.latex import latex_table
 from workflow_scripts.reporting.layout import arrange, explanations
 from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
-from workflow_scripts.reporting.spec import TableDisplay
+from workflow_scripts.reporting.spec import TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
-from workflow_scripts.schema import checked, nearest
+from workflow_scripts.schema import checked
 
 TABLE_COLUMNS = (
     "row",
@@ -37,13 +37,8 @@ TABLE_COLUMNS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--paper", required=True, help="folder of papers/")
+    add_run_arguments(parser)
     parser.add_argument("--display", required=True, help="name of a table in the paper's displays.yaml")
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
-    parser.add_argument(
-        "--results", type=Path, required=True, metavar="DIR", help="has runs/ and analyses/ of the scale"
-    )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="gets <display>.csv, .md, .tex and .html"
     )
@@ -52,15 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write the four files. Raises UserError for unknown names and missing scores."""
     catalogue = load_catalogue()
-    if args.paper not in catalogue.papers:
-        raise UserError(f"no paper '{args.paper}'; {nearest(args.paper, catalogue.papers)}")
-    paper = catalogue.papers[args.paper]
-    tables = [name for name, display in paper.displays.items() if display.get("kind") == "table"]
-    if args.display not in tables:
-        raise UserError(
-            f"papers/{args.paper}/displays.yaml: no table '{args.display}'; {nearest(args.display, tables)}"
-        )
-    content = paper.displays[args.display]
+    content = find_entry(catalogue, args.paper, "table", args.display)
     display = checked(TableDisplay, content, f"papers/{args.paper}/displays.yaml", args.display)
     runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
     evidence = read_evidence(catalogue, args.paper, args.scale, runs, display_analyses(content), args.results)
@@ -68,13 +55,14 @@ def main(args: argparse.Namespace) -> None:
     tests = compare_with(display.baseline, cells, args.results) if display.baseline else {}
     notes = explanations(display, cells, tests, args.scale)
     grid, title = arrange(display, cells), f"{display.source}: {display.title}"
+    subtitle = f"{catalogue.papers[args.paper].requests.title}, {display.source}. Scale {args.scale}"
     command = f"./reproduce {args.out / args.display}.html"
     body = html_table(grid, tests, notes, what_was_run(_runs_of(cells), args.results), command)
     _write_csv(args.out / f"{args.display}.csv", cells, tests, display.baseline)
     for suffix, text in (
         ("md", markdown_table(title, grid, tests, notes)),
         ("tex", latex_table(title, grid, tests, notes)),
-        ("html", page(display.title, f"{paper.requests.title}, {display.source}. Scale {args.scale}", body)),
+        ("html", page(display.title, subtitle, body)),
     ):
         with replacing(args.out / f"{args.display}.{suffix}") as temporary:
             temporary.write_text(text, encoding="utf-8")

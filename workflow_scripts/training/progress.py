@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 BAR_SECONDS = 0.1
 # Lines come close together at first, for whoever watches a short job, and every 10 s in a long one.
 FIRST_LINE_SECONDS, LINE_SECONDS, LINES_PER_ELAPSED = 1.0, 10.0, 20
+UNITS = {"exact_match": "%"}
 
 
 def duration(seconds: float) -> str:
@@ -80,7 +81,7 @@ class Reporter:
             return
         self.shown = now
         rate = (self.done - self.first) / max(now - self.started, 1e-9)
-        note = " ".join(f"{name} {value:.4g}" for name, value in self.values.items())
+        note = " ".join(f"{name} {value:.4g}{UNITS.get(name, '')}" for name, value in self.values.items())
         if self.bar:
             self.bar.update(self.task, completed=self.done, rate=rate, note=note)
         else:
