@@ -10,7 +10,16 @@ PACKAGE = "workflow_scripts"
 # show progress and look after folders.
 WITHOUT_EFFECT = {
     f"{PACKAGE}.{name}"
-    for name in ("catalogue", "schema", "errors", "code_digest", "files", "training.progress", "training.outputs")
+    for name in (
+        "catalogue",
+        "displays",
+        "schema",
+        "errors",
+        "code_digest",
+        "files",
+        "training.progress",
+        "training.outputs",
+    )
 }
 
 
