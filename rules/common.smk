@@ -1,18 +1,16 @@
 # What the rules share: the validated configuration, and functions from wildcards to inputs, parameters and resources.
-# A rule's parameter `facts` holds all that can change its result, as one canonical string: Snakemake reruns the job
-# when the string changes.
+# A rule's parameter `facts` stands for all that can change its result, as one string: Snakemake reruns the job when the
+# string changes.
 
 import gc
 import json
 import re
-from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from shlex import quote
 from shutil import which
 
 from workflow_scripts.catalogue import (
-    Run,
     canonical_json,
     digest,
     load_catalogue,
@@ -20,12 +18,11 @@ from workflow_scripts.catalogue import (
     parse_run,
     requested_runs,
     resolve_data,
-    resolve_evaluation,
     resolve_run,
 )
-from workflow_scripts.code_digest import code_digest
 from workflow_scripts.data.sources import load_sources
 from workflow_scripts.displays import display_runs
+from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.reporting.spec import display_analyses
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
@@ -74,22 +71,28 @@ wildcard_constraints:
     seed=r"seed-\d+",
 
 
-def facts(given, *modules):
-    """The canonical JSON of what a job is given, with the digest of the code that `modules` can reach."""
-    return canonical_json({"given": given, "code": code_digest(modules)})
-
-
-def facts_in_brief(given, *modules):
-    """The same as two digests, for rules whose parameters are printed in the report."""
-    return f"entry {digest(given)}, code {code_digest(modules)}"
+MET = {}  # facts of the jobs of this call, by their short form
 
 
 @cache
-def asked(paper, scale):
-    """The runs that one paper asks for at a scale: what other papers ask for does not change its displays. Sorted, for
-    the order of the requests is none of their business either."""
-    runs = requested_runs(CATALOGUE, CONFIG.model_copy(update={"papers": [paper], "scale": scale}))
-    return {run: runs[run] for run in sorted(runs, key=astuple)}
+def job_facts(rule, *wildcards):
+    found = of_job(CATALOGUE, CONFIG, rule, dict(wildcards))
+    MET[str(found)] = (rule, found)
+    return str(found)
+
+
+def facts_of(rule):
+    """The parameter `facts` of a rule's jobs."""
+
+    def facts(wildcards):
+        return job_facts(rule, *wildcards.items())
+
+    return facts
+
+
+# What the facts stand for is kept, so that a later `why` can say what has changed.
+onstart:
+    remember(MET.values())
 
 
 def run_name(wildcards):
@@ -108,11 +111,6 @@ def source_sha256(wildcards):
     return load_sources()[wildcards.source].sha256
 
 
-def data_facts(wildcards):
-    spec = resolve_data(CATALOGUE, wildcards.task, wildcards.scale)
-    return facts(spec, "workflow_scripts.data.prepare", spec["prepare"])
-
-
 # Parameters of train.smk and evaluate.smk
 
 
@@ -121,32 +119,15 @@ def run_spec(run, scale):
     return resolve_run(CATALOGUE, parse_run(CATALOGUE, run), scale, CONFIG.precision)
 
 
-@cache
-def evaluation_settings(task, method, variant, scale):
-    """The same for every seed."""
-    return resolve_evaluation(CATALOGUE, Run(task, method, variant, seed=0), scale)
-
-
-def train_facts(wildcards):
-    spec = run_spec(run_name(wildcards), wildcards.scale)
-    return facts(spec, "workflow_scripts.training.train", spec["model"]["module"], spec["objective"]["module"])
-
-
 def train_state(wildcards):
     """Where a killed run goes on from; its name changes with the spec, the data and their code, so that no run goes on
     from another's state. Never an output: Snakemake deletes those of a failed job."""
-    given = digest([train_facts(wildcards), data_facts(wildcards)])
+    given = digest([job_facts(rule, *wildcards.items()) for rule in ("train", "prepare")])
     return f"results/{wildcards.scale}/state/{run_name(wildcards)}/{given}"
 
 
 def train_threads(wildcards):
     return run_spec(run_name(wildcards), wildcards.scale)["training"]["torch_threads"]
-
-
-def evaluate_facts(wildcards):
-    settings = evaluation_settings(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
-    model = run_spec(run_name(wildcards), wildcards.scale)["model"]["module"]
-    return facts(settings, "workflow_scripts.evaluation.evaluate", model)
 
 
 # Inputs and parameters of analyse.smk and report.smk. Each command is told its runs: config.yaml alone does not say
@@ -158,7 +139,7 @@ def analysis_entry(wildcards):
 
 
 def analysis_runs(wildcards):
-    return display_runs(analysis_entry(wildcards), asked(wildcards.paper, wildcards.scale))
+    return display_runs(analysis_entry(wildcards), asked(CONFIG, wildcards.paper, wildcards.scale))
 
 
 def analysis_run_names(wildcards):
@@ -167,23 +148,21 @@ def analysis_run_names(wildcards):
 
 def analysis_inputs(wildcards):
     folder, runs = f"results/{wildcards.scale}", analysis_runs(wildcards)
-    trained = [f"{folder}/runs/{run}/checkpoint/model.safetensors" for run in runs]
-    return trained + sorted({f"{folder}/data/{run.task}" for run in runs})
+    prepared = sorted({f"{folder}/data/{run.task}/dataset.json" for run in runs})
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + prepared
 
 
-def analysis_facts(wildcards):
-    entry = analysis_entry(wildcards)
-    specs = [run_spec(run, wildcards.scale) for run in analysis_run_names(wildcards)]
-    models = sorted({spec["model"]["module"] for spec in specs})
-    return facts(entry, "workflow_scripts.analyses.analyse", entry["module"], *models)
+def analysis_checkpoints(wildcards):
+    folder = f"results/{wildcards.scale}/runs"
+    return [f"{folder}/{run}/checkpoint/model.safetensors" for run in analysis_runs(wildcards)]
 
 
 def shown(paper, displays, scale):
-    """What displays read. One file stands for all of a run: scores.csv is made last, of the others."""
-    runs = dict.fromkeys(run for display in displays for run in display_runs(display, asked(paper, scale)))
+    """What displays read. One file stands for all of a run, and one for all of an analysis."""
+    runs = dict.fromkeys(run for display in displays for run in display_runs(display, asked(CONFIG, paper, scale)))
     analyses = dict.fromkeys(name for display in displays for name in display_analyses(display))
     scores = [f"results/{scale}/runs/{run}/eval/scores.csv" for run in runs]
-    return scores + [f"results/{scale}/analyses/{paper}/{analysis}" for analysis in analyses]
+    return scores + [f"results/{scale}/analyses/{paper}/{analysis}/analysis.json" for analysis in analyses]
 
 
 def display_entry(wildcards):
@@ -195,17 +174,7 @@ def display_inputs(wildcards):
 
 
 def display_run_names(wildcards):
-    return [str(run) for run in display_runs(display_entry(wildcards), asked(wildcards.paper, wildcards.scale))]
-
-
-def table_facts(wildcards):
-    return facts_in_brief(display_entry(wildcards), "workflow_scripts.reporting.table")
-
-
-def figure_facts(wildcards):
-    return facts_in_brief(
-        display_entry(wildcards), "workflow_scripts.reporting.figure", display_entry(wildcards)["module"]
-    )
+    return [str(run) for run in display_runs(display_entry(wildcards), asked(CONFIG, wildcards.paper, wildcards.scale))]
 
 
 def display_group(wildcards):
@@ -222,26 +191,19 @@ def caption(wildcards):
     return file.read_text().strip() if file.exists() else display_entry(wildcards)["title"]
 
 
-def claimed(paper):
-    """The displays that the claims of a paper compare."""
-    names = dict.fromkeys(
-        Path(claim[side]).parts[0] for claim in CATALOGUE.papers[paper].claims for side in ("left", "right")
-    )
-    return [CATALOGUE.papers[paper].displays[name] for name in names]
-
-
 def claims_inputs(wildcards):
-    return [file for paper in CONFIG.papers for file in shown(paper, claimed(paper), wildcards.scale)]
+    return [
+        file for paper in CONFIG.papers for file in shown(paper, claimed(CATALOGUE, paper).values(), wildcards.scale)
+    ]
 
 
 def claims_runs(wildcards):
-    return [str(run) for paper in CONFIG.papers for run in asked(paper, wildcards.scale)]
+    return [str(run) for paper in CONFIG.papers for run in asked(CONFIG, paper, wildcards.scale)]
 
 
-def claims_facts(wildcards):
-    given = {paper: [CATALOGUE.papers[paper].claims, claimed(paper)] for paper in CONFIG.papers}
-    scale = CATALOGUE.scales[wildcards.scale].model_dump()
-    return facts_in_brief([given, claims_runs(wildcards), scale], "workflow_scripts.reporting.claims")
+def run_scores():
+    """The scores of all runs of the chosen papers."""
+    return [f"results/{CONFIG.scale}/runs/{run}/eval/scores.csv" for run in requested_runs(CATALOGUE, CONFIG)]
 
 
 def displays(kind, ending):

@@ -23,7 +23,8 @@ rule prepare:
     input:
         source_files,
     output:
-        directory("results/{scale}/data/{task}"),
+        # The manifest of the folder: it holds the sha256 of the other files.
+        "results/{scale}/data/{task}/dataset.json",
     log:
         "results/{scale}/logs/prepare/{task}.log",
     conda:
@@ -32,7 +33,7 @@ rule prepare:
         mem_mb=memory(4),
         runtime="1h",
     params:
-        facts=data_facts,
+        facts=facts_of("prepare"),
     shell:
-        "python -m workflow_scripts prepare --task {wildcards.task} --scale {wildcards.scale} --out {output}"
-        " > {log} 2>&1"
+        "python -m workflow_scripts prepare --task {wildcards.task} --scale {wildcards.scale}"
+        " --out results/{wildcards.scale}/data/{wildcards.task} > {log} 2>&1"

@@ -1,11 +1,13 @@
 rule evaluate:
     input:
-        data="results/{scale}/data/{task}",
-        checkpoint="results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
+        data="results/{scale}/data/{task}/dataset.json",
         run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
+        # run.json has its sha256: the time of a large file says nothing more.
+        checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/scores.csv",
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/evaluation.json",
     log:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
@@ -18,10 +20,10 @@ rule evaluate:
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
-        facts=evaluate_facts,
+        facts=facts_of("evaluate"),
         run=run_name,
     shell:
-        "python -m workflow_scripts evaluate --data {input.data} --device {resources.device}"
+        "python -m workflow_scripts evaluate --data results/{wildcards.scale}/data/{wildcards.task} --device {resources.device}"
         " --run-dir results/{wildcards.scale}/runs/{params.run}"
         " --out results/{wildcards.scale}/runs/{params.run}/eval"
         " > {log} 2>&1"

@@ -9,7 +9,6 @@ localrules:
 rule table:
     input:
         display_inputs,
-        published="papers/{paper}/published.csv",
     output:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",
@@ -29,7 +28,7 @@ rule table:
         mem_mb=memory(2),
         runtime="1h",
     params:
-        facts=table_facts,
+        facts=facts_of("table"),
         caption=caption,
         runs=display_run_names,
     shell:
@@ -41,7 +40,6 @@ rule table:
 rule figure:
     input:
         display_inputs,
-        published="papers/{paper}/published.csv",
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",
@@ -60,7 +58,7 @@ rule figure:
         mem_mb=memory(2),
         runtime="1h",
     params:
-        facts=figure_facts,
+        facts=facts_of("figure"),
         caption=caption,
         runs=display_run_names,
     shell:
@@ -72,7 +70,6 @@ rule figure:
 rule claims:
     input:
         claims_inputs,
-        published=expand("papers/{paper}/published.csv", paper=CONFIG.papers),
     output:
         ledger="results/{scale}/claims.csv",
         rst="results/{scale}/overview.rst",
@@ -90,7 +87,7 @@ rule claims:
         mem_mb=memory(2),
         runtime="1h",
     params:
-        facts=claims_facts,
+        facts=facts_of("claims"),
         papers=CONFIG.papers,
         runs=claims_runs,
     shell:
@@ -99,7 +96,8 @@ rule claims:
         " --runs {params.runs} > {log} 2>&1"
 
 
-# The configuration that results/<scale>/ was made with, --config included. ./reproduce gives it to the report.
+# The configuration that results/<scale>/ was made with, --config included, but for places and devices, which change no
+# result. ./reproduce gives it to the report.
 rule record_config:
     input:
         displays("table", "html"),
@@ -112,6 +110,6 @@ rule record_config:
     conda:
         "../envs/environment.yaml"
     params:
-        config=canonical_json(CONFIG.model_dump()),
+        config=canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
     shell:
         "printf '%s\\n' {params.config:q} > {output} 2> {log}"

@@ -1,6 +1,6 @@
 rule train:
     input:
-        data="results/{scale}/data/{task}",
+        data="results/{scale}/data/{task}/dataset.json",
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
@@ -17,12 +17,12 @@ rule train:
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
-        facts=train_facts,
+        facts=facts_of("train"),
         run=run_name,
         state=train_state,
         precision=CONFIG.precision,
     shell:
         "python -m workflow_scripts train --run {params.run}"
-        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device} --data {input.data}"
+        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device} --data results/{wildcards.scale}/data/{wildcards.task}"
         " --out results/{wildcards.scale}/runs/{params.run}"
         " --state {params.state} > {log} 2>&1"

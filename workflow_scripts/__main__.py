@@ -18,6 +18,8 @@ COMMANDS = {
     "figure": ("workflow_scripts.reporting.figure", "draw one figure"),
     "claims": ("workflow_scripts.reporting.claims", "give a verdict on every claim"),
     "export": ("workflow_scripts.reporting.export", "copy measured tables, claims and provenance to results/reference"),
+    "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
+    "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),
     "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
 }
 

@@ -6,17 +6,20 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "workflow_scripts"
-# What the first four make (specs, names of files) is compared itself, as parameters and inputs of the rules; the others
-# show progress and look after folders.
+PROJECT = Path(__file__).parents[1]
+# What the first six make (specs, names of files) is compared itself, as parameters and inputs of the rules; the others
+# show progress, look after folders and say what machine this is.
 WITHOUT_EFFECT = {
     f"{PACKAGE}.{name}"
     for name in (
         "catalogue",
+        "code_digest",
         "displays",
+        "facts",
+        "files",
         "schema",
         "errors",
-        "code_digest",
-        "files",
+        "provenance",
         "training.progress",
         "training.outputs",
     )
@@ -26,18 +29,29 @@ WITHOUT_EFFECT = {
 @cache
 def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """(sha256 of the module's syntax tree, modules of the package that it imports)."""
-    tree = ast.parse(_path(root, name).read_text())
+    tree = _tree(root, name)
     imports = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    ours = tuple(sorted(i for i in imports if i.startswith(PACKAGE + ".") and _path(root, i).exists()))
+    return _sha256(tree), ours
+
+
+def _tree(root: Path, name: str) -> ast.Module:
+    """The syntax tree of a module without docstrings."""
+    tree = ast.parse(_path(root, name).read_text())
+    for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-    ours = tuple(sorted(i for i in imports if i.startswith(PACKAGE + ".") and _path(root, i).exists()))
-    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest(), ours
+    return tree
+
+
+def _sha256(tree: ast.AST) -> str:
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
 
 
 def _plain(node: object) -> object:
@@ -53,10 +67,10 @@ def _path(root: Path, name: str) -> Path:
 
 
 @cache
-def closure(modules: tuple[str, ...], root: Path = Path(".")) -> dict[str, str]:
-    """Module name -> digest, for `modules` and everything of the package that they import."""
+def closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
+    """Module name -> digest, for those of `modules` that are ours and everything of ours that they import."""
     found: dict[str, str] = {}
-    waiting = list(modules)
+    waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
         name = waiting.pop()
         if name not in found and name not in WITHOUT_EFFECT:
@@ -66,7 +80,26 @@ def closure(modules: tuple[str, ...], root: Path = Path(".")) -> dict[str, str]:
 
 
 @cache
-def code_digest(modules: tuple[str, ...], root: Path = Path(".")) -> str:
+def code_digest(modules: tuple[str, ...], root: Path = PROJECT) -> str:
     """16 hex digits over the closure. A comment, a docstring or a moved line does not change it."""
     lines = "\n".join(f"{name} {digest}" for name, digest in closure(modules, root).items())
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
+
+
+def definitions(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, dict[str, str]]:
+    """Module name -> name of each function, class and method -> digest; "" is all that stands outside of them."""
+    return {name: _definitions(_tree(root, name).body) for name in closure(modules, root)}
+
+
+def _definitions(body: list[ast.stmt], prefix: str = "") -> dict[str, str]:
+    found, rest = {}, []
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            found |= _definitions(node.body, f"{prefix}{node.name}.")
+            node.body = []
+            rest.append(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found[f"{prefix}{node.name}"] = _sha256(node)[:8]
+        else:
+            rest.append(node)
+    return found | {prefix.removesuffix("."): _sha256(ast.Module(body=rest, type_ignores=[]))[:8]}

@@ -51,3 +51,9 @@ def sha256_file(path: str | Path) -> str:
     """Hex sha256 of the file's bytes."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_files(folder: str | Path) -> dict[str, str]:
+    """sha256 of every file under a folder, by its path inside."""
+    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary, write
 from workflow_scripts.errors import UserError
+from workflow_scripts.facts import of_data
 
-SPEC = {"task": "toy", "protocol": "paper", "options": {"seed": 3}}
+SPEC = {"task": "toy", "protocol": "paper", "options": {"seed": 3}, "prepare": "workflow_scripts.data.cogs"}
 TRAIN = [Example("b a", "B A"), Example("b", "B"), Example("c", "C", "rare")]
 TEST = [Example("a b d", "A D D", "new")]
 
@@ -93,10 +94,14 @@ def test_the_files_of_a_data_folder(tmp_path):
         {"source": "a b d", "target": "A D D", "subset": "new", "source_ids": [5, 4, 3], "target_ids": [5, 3, 3]}
     ]
     summary = json.loads((tmp_path / "toy/dataset.json").read_text())
+    files = summary.pop("files")
+    assert files.keys() == {"test.parquet", "train.parquet", "vocabulary.json"}
+    assert all(hashlib.sha256((tmp_path / "toy" / name).read_bytes()).hexdigest() == files[name] for name in files)
+    assert summary.pop("facts") == str(of_data(SPEC))
     assert summary == {
         "task": "toy",
         "protocol": "paper",
-        "options": {"seed": 3},
+        "spec": SPEC,
         "sources": {"toy/file.txt": "0" * 64},
         "notes": ["made by hand"],
         "subset_groups": {"lexical": ["new"]},

@@ -78,5 +78,5 @@ def copied(target: Path) -> Project:
 
 def add_demo(project: Project) -> None:
     """Copy the demo with the times of its files and Snakemake's records of it."""
-    for folder in ("results/demo", ".snakemake/metadata"):
+    for folder in ("results/demo", "results/facts", ".snakemake/metadata"):
         shutil.copytree(ROOT / folder, project.root / folder)

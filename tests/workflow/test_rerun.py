@@ -1,6 +1,11 @@
 """After a finished demo, each change makes Snakemake redo exactly what it reaches: the sets of jobs, by name."""
 
+import json
+import os
+import random
 import re
+import shutil
+from hashlib import sha256
 
 import yaml
 
@@ -13,10 +18,10 @@ END = {("record_config", "")}
 def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """(rule, name of the job) of (rule, output file): a run, an analysis or a display."""
     forms = {
-        "prepare": r"results/demo/data/([^/]+)$",
+        "prepare": r"results/demo/data/([^/]+)/",
         "train": r"results/demo/runs/(.+/seed-\d+)/",
         "evaluate": r"results/demo/runs/(.+/seed-\d+)/",
-        "analyse": r"results/demo/analyses/sq_transformer/([^/]+)$",
+        "analyse": r"results/demo/analyses/sq_transformer/([^/]+)/",
         "table": r"results/demo/tables/sq_transformer/(.+)\.\w+$",
         "figure": r"results/demo/figures/sq_transformer/(.+)\.\w+$",
     }
@@ -74,6 +79,49 @@ def test_nothing_changed(demo):
 def test_touched_and_commented_code_reruns_nothing(demo):
     for file in (demo.root / "workflow_scripts").rglob("*.py"):
         file.write_text(file.read_text() + "\n# A comment at the end.\n")
+    documented = demo.root / "workflow_scripts/training/schedule.py"
+    first, rest = documented.read_text().split("\n", 1)
+    documented.write_text(f'"""Another docstring."""\n{rest}')
+    assert first.startswith('"""')
+    assert demo.planned() == set()
+
+
+def reversed_keys(content):
+    """The same content with the keys of every mapping the other way round."""
+    if isinstance(content, dict):
+        return {key: reversed_keys(content[key]) for key in reversed(content)}
+    return [reversed_keys(item) for item in content] if isinstance(content, list) else content
+
+
+def test_another_order_of_keys_reruns_nothing(demo):
+    files = [*(demo.root / "catalogue").glob("*.yaml"), *(demo.root / "papers").glob("*/*.yaml")]
+    for file in [*files, demo.root / "config.yaml"]:
+        content = yaml.safe_load(file.read_text())
+        file.write_text(yaml.safe_dump(reversed_keys(content), sort_keys=False))
+    assert demo.planned() == set()
+
+
+def test_another_mirror_or_device_reruns_nothing(demo):
+    with demo.edited("config.yaml") as config:
+        config["device"], config["data"]["mirror"], config["models"]["local"] = "cpu", "/mirror", "/models"
+    assert demo.planned() == set()
+
+
+def test_other_times_of_all_files_rerun_nothing(demo):
+    """As after a copy that keeps the records and loses the times."""
+    draw = random.Random(0)
+    for file in sorted((demo.root / "results").rglob("*")):
+        seconds = 1_700_000_000 + draw.randrange(1_000_000)
+        os.utime(file, (seconds, seconds))
+    assert demo.planned() == set()
+
+
+def test_another_version_of_torch_or_snakemake_reruns_nothing(demo):
+    for name in ("requirements.lock", "environment.yaml"):
+        file = demo.root / "envs" / name
+        changed = re.sub(r"\b(torch|snakemake)==[\w.]+", r"\1==1.2.3", file.read_text())
+        assert changed != file.read_text()
+        file.write_text(changed)
     assert demo.planned() == set()
 
 
@@ -141,3 +189,87 @@ def test_options_of_one_data_set(demo):
     runs = made(demo, "scan-around-right/")
     assert runs
     assert named(demo.planned()) == retrained(demo, runs) | {("prepare", "scan-around-right")}
+
+
+def test_two_values_swapped(demo):
+    """Snakemake compares values without their names: the keys must be part of what it is shown."""
+    with demo.edited("catalogue/methods.yaml") as methods:
+        weights = methods["sq-transformer"]["settings"]["objective"]
+        first, second = weights["cluster_source"], weights["next_code_source"]
+        assert first != second
+        settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
+        settings["objective"] = {"cluster_source": second, "next_code_source": first}
+    assert named(demo.planned()) == retrained(demo, made(demo, "/sq-transformer/codes-12/"))
+
+
+def test_removed_seed_reruns_what_showed_it(demo):
+    removed = made(demo, "/seed-2/")
+    with demo.edited("papers/sq_transformer/requests.yaml") as content:
+        for request in content["requests"]:
+            seeds = request["seeds"].get("demo", [])
+            request["seeds"]["demo"] = [seed for seed in seeds if seed != 2]
+    assert removed
+    assert named(demo.planned()) == readers(demo, removed) | {("claims", "")} | END
+
+
+def test_text_of_one_claim(demo):
+    with demo.edited("papers/sq_transformer/claims.yaml") as claims:
+        claims[0]["statement"] = "Said otherwise"
+    assert named(demo.planned()) == {("claims", "")} | END
+
+
+def test_one_published_number(demo):
+    """The table that prints it, the figures that draw it, and the claims if they judge the table."""
+    file, name = demo.root / "papers/sq_transformer/published.csv", "table1"
+    lines = file.read_text().splitlines()
+    number = next(i for i, line in enumerate(lines) if line.startswith(f"{name},"))
+    lines[number] += " corrected"
+    file.write_text("\n".join(lines) + "\n")
+    displays = yaml.safe_load((demo.root / "papers/sq_transformer/displays.yaml").read_text())["displays"]
+    drawn = {
+        ("figure", figure)
+        for figure, display in displays.items()
+        if any(f"{name}/" in str(run.get("published")) for run in display.get("runs", ()))
+    }
+    assert name in judged_displays(demo)
+    assert named(demo.planned()) == {("table", name), ("claims", "")} | drawn | END
+
+
+def test_results_of_one_run_deleted(demo):
+    run = "scan-around-right/sq-transformer/sal/seed-1"
+    shutil.rmtree(demo.root / "results/demo/runs" / run)
+    assert named(demo.planned()) == retrained(demo, {run})
+
+
+def test_one_table_deleted(demo):
+    (demo.root / "results/demo/tables/sq_transformer/table1.csv").unlink()
+    assert named(demo.planned()) == {("table", "table1")} | END
+
+
+def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
+    """The file is fetched and its task prepared again; the task's other file stays."""
+    names = [f"tasks_{split}_template_around_right.txt" for split in ("train", "test")]
+    mirror, target = tmp_path / "mirror/scan", "results/small/data/scan-around-right/dataset.json"
+    mirror.mkdir(parents=True)
+    monkeypatch.setenv("RECOMPOSE_MIRROR", str(mirror.parent))
+
+    def publish(name: str, lines: int) -> None:
+        text = "IN: walk OUT: I_WALK\nIN: run twice OUT: I_RUN I_RUN\n" * lines
+        (mirror / name).write_text(text)
+        with project.edited("workflow_scripts/data/sources.yaml") as content:
+            content["datasets"]["scan"]["files"][name] |= {
+                "sha256": sha256(text.encode()).hexdigest(),
+                "bytes": len(text),
+            }
+
+    for name in names:
+        publish(name, 10)
+    done = project.reproduce(target)
+    assert done.returncode == 0, done.stderr
+    assert project.planned(target) == set()
+    publish(names[0], 20)
+    fetched = f"results/downloads/scan/{names[0]}"
+    assert project.planned(target) == {("fetch", fetched), ("prepare", target)}
+    done = project.reproduce(target)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((project.root / target).read_text())["splits"]["train"]["rows"] == 40

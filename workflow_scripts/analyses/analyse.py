@@ -4,9 +4,11 @@ import argparse
 import importlib
 from pathlib import Path
 
+from workflow_scripts import provenance
 from workflow_scripts.catalogue import load_catalogue, worst_protocol
 from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
-from workflow_scripts.files import read_json, replacing, write_json
+from workflow_scripts.facts import of_analysis
+from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,13 +27,12 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.analyses.trained import TrainedRun
     from workflow_scripts.evaluation.scores import write_scores
 
-    trained = []
+    trained, specs = [], []
     for run in runs:
         folder = args.results / "runs" / str(run)
-        protocol = read_json(folder / "run.json")["protocol"]
-        trained.append(
-            TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, args.results / "data" / run.task)
-        )
+        specs.append(read_json(folder / "run.json")["spec"])
+        protocol, data = specs[-1]["protocol"], args.results / "data" / run.task
+        trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
     options = entry.get("options", {})
     analysis = importlib.import_module(entry["module"]).analyse(trained, options)
     with replacing(args.out) as out:
@@ -39,7 +40,7 @@ def main(args: argparse.Namespace) -> None:
         write_scores(out / "scores.csv", analysis.scores)
         for name, table in analysis.files.items():
             table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
-        facts = {
+        content = {
             "paper": args.paper,
             "analysis": args.analysis,
             "scale": args.scale,
@@ -48,5 +49,11 @@ def main(args: argparse.Namespace) -> None:
             "runs": [str(run) for run in runs],
             "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
+            "facts": str(of_analysis(entry, specs)),
+            "files": sha256_files(out),
+            "checkpoints_sha256": {
+                str(run): sha256_file(run.folder / "checkpoint/model.safetensors") for run in trained
+            },
+            **provenance.origin(),
         }
-        write_json(out / "analysis.json", facts)
+        write_json(out / "analysis.json", content)

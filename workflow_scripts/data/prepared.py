@@ -1,6 +1,5 @@
 """What sequence-to-sequence data sets share: drawing validation sets, the vocabulary, Parquet and `dataset.json`."""
 
-import json
 import math
 import random
 from collections import Counter
@@ -14,7 +13,8 @@ from pydantic import Field
 
 from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing
+from workflow_scripts.facts import of_data
+from workflow_scripts.files import replacing, sha256_files, write_json
 from workflow_scripts.schema import Strict
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
@@ -158,10 +158,10 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
             "protocol": worst_protocol(spec["protocol"], prepared.protocol),
             "splits": summary,
             "sources": source_digests,
-            "options": spec["options"],
             "notes": prepared.notes,
             "subset_groups": prepared.subset_groups,
             "vocabulary": {side: len(tokens) for side, tokens in words.items()},
         }
-        for file, value in (("vocabulary.json", words), ("dataset.json", content)):
-            (folder / file).write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        write_json(folder / "vocabulary.json", words)
+        content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
+        write_json(folder / "dataset.json", content)

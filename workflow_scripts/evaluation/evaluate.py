@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workflow_scripts import provenance
 from workflow_scripts.catalogue import digest, load_catalogue, parse_run, resolve_evaluation, resolve_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.files import read_json, replacing
+from workflow_scripts.facts import of_evaluation
+from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.schema import Evaluation, checked
 from workflow_scripts.training.outputs import check_replaceable
 
@@ -41,12 +43,13 @@ def main(args: argparse.Namespace) -> None:
     """Score one run. Identical source sentences are decoded once."""
     run = read_run(args.run_dir)
     settings = evaluation_settings(run, args)
-    check_replaceable(args.out, {"predictions.parquet", "scores.csv"})
+    check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json"})
+    started = provenance.now()
 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from workflow_scripts.training.machine import choose_device, prepare
+    from workflow_scripts.training.machine import choose_device, describe, prepare
     from workflow_scripts.training.prepared import read_table
     from workflow_scripts.training.progress import Reporter
 
@@ -73,6 +76,12 @@ def main(args: argparse.Namespace) -> None:
         out.mkdir()
         pq.write_table(pa.concat_tables(predictions), out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", scores)
+        content = settings.model_dump()
+        made = {"facts": str(of_evaluation(content, spec)), "files": sha256_files(out), "settings": content}
+        of_what = {"run": run["run"], "scale": run["scale"], "data_digest": run["data_digest"]}
+        of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
+        times = {"started": started, "finished": provenance.now(), "cpu_seconds": provenance.cpu_seconds()}
+        write_json(out / "evaluation.json", {**made, **of_what, **times, **describe(device)})
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:

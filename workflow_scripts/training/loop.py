@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.provenance import cpu_seconds
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
 from workflow_scripts.training.progress import Reporter
@@ -94,6 +95,7 @@ def train(
     with stop_signals() as received:
         saved = timed = time.monotonic()
         timed_step, seconds_before = state.step, state.seconds - saved
+        cpu_before = state.cpu_seconds - cpu_seconds()
         while state.step < settings.max_steps:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
@@ -120,6 +122,7 @@ def train(
                 read_values(rows, state)
                 reporter.stage("save")
                 state.seconds = seconds_before + time.monotonic()
+                state.cpu_seconds = cpu_before + cpu_seconds()
                 folder.save(state, model, optimiser)
                 reporter.stage("train")
                 saved = time.monotonic()

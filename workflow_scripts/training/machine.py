@@ -3,12 +3,13 @@
 import os
 import platform
 import random
-import resource
-import sys
+import re
+from pathlib import Path
 
 import numpy as np
 import torch
 
+from workflow_scripts import provenance
 from workflow_scripts.errors import UserError
 
 
@@ -45,24 +46,27 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def peak_memory(device: torch.device) -> int:
-    """Largest memory use of this process so far, in bytes: of the GPU's memory where it trains there."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    # Linux counts kibibytes, macOS bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+def driver() -> str | None:
+    """Version of the NVIDIA driver, from the file where its kernel module says it."""
+    file = Path("/proc/driver/nvidia/version")
+    found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text()) if file.exists() else None
+    return found and found[1]
 
 
 def describe(device: torch.device) -> dict:
-    """Facts about the machine for run.json."""
-    bit_equal = "same machine and versions" if device.type == "cpu" else "not promised: GPU kernels add in any order"
+    """Facts about the machine, for the records of a result."""
+    on_gpu = device.type == "cuda"
     return {
         "device": device.type,
-        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name(),
+        "device_name": torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
+        "driver": driver() if on_gpu else None,
+        "cuda": torch.version.cuda if on_gpu else None,
         "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "bit_equality": bit_equal,
-        "peak_memory_bytes": peak_memory(device),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "bit_equality": "not promised: GPU kernels add in any order" if on_gpu else "same machine and versions",
+        "peak_memory_bytes": provenance.peak_memory(),
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if on_gpu else None,
+        **provenance.origin(),
     }

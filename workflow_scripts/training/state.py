@@ -47,6 +47,7 @@ class State:
     best_value: float | None = None
     best_sha256: str | None = None
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     interval_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
 

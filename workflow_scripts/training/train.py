@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts import provenance
 from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
-from workflow_scripts.code_digest import code_digest
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing, write_json
+from workflow_scripts.facts import of_training
+from workflow_scripts.files import read_json, replacing, sha256_files, write_json
 from workflow_scripts.schema import Training, checked
 from workflow_scripts.training.outputs import check_replaceable, make_writable
 
@@ -63,13 +64,8 @@ def main(args: argparse.Namespace) -> None:
     device = machine.choose_device(args.device)
     machine.prepare(spec["seed"], settings.torch_threads, device)
     task = seq2seq_task(spec, settings, args.data, device)
-    modules = (__name__, *(spec[part]["module"] for part in ("model", "objective")))
-    ours = tuple(name for name in modules if name.startswith("workflow_scripts."))
-    identity = {
-        "spec_digest": digest(spec),
-        "data_digest": data_digest(args.data),
-        "code_digest": code_digest(ours, Path(__file__).parents[2]),
-    }
+    facts, started = of_training(spec), provenance.now()
+    identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     folder = StateFolder(args.state, identity)
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         bf16 = spec["training"]["precision"] == "bf16"
@@ -88,15 +84,17 @@ def main(args: argparse.Namespace) -> None:
             (out / "checkpoint").mkdir(parents=True)
             write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
             write_history(out / "training.csv", state.history)
-            facts = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "spec": spec}
-            parameters = sum(parameter.numel() for parameter in task.model.parameters())
-            facts |= {**identity, "parameters": parameters, **outcome(state, settings), **machine.describe(device)}
-            write_json(out / "run.json", facts)
+            made = {"facts": str(facts), "files": sha256_files(out), "started": started, "finished": provenance.now()}
+            what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "spec": spec}
+            what["parameters"] = sum(parameter.numel() for parameter in task.model.parameters())
+            done = outcome(state, settings, device)
+            write_json(out / "run.json", {**made, **what, **identity, **done, **machine.describe(device)})
         folder.remove()
 
 
-def outcome(state: "State", settings: Training) -> dict[str, Any]:
-    """What run.json says of a finished training; times are of all the processes that worked on it."""
+def outcome(state: "State", settings: Training, device: "torch.device") -> dict[str, Any]:
+    """What run.json says of a finished training; times are of all the processes that worked on it, but for their
+    start and end."""
     seconds_per_step = statistics.median(state.interval_seconds)
     return {
         "steps": state.step,
@@ -104,6 +102,8 @@ def outcome(state: "State", settings: Training) -> dict[str, Any]:
         "best_validation": {settings.validation["metric"]: state.best_value},
         "resumed": state.resumed,
         "seconds": state.seconds,
+        "cpu_seconds": state.cpu_seconds,
+        "gpu_seconds": state.seconds if device.type == "cuda" else 0.0,
         "seconds_per_step": seconds_per_step,
         "steps_per_second": 1 / seconds_per_step,
     }

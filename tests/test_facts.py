@@ -1,0 +1,61 @@
+"""What a job is given and the code that it reaches, in short and in long."""
+
+import json
+from pathlib import Path
+
+from workflow_scripts.catalogue import load_catalogue, load_config, resolve_run
+from workflow_scripts.facts import SHORT, Facts, of_job, of_training, recall, remember
+
+ROOT = Path(__file__).parents[1]
+RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
+
+
+def of(rule: str, **wildcards: str) -> Facts | None:
+    return of_job(load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards})
+
+
+def test_the_short_form_is_two_digests():
+    assert SHORT.match(str(of("train", **RUN)))
+    assert of("fetch", source="scan/x") is None
+
+
+def test_a_command_and_the_workflow_mean_the_same_facts():
+    """train writes them to run.json from its spec; Snakemake has them from the wildcards."""
+    spec = resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "demo")
+    assert str(of_training(json.loads(json.dumps(spec)))) == str(of("train", **RUN))
+
+
+def test_a_seed_and_a_scale_make_other_facts():
+    others = [of("train", **RUN | {"seed": "seed-2"}), of("train", **RUN | {"scale": "small"})]
+    assert len({str(of("train", **RUN)), *map(str, others)}) == 3
+
+
+def test_a_table_is_given_its_own_published_numbers_only():
+    given = of("table", paper="sq_transformer", display="table1").given["published"]
+    assert given and all(cell.startswith("table1/") for cell in given)
+
+
+def test_a_figure_is_given_the_numbers_that_it_draws():
+    entry = load_catalogue(ROOT).papers["sq_transformer"].displays
+    drawing = {
+        name: display for name, display in entry.items() if any(run.get("published") for run in display.get("runs", ()))
+    }
+    assert drawing
+    for name, display in drawing.items():
+        given = of("figure", paper="sq_transformer", display=name).given["published"]
+        for run in display["runs"]:
+            named = run.get("published") or {}
+            for cell in named.values() if isinstance(named, dict) else [named]:
+                assert cell in given
+
+
+def test_the_long_forms_are_kept(tmp_path):
+    table, train = of("table", paper="sq_transformer", display="table1"), of("train", **RUN)
+    remember([("table", table), ("train", train)], tmp_path)
+    digests = SHORT.match(str(table))
+    assert recall(digests["given"], tmp_path) == json.loads(json.dumps(table.given))
+    assert "write_table" in str(recall(digests["code"], tmp_path)) or recall(digests["code"], tmp_path)
+    kept = recall(SHORT.match(str(train))["code"], tmp_path)
+    assert {"train", "update", "optimiser_for"} <= kept["workflow_scripts.training.loop"].keys()
+    assert recall(SHORT.match(str(train))["given"], tmp_path) is None  # run.json has it
+    assert recall("0" * 16, tmp_path) is None

@@ -1,0 +1,158 @@
+"""All that can change the result of a job, but for its input files: what it is given, and the code that it can reach.
+
+Snakemake keeps the short form of it as a parameter of the job, and reruns the job when that changes. Results keep the
+short form too, so that those that come without Snakemake's records can be judged.
+"""
+
+import csv
+import re
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.catalogue import (
+    Catalogue,
+    Run,
+    digest,
+    load_catalogue,
+    parse_run,
+    requested_runs,
+    resolve_data,
+    resolve_evaluation,
+    resolve_run,
+)
+from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
+from workflow_scripts.displays import display_runs
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, write_json
+from workflow_scripts.schema import Config
+
+# Long forms, by digest: what jobs were given (but for train: run.json has its spec), and the digests of all definitions
+# of the code. `why` tells from them what changed.
+STORE = Path("results/facts")
+SHORT = re.compile(r"^given (?P<given>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`given` is JSON content; `modules` are the entry points of the code."""
+
+    given: Any
+    modules: tuple[str, ...]
+
+    @property
+    def code(self) -> str:
+        return code_digest(self.modules)
+
+    def __str__(self) -> str:
+        return f"given {digest(self.given)}, code {self.code}"
+
+
+def of_data(spec: dict) -> Facts:
+    """`spec` is a resolved data spec."""
+    return Facts(spec, (f"{PACKAGE}.data.prepare", spec["prepare"]))
+
+
+def of_training(spec: dict) -> Facts:
+    """`spec` is a resolved run."""
+    return Facts(spec, (f"{PACKAGE}.training.train", spec["model"]["module"], spec["objective"]["module"]))
+
+
+def of_evaluation(settings: dict, spec: dict) -> Facts:
+    """How the run of `spec` is scored. The run itself is an input file."""
+    return Facts(settings, (f"{PACKAGE}.evaluation.evaluate", spec["model"]["module"]))
+
+
+def of_analysis(entry: dict, specs: Iterable[dict]) -> Facts:
+    """An entry under `analyses` and the specs of its runs."""
+    models = sorted({spec["model"]["module"] for spec in specs})
+    return Facts(entry, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
+
+
+def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:
+    """The facts of the job of `rule` for these wildcards; None for rules that have none."""
+    scale = wildcards.get("scale", "")
+    if rule == "prepare":
+        return of_data(resolve_data(catalogue, wildcards["task"], scale))
+    if rule in ("train", "evaluate"):
+        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
+        spec = resolve_run(catalogue, run, scale, config.precision)
+        if rule == "train":
+            return of_training(spec)
+        return of_evaluation(resolve_evaluation(catalogue, run, scale), spec)
+    if rule == "claims":
+        given = {
+            "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in config.papers},
+            "displays": {paper: claimed(catalogue, paper) for paper in config.papers},
+            "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in config.papers},
+            "runs": {paper: [str(run) for run in asked(config, paper, scale)] for paper in config.papers},
+            "scale": catalogue.scales[scale].model_dump(),
+        }
+        return Facts(given, (f"{PACKAGE}.reporting.claims",))
+    if rule == "analyse":
+        entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
+        runs = display_runs(entry, asked(config, wildcards["paper"], scale))
+        return of_analysis(entry, [resolve_run(catalogue, run, scale, config.precision) for run in runs])
+    if rule in ("table", "figure"):
+        paper, display = wildcards["paper"], wildcards["display"]
+        entry = catalogue.papers[paper].displays[display]
+        given = {"entry": entry, "published": published(catalogue, paper, {display, *drawn_beside(entry)})}
+        return Facts(given, (f"{PACKAGE}.reporting.{rule}", *([entry["module"]] if rule == "figure" else [])))
+    return None
+
+
+def drawn_beside(entry: dict) -> set[str]:
+    """The displays whose published numbers a figure draws beside its runs."""
+    cells = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
+    return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
+
+
+def published(catalogue: Catalogue, paper: str, displays: Iterable[str]) -> dict[str, list[str]]:
+    """Lines of published.csv by cell, of these displays only: another number reruns what shows it, and no more."""
+    rows = _published(catalogue.root / "papers" / paper / "published.csv")
+    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
+
+
+@lru_cache
+def _published(file: Path) -> dict[str, list[str]]:
+    with open(file, newline="", encoding="utf-8") as stream:
+        return {"/".join(row[:4]): row[4:] for row in csv.reader(stream)}
+
+
+def asked(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
+    """The runs that one paper asks for at a scale, sorted: neither what other papers ask for nor the order of the
+    requests changes its displays.
+    """
+    return _asked(config.model_copy(update={"papers": [paper], "scale": scale}).model_dump_json())
+
+
+@lru_cache
+def _asked(config: str) -> dict[Run, list[str]]:
+    runs = requested_runs(load_catalogue(), Config.model_validate_json(config))
+    return {run: runs[run] for run in sorted(runs, key=astuple)}
+
+
+def claimed(catalogue: Catalogue, paper: str) -> dict[str, dict]:
+    """The displays that the claims of a paper compare, by name."""
+    claims = catalogue.papers[paper].claims
+    names = dict.fromkeys(Path(claim[side]).parts[0] for claim in claims for side in ("left", "right"))
+    return {name: catalogue.papers[paper].displays[name] for name in names}
+
+
+def remember(met: Iterable[tuple[str, Facts]], store: Path = STORE) -> None:
+    """Keep the long forms of the facts of jobs, given as (rule, facts), for a later `why`."""
+    for rule, facts in met:
+        if rule != "train" and not (path := store / f"{digest(facts.given)}.json").exists():
+            write_json(path, facts.given)
+        if not (path := store / f"{facts.code}.json").exists():
+            write_json(path, definitions(facts.modules))
+
+
+def recall(short: str, store: Path = STORE) -> Any:
+    """What `remember` kept under a digest; None if there is nothing to be read."""
+    try:
+        return read_json(store / f"{short}.json")
+    except UserError:
+        return None

@@ -1,0 +1,151 @@
+"""Take over results that came without Snakemake's records: copied from a cluster, unpacked, or of a killed workflow.
+
+Snakemake would take them as current whatever they are. Here each is held against what would be made now: what agrees is
+recorded as current, and what does not is moved to results/<scale>/not-adopted/ and so made again.
+"""
+
+import argparse
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workflow_scripts.planning.records import record_path, snakemake
+
+if TYPE_CHECKING:
+    from workflow_scripts.facts import Facts
+
+# By rule, in the order in which data flow: the manifest in the folder of a result.
+MANIFESTS = {
+    "prepare": "data/*/dataset.json",
+    "train": "runs/*/*/*/*/run.json",
+    "evaluate": "runs/*/*/*/*/eval/evaluation.json",
+}
+# Made again from the others in little time.
+DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.csv", "overview.*", "config.json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Adopt or move aside. Says nothing when every result has a record."""
+    folders = [folder for folder in sorted(Path("results").glob("*/")) if folder.name not in ("downloads", "reference")]
+    adopted: set[Path] = set()
+    for rule, pattern in MANIFESTS.items():
+        agreeing = defaultdict(list)
+        for file in unrecorded(folders, pattern):
+            objection = judge(rule, file, adopted)
+            if objection:
+                print(f"{file}: {objection}; {'would be ' * args.dry_run}moved to {aside(file.parent)} and made again")
+                move(file.parent, args.dry_run)
+            else:
+                adopted.add(file)
+                agreeing[precision_of(rule, file)].append(file)
+        for precision, files in agreeing.items():
+            if not args.dry_run:
+                record(rule, files, precision)
+    if adopted:
+        print(f"{len(adopted)} results without records are what would be made now: {'would be ' * args.dry_run}adopted")
+    derived = [file for pattern in DERIVED for file in unrecorded(folders, pattern)]
+    for file in derived:
+        move(file.parent if file.name == "analysis.json" else file, args.dry_run)
+    if derived:
+        print(f"{len(derived)} analyses, tables and figures without records {'would be ' * args.dry_run}made again")
+
+
+def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
+    """Files that Snakemake has no record of. Evaluations of a run that was moved away are not met any more."""
+    for folder in folders:
+        for file in sorted(folder.glob(pattern)):
+            if not record_path(file).exists():
+                yield file
+
+
+def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
+    """Why the result of a manifest is not what would be made now; None if it is."""
+    # Only where there is something to judge: ./reproduce asks each time.
+    from workflow_scripts.catalogue import load_catalogue, parse_run, resolve_data, resolve_evaluation, resolve_run
+    from workflow_scripts.errors import UserError
+    from workflow_scripts.facts import of_data, of_evaluation, of_training
+    from workflow_scripts.files import read_json
+
+    try:
+        catalogue, content, scale = load_catalogue(), read_json(file), file.parts[1]
+        if rule == "prepare":
+            return disagreement(content, content["spec"], of_data(resolve_data(catalogue, file.parts[3], scale)), file)
+        run = parse_run(catalogue, "/".join(file.parts[3:7]))
+        data = Path("results", scale, "data", run.task, "dataset.json")
+        folder = Path(*file.parts[:7])
+        needed = [data] if rule == "train" else [data, folder / "run.json"]
+        for path in needed:
+            if not path.exists() or not (record_path(path).exists() or path in adopted):
+                return f"{path}, which it was made from, is {'not current' if path.exists() else 'missing'}"
+        if rule == "train":
+            spec = resolve_run(catalogue, run, scale, content["spec"]["training"]["precision"])
+            return disagreement(content, content["spec"], of_training(spec), file) or other_data(content, data.parent)
+        trained = read_json(folder / "run.json")
+        if content["checkpoint_sha256"] != trained["files"]["checkpoint/model.safetensors"]:
+            return "it scored another checkpoint"
+        now = of_evaluation(resolve_evaluation(catalogue, run, scale), trained["spec"])
+        return disagreement(content, content["settings"], now, file) or other_data(content, data.parent)
+    except (UserError, KeyError, TypeError) as error:
+        return f"cannot be judged ({error})"
+
+
+def disagreement(content: dict, given: dict, now: "Facts", file: Path) -> str | None:
+    """The first thing about a manifest that differs from what would be made now, or from the files beside it."""
+    from workflow_scripts.files import sha256_file
+    from workflow_scripts.planning.changes import fact_changes
+
+    if content["facts"] != str(now):
+        return next(fact_changes(content["facts"], given, now))
+    for name, sha256 in content["files"].items():
+        path = file.parent / name
+        if not path.exists():
+            return f"{path} is missing"
+        if sha256_file(path) != sha256:
+            return f"{path} was changed after it was made"
+    return None
+
+
+def other_data(content: dict, data: Path) -> str | None:
+    from workflow_scripts.training.prepared import data_digest
+
+    return None if content["data_digest"] == data_digest(data) else f"it was made from other data than {data}"
+
+
+def precision_of(rule: str, file: Path) -> str | None:
+    """The `--config precision` under which Snakemake is to record a result."""
+    from workflow_scripts.files import read_json
+
+    if rule == "prepare":
+        return None
+    return read_json(Path(*file.parts[:7]) / "run.json")["spec"]["training"]["precision"]
+
+
+def record(rule: str, files: list[Path], precision: str | None) -> None:
+    """Let Snakemake record the files as made by it. It sees this one rule: no other job is touched along."""
+    config = ["--config", f"precision={precision}"] if precision else []
+    snakemake("--quiet", "all", "--touch", "--force", *config, "--allowed-rules", rule, "--", *map(str, files))
+
+
+def aside(path: Path) -> Path:
+    """A free place under results/<scale>/not-adopted/."""
+    scale = Path(*path.parts[:2])
+    target = scale / "not-adopted" / path.relative_to(scale)
+    number = 1
+    while target.exists():
+        number += 1
+        target = target.with_name(f"{path.name}.{number}")
+    return target
+
+
+def move(path: Path, dry_run: bool) -> None:
+    """Move a result out of Snakemake's sight. Nothing is deleted."""
+    if not dry_run and path.exists():
+        target = aside(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(path, target)

@@ -1,0 +1,55 @@
+"""What Snakemake would run, as data, and what it has recorded about the files that it made."""
+
+import json
+import os
+import subprocess
+import sys
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json
+
+METADATA = Path(".snakemake/metadata")
+NAME_MAX = 255
+
+
+def record_path(file: str | Path) -> Path:
+    """Where Snakemake keeps its record of an output: the name in base64, cut into folders where it is too long."""
+    name = urlsafe_b64encode(str(file).encode()).decode()
+    *folders, last = (name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1))
+    return METADATA.joinpath(*(f"@{folder}" for folder in folders), last)
+
+
+def read_record(file: str | Path) -> dict[str, Any] | None:
+    """Snakemake's record of an output: params, input, input_checksums, shellcmd and more; None if it has none."""
+    path = record_path(file)
+    return read_json(path) if path.exists() else None
+
+
+def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Snakemake of this environment. Raises UserError with its message when it fails."""
+    environment = os.environ | {"PYTHONPATH": f"{Path('profiles/logger').resolve()}"}
+    command = [sys.executable, "-m", "snakemake", "--logger=plan", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise UserError(f"snakemake {' '.join(arguments[:3])} failed: {said[-1] if said else done.returncode}")
+    return done
+
+
+def planned_jobs(targets: list[str], overrides: list[str], *options: str) -> list[dict[str, Any]]:
+    """The jobs of a dry run: rule, wildcards, input, output, command, reason. Rules without output are left out."""
+    config = ["--config", *overrides] if overrides else []
+    lines = snakemake("--dry-run", *options, *config, "--", *targets).stdout.splitlines()
+    jobs = [json.loads(line) for line in lines if line.startswith("{")]
+    return [job for job in jobs if job["output"]]
+
+
+def read_overrides(overrides: list[str]) -> dict[str, Any]:
+    """`--config` of Snakemake, `key=value` with values in YAML, as a dictionary."""
+    import yaml
+
+    pairs = (override.partition("=") for override in overrides)
+    return {key: yaml.safe_load(value) for key, _, value in pairs}

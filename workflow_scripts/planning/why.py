@@ -1,0 +1,111 @@
+"""Say for each job that would run why it would: which key, file or function changed, from what to what."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts import provenance
+from workflow_scripts.catalogue import Catalogue, load_catalogue, load_config, merged, parse_run
+from workflow_scripts.errors import UserError
+from workflow_scripts.facts import SHORT, of_job, recall
+from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.planning.changes import fact_changes, few
+from workflow_scripts.planning.records import planned_jobs, read_overrides, read_record
+from workflow_scripts.schema import Config, read_yaml
+
+STAGES = ("fetch", "prepare", "train", "evaluate", "analyse", "table", "figure", "claims", "record_config")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="files; none: all that config.yaml asks for")
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for ./reproduce")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print one sentence for each job of a dry run, those with a reason of their own first."""
+    catalogue = load_catalogue()
+    config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
+    jobs = planned_jobs(args.targets, args.config)
+    jobs.sort(key=lambda job: (STAGES.index(job["rule"]), name(job)))
+    made_again = {file for job in jobs for file in job["output"]}
+    own, following = [], []
+    for job in jobs:
+        reasons = list(own_reasons(catalogue, config, job, made_again))
+        if reasons:
+            own.append(f"{name(job)}: {'; '.join(reasons)}")
+        else:
+            files = [file for file in job["input"] if file in made_again]
+            following.append(f"{name(job)}: " + (f"reads {few(files, ', ')}, made again" if files else job["reason"]))
+    for sentence in own + following:
+        print(sentence)
+    print(f"{len(jobs)} jobs would run, {len(own)} of them for a reason of their own" if jobs else "Nothing would run")
+    for note in other_versions(config.scale):
+        print(note)
+
+
+def name(job: dict[str, Any]) -> str:
+    """Rule and wildcards: `train scan-jump-x2/transformer/default/seed-1`."""
+    wildcards = [value for key, value in job["wildcards"].items() if key != "scale"]
+    return f"{job['rule']} {'/'.join(wildcards)}".strip()
+
+
+def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str]) -> Iterator[str]:
+    """What makes a job stale, but for inputs that another job of the plan makes again."""
+    record = read_record(job["output"][0])
+    missing = [file for file in job["output"] if not Path(file).exists()]
+    if record is None:
+        yield "was not made yet" if missing else "Snakemake has no record of how it was made"
+        return
+    if missing:
+        yield f"{few(missing, ', ')} {'is' if len(missing) == 1 else 'are'} gone"
+    before = next(filter(None, (SHORT.match(param.strip("'\"")) for param in record["params"])), None)
+    now = of_job(catalogue, config, job["rule"], job["wildcards"])
+    if now and before and str(now) != before[0]:
+        old = read_spec(job["output"]) if job["rule"] == "train" else recall(before["given"])
+        yield from fact_changes(before[0], old, now, lambda key: set_in(catalogue, job, key))
+    elif now and not before:
+        yield "was made by an older workflow, which recorded less"
+    elif record["shellcmd"] != job["command"] and set(record["input"]) == set(job["input"]):
+        yield f"its command was `{record['shellcmd']}` and is `{job['command']}`"
+    if added := sorted(set(job["input"]) - set(record["input"])):
+        yield f"reads {few(added, ', ')} too"
+    if removed := sorted(set(record["input"]) - set(job["input"])):
+        yield f"reads {few(removed, ', ')} no more"
+    for file, checksum in sorted(record["input_checksums"].items()):
+        kept = file in job["input"] and file not in made_again and Path(file).is_file()
+        if kept and checksum != f"sha256:{sha256_file(file)}":
+            yield f"{file} has changed"
+
+
+def read_spec(outputs: list[str]) -> Any:
+    """The spec in the run.json among the outputs of a training; None if there is none to be read."""
+    try:
+        return read_json(next(file for file in outputs if file.endswith("run.json")))["spec"]
+    except (UserError, KeyError):
+        return None
+
+
+def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
+    """Where a value of a run's spec is set, in brackets; empty for other keys."""
+    section, _, entry = key.partition(".")
+    if job["rule"] != "train" or section not in ("model", "objective", "training"):
+        return ""
+    run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**job["wildcards"]))
+    found = merged(catalogue, run, job["wildcards"]["scale"])[section].get(entry)
+    return f" ({found[1]})" if found else ""
+
+
+def other_versions(scale: str) -> Iterator[str]:
+    """A note for each package of which a run was made with another version than the one installed now."""
+    installed, found = provenance.versions(), Counter()
+    for file in Path("results", scale).glob("runs/*/*/*/*/run.json"):
+        for package, version in read_json(file).get("versions", {}).items():
+            if package in installed and version != installed[package]:
+                found[package, version] += 1
+    for (package, version), count in sorted(found.items()):
+        yield (
+            f"{count} runs were made with {package} {version}; {installed[package]} is installed. That alone reruns "
+            "nothing; to make them again: ./reproduce -R train"
+        )
