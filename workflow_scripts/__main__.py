@@ -20,6 +20,8 @@ COMMANDS = {
     "export": ("workflow_scripts.reporting.export", "copy measured tables, claims and provenance to results/reference"),
     "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
     "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),
+    "crate": ("workflow_scripts.reporting.crate", "pack results and provenance as a Workflow Run RO-Crate"),
+    "verify": ("workflow_scripts.reporting.verify", "check a crate's files, and its numbers against its scores"),
     "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
 }
 

@@ -14,6 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PARTS = (
+    "README.md",
     "catalogue",
     "config.yaml",
     "envs",

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from workflow_scripts.catalogue import Catalogue, load_catalogue
+from workflow_scripts.catalogue import Catalogue, Run, load_catalogue
 from workflow_scripts.displays import asked_runs, display_runs, find_paper
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
@@ -63,11 +63,11 @@ def main(args: argparse.Namespace) -> None:
         if getattr(args, name) is None:
             raise UserError(f"claims needs --{name} (or --show FILE alone)")
     catalogue = load_catalogue()
-    outcomes = {paper: judge_paper(catalogue, paper, args) for paper in args.papers}
+    asked = {paper: asked_runs(catalogue, paper, args.scale, args.runs) for paper in args.papers}
+    outcomes = {paper: judge_paper(catalogue, paper, args.scale, asked[paper], args.results) for paper in args.papers}
     write_claims(args.out, outcomes)
     if args.overview:
-        runs = {run: None for paper in args.papers for run in asked_runs(catalogue, paper, args.scale, args.runs)}
-        trained = what_was_run(runs, args.results)
+        trained = what_was_run({run: None for runs in asked.values() for run in runs}, args.results)
         titles = {paper: catalogue.papers[paper].requests.title for paper in args.papers}
         for name, text in (
             ("overview.html", overview_html(outcomes, titles, trained, args.scale, catalogue.scales[args.scale].title)),
@@ -78,47 +78,46 @@ def main(args: argparse.Namespace) -> None:
     print_ledger(args.out)
 
 
-def judge_paper(catalogue: Catalogue, key: str, args: argparse.Namespace) -> list[Outcome]:
-    """Verdicts on the claims of one paper, from the tables that they name."""
+def judge_paper(
+    catalogue: Catalogue, key: str, scale: str, asked: dict[Run, list[str]], results: Path
+) -> list[Outcome]:
+    """Verdicts on the claims of one paper, from the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
     claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in (claim.left, claim.right))
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
             raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")
-    asked = asked_runs(catalogue, key, args.scale, args.runs)
     runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
     analyses = {analysis: None for name in names for analysis in display_analyses(paper.displays[name])}
-    evidence = read_evidence(catalogue, key, args.scale, runs, analyses, args.results)
+    evidence = read_evidence(catalogue, key, scale, runs, analyses, results)
     cells = {}
     for name in names:
         display = checked(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
         cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
-    return judge(claims, cells, catalogue.scales[args.scale].verdicts, args.scale, file)
+    return judge(claims, cells, catalogue.scales[scale].verdicts, scale, file)
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
-    """Write claims.csv. `p_value` is corrected by Holm over the paper's claims."""
+    """Write claims.csv."""
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, CLAIM_COLUMNS, lineterminator="\n")
         writer.writeheader()
-        for paper, judged in outcomes.items():
-            for outcome in judged:
-                claim, effect = outcome.claim, outcome.effect
-                values = {"at_least": claim.at_least, "p_value": outcome.p_holm}
-                if effect:
-                    values |= {"effect": effect.value, "ci_low": effect.low, "ci_high": effect.high}
-                names = ("claim", "statement", "source", "left", "right", "relation", "unit")
-                writer.writerow(
-                    {
-                        "paper": paper,
-                        **{name: getattr(claim, name) for name in names},
-                        **{name: "" if value is None else f"{value:.6g}" for name, value in values.items()},
-                        "n_seeds": effect.n if effect else "",
-                        "protocol": outcome.protocol,
-                        "verdict": outcome.verdict,
-                    }
-                )
+        writer.writerows(claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged)
+
+
+def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
+    """One line of claims.csv. `p_value` is corrected by Holm over the paper's claims."""
+    claim, effect = outcome.claim, outcome.effect
+    values = {"at_least": claim.at_least, "p_value": outcome.p_holm}
+    if effect:
+        values |= {"effect": effect.value, "ci_low": effect.low, "ci_high": effect.high}
+    texts = {
+        name: getattr(claim, name) for name in ("claim", "statement", "source", "left", "right", "relation", "unit")
+    }
+    numbers = {name: "" if value is None else f"{value:.6g}" for name, value in values.items()}
+    judged = {"n_seeds": str(effect.n) if effect else "", "protocol": outcome.protocol, "verdict": outcome.verdict}
+    return {"paper": paper, **texts, **numbers, **judged}
 
 
 def print_ledger(path: Path) -> None:

@@ -1,0 +1,96 @@
+"""Pack a scale's results as one Workflow Run RO-Crate: workflow, tables, figures, scores and their provenance.
+
+Checkpoints, data and predictions stay out. https://www.researchobject.org/workflow-run-crate/
+"""
+
+import argparse
+import mimetypes
+from pathlib import Path
+
+from rocrate.model.creativework import CreativeWork
+from rocrate.rocrate import ROCrate
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, replacing, sha256_file
+
+PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
+    "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
+}
+LICENCE = "https://spdx.org/licenses/Apache-2.0"
+# What the results were made with; `verify` recomputes their numbers from it.
+WORKFLOW = ("rules/*.smk", "config.yaml", "catalogue/*.yaml", "catalogue/*.csv", "papers/*/*", "envs/requirements.lock")
+SHOWN = ("tables/*/*", "figures/*/*", "claims.csv", "overview.html", "report.html")
+SCORES = (
+    "config.json",
+    "data/*/dataset.json",
+    "runs/*/*/*/*/run.json",
+    "runs/*/*/*/*/training.csv",
+    "runs/*/*/*/*/eval/evaluation.json",
+    "runs/*/*/*/*/eval/scores.csv",
+    "analyses/*/*/*",
+)
+mimetypes.add_type("application/yaml", ".yaml")
+mimetypes.add_type("text/markdown", ".md")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip", help="the crate; replaced when complete")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the crate. Raises UserError when the scale has no complete results."""
+    results = Path("results", args.scale)
+    if not (results / "config.json").exists():
+        raise UserError(f"{results} has no complete results; make them with ./reproduce --config scale={args.scale}")
+    if args.out.suffix != ".zip":
+        raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
+    crate = ROCrate(version="1.1")  # which the run profiles are written for
+    crate.name = f"Recompose: results at scale {args.scale}"
+    crate.description = (
+        "Published numbers beside reproduced ones, verdicts on claims, scores and provenance of all runs"
+    )
+    crate.license = crate.add(CreativeWork(crate, LICENCE, {"name": "Apache License 2.0"}))
+    crate.root_dataset["conformsTo"] = [
+        crate.add(CreativeWork(crate, url, {"name": name, "version": url.rsplit("/", 1)[1]}))
+        for url, name in PROFILES.items()
+    ]
+    workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=facts("Snakefile"))
+    workflow["name"] = "Recompose"
+    crate.add_file("README.md", properties=facts("README.md") | {"about": crate.root_dataset})
+    for file in matching(Path("."), WORKFLOW):
+        add(crate, file)
+    given = add(crate, results / "config.json")
+    shown = [add(crate, file) for file in matching(results, SHOWN)]
+    scores = [add(crate, file) for file in matching(results, SCORES) if file.name != "config.json"]
+    made = ("runs/*/*/*/*/run.json", "runs/*/*/*/*/eval/evaluation.json")
+    runs = [read_json(file) for file in matching(results, made)]
+    action = crate.add_action(workflow, object=given, result=shown + scores)
+    action["name"] = f"./reproduce --config scale={args.scale}"
+    action["description"] = f"{len(runs)} trainings and evaluations; each is described by its own JSON file"
+    commits = sorted({run["commit"] for run in runs if run["commit"]})
+    workflow["version"] = ", ".join(commits) or "not from a git checkout"
+    action["startTime"], action["endTime"] = min(r["started"] for r in runs), max(r["finished"] for r in runs)
+    crate.root_dataset["mentions"] = action
+    with replacing(args.out) as temporary:
+        crate.write_zip(temporary)
+    print(f"{len(shown)} files of tables, figures and claims, {len(scores)} of scores and provenance: {args.out}")
+
+
+def matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    """The files under a folder that match any of the patterns, sorted."""
+    return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+
+
+def add(crate: ROCrate, file: Path):
+    return crate.add_file(file, file.as_posix(), properties=facts(file))
+
+
+def facts(file: str | Path) -> dict[str, str]:
+    """Name, size, type and checksum of a file."""
+    kind, _ = mimetypes.guess_type(file)
+    size = str(Path(file).stat().st_size)
+    found = {"name": Path(file).as_posix(), "contentSize": size, "sha256": sha256_file(file)}
+    return found | {"encodingFormat": kind or "text/plain"}
