@@ -57,3 +57,13 @@ def sha256_files(folder: str | Path) -> dict[str, str]:
     """sha256 of every file under a folder, by its path inside."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
+
+
+def check_whole(path: Path) -> None:
+    """Raise UserError when a file is not what the manifest beside it (a JSON file with `files`) says was written."""
+    for name in ("evaluation.json", "analysis.json", "run.json"):
+        manifest = path.with_name(name)
+        if manifest.exists() and path.exists():
+            expected = read_json(manifest).get("files", {}).get(path.name)
+            if expected and sha256_file(path) != expected:
+                raise UserError(f"{path} is not what was written; delete {path.parent} and run ./reproduce again")

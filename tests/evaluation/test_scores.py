@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS, read_scores, write_scores
+from workflow_scripts.files import sha256_files, write_json
 
 ROW = {"task": "t", "metric": "exact_match", "value": 12.5, "unit": "percent", "n": 8, "protocol": "reduced"}
 names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)
@@ -69,3 +70,14 @@ def test_a_broken_file_is_named_with_its_line(tmp_path, old, new, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"scores\.csv does not exist"):
         read_scores(tmp_path / "scores.csv")
+
+
+@pytest.mark.parametrize("manifest", ["evaluation.json", "analysis.json"])
+def test_a_table_that_was_cut_between_two_lines_is_refused(tmp_path, manifest):
+    path = tmp_path / "scores.csv"
+    write_scores(path, [ROW, ROW | {"subset": "new"}])
+    write_json(tmp_path / manifest, {"files": sha256_files(tmp_path)})
+    assert len(read_scores(path)) == 2
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(UserError, match=r"scores\.csv is not what was written; delete .* and run ./reproduce again"):
+        read_scores(path)

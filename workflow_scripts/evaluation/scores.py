@@ -8,6 +8,7 @@ from typing import Any
 
 from workflow_scripts.catalogue import PROTOCOLS
 from workflow_scripts.errors import UserError
+from workflow_scripts.files import check_whole
 
 SCORE_COLUMNS = (
     "task",
@@ -50,6 +51,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 def read_scores(path: Path) -> list[dict[str, Any]]:
     """Read scores.csv: numbers as numbers, None where empty. Raises UserError naming file and line."""
+    check_whole(path)
     try:
         with open(path, newline="") as stream:
             reader = csv.DictReader(stream, restval="", strict=True)

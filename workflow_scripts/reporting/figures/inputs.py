@@ -9,6 +9,7 @@ import pandas
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.catalogue import Run
 from workflow_scripts.errors import UserError
+from workflow_scripts.files import check_whole
 from workflow_scripts.reporting.cells import Evidence, Published
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
@@ -85,6 +86,7 @@ def of_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = 
 
 
 def _read(file: Path) -> pandas.DataFrame:
+    check_whole(file)
     try:
         # A word of a vocabulary may be spelt like one of pandas' signs for "missing".
         return pandas.read_csv(file, keep_default_na=False, na_values=[""])
