@@ -90,6 +90,16 @@ def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
     return call
 
 
+def under_autocast(call: Callable[[], None]) -> Callable[[], None]:
+    """The same step with matrix products in bf16, as `precision: bf16` trains."""
+
+    def in_bf16() -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            call()
+
+    return in_bf16
+
+
 def flops(call: Callable[[], None]) -> int:
     """Floating point operations of the matrix products of one call."""
     with FlopCounterMode(display=False) as counter:
@@ -151,6 +161,9 @@ def main() -> None:
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])
     seconds = take_turns(ours, args.rounds)
     show("The paper's models", seconds, "transformer default")
+    for name, call in ours.items():
+        pair = {name: call, f"{name}, bf16": under_autocast(call)}
+        show("bf16 autocast", take_turns(pair, args.rounds), name)
     peak = gemm_peak()
     for name, call in ours.items():
         count = flops(call)

@@ -77,7 +77,7 @@ def test_a_second_call_beside_a_running_one_is_refused(long_run):
 
 def test_failed_job_shows_why_and_where(project):
     """A prepared data set that has lost its vocabulary: the command's own error line, its log, the exit code."""
-    assert project.reproduce("results/demo/data/scan-jump-x2").returncode == 0
+    assert project.reproduce("results/demo/data/scan-jump-x2/dataset.json").returncode == 0
     (project.root / "results/demo/data/scan-jump-x2/vocabulary.json").unlink()
     done = project.reproduce(TARGET)
     assert done.returncode == 1

@@ -29,7 +29,8 @@ def on_a_terminal(command: list[str], folder) -> str:
 
 
 def test_jobs_are_counted_and_the_live_part_is_taken_away(project):
-    seen = on_a_terminal(["./reproduce", "results/demo/data/scan-jump-x2", "results/demo/data/cogs"], project.root)
+    targets = [f"results/demo/data/{task}/dataset.json" for task in ("scan-jump-x2", "cogs")]
+    seen = on_a_terminal(["./reproduce", *targets], project.root)
     assert "\x1b[2K" in seen, "nothing was drawn over: there was no live part"
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
     lines = [line.strip() for line in plain.replace("\r", "\n").splitlines() if line.strip()]

@@ -26,7 +26,9 @@ def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=columns)
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it with ./reproduce {folder}") from error
+        raise UserError(
+            f"{path} does not exist; delete {folder} and make it with ./reproduce {folder}/dataset.json"
+        ) from error
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
@@ -47,7 +49,7 @@ def read_pairs(folder: Path, split: str) -> Pairs:
 def data_digest(folder: Path) -> str:
     """sha256 over names and contents of the folder's files: equal data, equal digest."""
     if not (folder / "dataset.json").exists():
-        raise UserError(f"{folder / 'dataset.json'} does not exist; make it with ./reproduce {folder}")
+        raise UserError(f"{folder / 'dataset.json'} does not exist; make it with ./reproduce {folder}/dataset.json")
     files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".json"))
     lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in files)
     return hashlib.sha256(lines.encode()).hexdigest()
