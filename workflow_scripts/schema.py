@@ -2,11 +2,12 @@
 
 import difflib
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from workflow_scripts.errors import UserError
 
@@ -67,6 +68,18 @@ class Evaluation(Strict):
     beam: int = Field(ge=1, description="1 is greedy.")
     max_length: int = Field(gt=0, description="Tokens after which decoding stops.")
     batch_tokens: int = Field(gt=0)
+    same_word: str | None = Field(
+        None, description="Regular expression of output words that count as one and the same for structure_match."
+    )
+
+    @field_validator("same_word")
+    @classmethod
+    def compiles(cls, pattern: str | None) -> str | None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        return pattern
 
 
 class Settings(Strict):

@@ -22,7 +22,7 @@ from tests.training.toy import (
 )
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
-from workflow_scripts.evaluation.evaluate import decode, exact_match_scores, load_run
+from workflow_scripts.evaluation.evaluate import decode, load_run, same_structure, share_scores
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.models.decoding import beam
 from workflow_scripts.schema import Evaluation
@@ -132,7 +132,9 @@ def test_every_sentence_gets_its_own_beam_search(trained):
 
 
 def test_a_group_without_examples_gives_no_score():
-    scores = exact_match_scores(np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]})
+    scores = share_scores(
+        "exact_match", np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]}
+    )
     assert {row["subset"]: (row["value"], row["n"]) for row in scores} == {
         "all": (50, 2),
         "x": (100, 1),
@@ -213,3 +215,16 @@ def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(caps
     assert main(["evaluate", *options(place, with_settings=False)]) == 1
     changed = f"training.warmup_steps was {now + 1} and is {now}"
     assert_one_error(capsys.readouterr().err, "run.json is of another configuration", changed)
+
+
+def test_structure_is_right_when_only_the_verbs_are_wrong():
+    target = "I_TURN_LEFT I_JUMP I_TURN_LEFT I_JUMP"
+    outputs = {
+        target: True,
+        "I_TURN_LEFT I_WALK2 I_TURN_LEFT I_RUN": True,
+        "I_TURN_LEFT I_JUMP I_TURN_RIGHT I_JUMP": False,
+        "I_TURN_LEFT I_JUMP I_TURN_LEFT": False,
+        "": False,
+    }
+    right = same_structure(list(outputs), [target] * len(outputs), r"I_(WALK|LOOK|RUN|JUMP)\d*")
+    assert right.tolist() == list(outputs.values())

@@ -1,6 +1,7 @@
 """Decode the splits of a trained run's task and score them."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,10 @@ def main(args: argparse.Namespace) -> None:
             outputs = decode(model, table, vocabulary["target"], settings, device, reporter)
             correct = np.array(outputs) == table["target"].to_numpy()
             subsets = table["subset"].to_numpy()
-            rows = [*exact_match_scores(correct, subsets, groups), *size_scores(table)]
+            rows = [*share_scores("exact_match", correct, subsets, groups), *size_scores(table)]
+            if settings.same_word:
+                right = same_structure(outputs, table["target"].to_pylist(), settings.same_word)
+                rows += share_scores("structure_match", right, subsets, groups)
             scores += [{**run_columns, "split": split, **row} for row in rows]
             content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
             predictions.append(pa.table({"split": [split] * len(correct), **content, "correct": correct}))
@@ -180,19 +184,32 @@ def decode(
     return [outputs[index] for index in which]
 
 
-def exact_match_scores(correct: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """Exact match in percent over all rows, each subset that has a name, and each group of subsets that occurs.
+def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
+    """[N] bool: the output equals the target when all words that match `same_word` are taken for one word."""
+    words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
+    taken_for = {word: "" if re.fullmatch(same_word, word) else word for word in words}
 
-    correct [N] bool, subsets [N] str; `groups` maps a group's name to its subsets.
+    def structure(sentence: str) -> list[str]:
+        return [taken_for[word] for word in sentence.split(" ")]
+
+    return np.array([structure(output) == structure(target) for output, target in zip(outputs, targets, strict=True)])
+
+
+def share_scores(
+    metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
+) -> list[dict[str, Any]]:
+    """Share of `right` in percent over all rows, each subset that has a name, and each group of subsets that occurs.
+
+    right [N] bool, subsets [N] str; `groups` maps a group's name to its subsets.
     """
-    chosen = {"all": np.ones(len(correct), bool)}
+    chosen = {"all": np.ones(len(right), bool)}
     chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
     chosen |= {group: np.isin(subsets, members) for group, members in sorted(groups.items())}
     return [
         {
             "subset": name,
-            "metric": "exact_match",
-            "value": 100 * float(correct[rows].mean()),
+            "metric": metric,
+            "value": 100 * float(right[rows].mean()),
             "unit": "percent",
             "n": count,
         }
