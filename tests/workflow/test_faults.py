@@ -1,0 +1,114 @@
+"""What breaks under a running workflow: one line says it, earlier results stay, and the next call mends it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.projects import Project
+
+FIRST, SECOND = (f"scan-around-right/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
+
+
+def scores(run: str) -> str:
+    return f"results/demo/runs/{run}/eval/scores.csv"
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """The results of runs and data under a folder."""
+    kept = {"runs", "data"}
+    return {
+        path: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and kept & set(path.relative_to(folder).parts)
+    }
+
+
+@pytest.fixture
+def small_disk(project: Project):
+    """results/ on a file system of its own, of 40 MB."""
+    folder = project.root / "results"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.faults
+def test_a_full_disk(project: Project, small_disk: Path, finished_demo: Path):
+    assert project.reproduce(scores(FIRST)).returncode == 0
+    before = contents(small_disk)
+    filler = small_disk / "filler"
+    with open(filler, "wb") as stream:
+        while True:
+            try:
+                stream.write(bytes(65536))
+                stream.flush()
+            except OSError:
+                break
+    with open(filler, "r+b") as stream:
+        stream.truncate(filler.stat().st_size - 60_000)  # room for logs, not for weights
+    done = project.reproduce(scores(SECOND))
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr and "Traceback" not in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+    filler.unlink()
+    done = project.reproduce(scores(SECOND))
+    assert done.returncode == 0, done.stderr
+    for run in (FIRST, SECOND):
+        assert (project.root / scores(run)).read_bytes() == (finished_demo / scores(run)).read_bytes()
+
+
+@pytest.mark.faults
+def test_a_folder_that_cannot_be_written(project: Project, small_disk: Path):
+    assert project.reproduce("results/demo/data/scan-around-right/dataset.json").returncode == 0
+    before = contents(small_disk)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+    done = project.reproduce(scores(FIRST))
+    assert done.returncode == 1
+    assert "Read-only file system" in done.stderr and "Traceback" not in done.stderr
+    assert contents(small_disk) == before
+    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+    assert project.reproduce(f"results/demo/runs/{FIRST}/run.json").returncode == 0
+
+
+def test_a_results_file_cut_in_half(demo: Project):
+    """It is refused by what reads it; deleted, it is made again as it was."""
+    file = demo.root / scores(FIRST)
+    whole, table = file.read_bytes(), demo.root / "results/demo/tables/sq_transformer/table1.csv"
+    shown = table.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[: len(lines) // 2]))
+    done = demo.reproduce(str(table.relative_to(demo.root)))
+    assert done.returncode == 1
+    assert f"{scores(FIRST)} is not what was written; delete {Path(scores(FIRST)).parent}" in done.stderr
+
+    for path in file.parent.iterdir():
+        path.unlink()
+    done = demo.reproduce(str(table.relative_to(demo.root)))
+    assert done.returncode == 0, done.stderr
+    assert (file.read_bytes(), table.read_bytes()) == (whole, shown)
+
+
+def test_a_broken_checkpoint(demo: Project):
+    """It is refused by its scoring; deleted, the run is trained again to the same scores."""
+    folder = demo.root / "results/demo/runs" / FIRST
+    whole = (folder / "eval/scores.csv").read_bytes()
+    weights = folder / "checkpoint/model.safetensors"
+    content = weights.read_bytes()
+    weights.write_bytes(content[: len(content) // 2])
+    for path in (folder / "eval").iterdir():
+        path.unlink()
+    done = demo.reproduce(scores(FIRST))
+    assert done.returncode == 1
+    assert "model.safetensors" in done.stderr and "Traceback" not in done.stderr
+
+    weights.unlink()
+    done = demo.reproduce(scores(FIRST))
+    assert done.returncode == 0, done.stderr
+    assert (folder / "eval/scores.csv").read_bytes() == whole
+    assert weights.read_bytes() == content
