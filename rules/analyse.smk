@@ -8,8 +8,8 @@ rule analyse:
     conda:
         "../envs/environment.yaml"
     resources:
-        mem_mb=memory(4),
-        runtime="1h",
+        mem_mb=mem_mb(analyse_resources),
+        runtime=runtime(analyse_resources),
     params:
         facts=analysis_facts,
         runs=analysis_run_names,

@@ -12,9 +12,9 @@ rule evaluate:
         "../envs/environment.yaml"
     threads: train_threads
     resources:
-        mem_mb=memory(4),
-        runtime="2h",
-        gpu=GPUS,
+        mem_mb=mem_mb(evaluate_resources),
+        runtime=runtime(evaluate_resources),
+        gpu=gpu(evaluate_resources),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:

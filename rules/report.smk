@@ -2,7 +2,11 @@
 report: f"../results/{CONFIG.scale}/overview.rst"
 
 
+# Seconds each: on a cluster they run where Snakemake runs and wait in no queue.
 localrules:
+    table,
+    figure,
+    claims,
     record_config,
 
 
@@ -25,9 +29,6 @@ rule table:
         "results/{scale}/logs/table/{paper}/{display}.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(2),
-        runtime="1h",
     params:
         facts=table_facts,
         caption=caption,
@@ -56,9 +57,6 @@ rule figure:
         "results/{scale}/logs/figure/{paper}/{display}.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(2),
-        runtime="1h",
     params:
         facts=figure_facts,
         caption=caption,
@@ -86,9 +84,6 @@ rule claims:
         "results/{scale}/logs/claims.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(2),
-        runtime="1h",
     params:
         facts=claims_facts,
         papers=CONFIG.papers,

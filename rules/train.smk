@@ -11,9 +11,9 @@ rule train:
         "../envs/environment.yaml"
     threads: train_threads
     resources:
-        mem_mb=memory(6),
-        runtime="12h",
-        gpu=GPUS,
+        mem_mb=mem_mb(train_resources),
+        runtime=runtime(train_resources),
+        gpu=gpu(train_resources),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
