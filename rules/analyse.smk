@@ -8,6 +8,8 @@ rule analyse:
     conda:
         "../envs/environment.yaml"
     resources:
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
         mem_mb=mem_mb(analyse_resources),
         runtime=runtime(analyse_resources),
     params:

@@ -12,6 +12,8 @@ rule evaluate:
         "../envs/environment.yaml"
     threads: train_threads
     resources:
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
         mem_mb=mem_mb(evaluate_resources),
         runtime=runtime(evaluate_resources),
         gpu=gpu(evaluate_resources),

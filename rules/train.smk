@@ -11,6 +11,8 @@ rule train:
         "../envs/environment.yaml"
     threads: train_threads
     resources:
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
         mem_mb=mem_mb(train_resources),
         runtime=runtime(train_resources),
         gpu=gpu(train_resources),

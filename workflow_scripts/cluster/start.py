@@ -27,7 +27,7 @@ def main() -> None:
     if (options.executor or profile.get("executor")) == "slurm" and not options.dry_run:
         if not beside:
             settle()
-        arguments = [*keeping(arguments, profile.get("set-resources") or {}), f"--slurm-jobname-prefix={prefix()}"]
+        arguments = [f"--slurm-jobname-prefix={prefix()}", *keeping(arguments, profile.get("set-resources") or {})]
         prepare(os.environ)
     os.execvp("snakemake", ["snakemake", "--logger=terminal", *arguments])
 
