@@ -18,7 +18,7 @@ CUT = (
 )
 # Long enough to be disturbed, with a state saved every second: a kill must not cost the whole training.
 RUNS = tuple(f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (1, 2))
-STEPS = 1500
+STEPS = 600
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
 
 # The shipped profile looks at the queue every 20 s or more; only waiting times are changed here.
-WAITS = ("--slurm-init-seconds-before-status-checks=3", "--max-status-checks-per-second=1", "--latency-wait=5")
+WAITS = ("--slurm-init-seconds-before-status-checks=6", "--max-status-checks-per-second=1", "--latency-wait=5")
 # What must not depend on where and how often a run was started. (run.json also holds times and machines.)
 RESULTS = ("model.safetensors", "training.csv", "predictions.parquet", "scores.csv")
 
