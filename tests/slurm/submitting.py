@@ -18,15 +18,17 @@ def command(*arguments: str, profile: str = "slurm-gpus") -> list[str]:
     return ["./reproduce", f"--workflow-profile=profiles/{profile}", *WAITS, *arguments]
 
 
-def reproduce(project: Project, cluster: Cluster, *arguments: str, profile: str = "slurm-gpus", timeout: float = 400):
+def reproduce(
+    project: Project, cluster: Cluster, *arguments: str, profile: str = "slurm-gpus", **environment: str
+) -> subprocess.CompletedProcess[str]:
     """./reproduce on the cluster, to its end."""
     return subprocess.run(
         command(*arguments, profile=profile),
         cwd=project.root,
-        env=cluster.environment,
+        env=cluster.environment | environment,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=400,
     )
 
 

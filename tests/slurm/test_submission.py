@@ -1,6 +1,8 @@
 """The shipped profiles on a real cluster: what is asked for, what comes out, and what an error says."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -14,7 +16,13 @@ from tests.workflow.projects import Project, copied
 def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose cut of the demo has been run on the cluster."""
     project = copied(tmp_path_factory.mktemp("submitted"))
-    done = reproduce(project, cluster, *CUT)
+    # Before SLURM's own sbatch stands one that keeps what it is given, a file a call.
+    recorder, sent = tmp_path_factory.mktemp("recorder") / "sbatch", project.root / "sent"
+    sent.mkdir()
+    own = shutil.which("sbatch")
+    recorder.write_text(f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{sent}/$$\nexec {own} "$@"\n')
+    recorder.chmod(0o755)
+    done = reproduce(project, cluster, *CUT, PATH=f"{recorder.parent}:{cluster.environment['PATH']}")
     assert done.returncode == 0, done.stderr
     return project
 
@@ -36,6 +44,25 @@ def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(submitted: Proj
         for job in jobs[rule]:
             assert (job["MinMemoryNode"], job["TimeLimit"]) == (memory, time)
             assert (job["NumNodes"], job["NumCPUs"], job["NumTasks"], job["Requeue"]) == ("1", "1", "1", "1")
+
+
+def in_general(arguments: list[str]) -> str:
+    """What sbatch was given, with the words of `plan --cluster` for what differs from job to job."""
+    words = {"--job-name": "NAME", "--output": "LOG", "--comment": "RULE_AND_RUN", "-p": "PARTITION", "-D": "FOLDER"}
+    general = ["sbatch", *arguments]
+    for option, word in words.items():
+        general[general.index(option) + 1] = word
+    return " ".join("--wrap=COMMAND" if part.startswith("--wrap=") else part for part in general)
+
+
+def test_the_plan_prints_the_sbatch_lines_that_are_sent(submitted: Project):
+    plan = [".venv/bin/python", "-m", "workflow_scripts", "plan", "--cluster"]
+    printed = subprocess.run(plan, cwd=submitted.root, capture_output=True, text=True, check=True).stdout
+    planned = [line for line in printed.splitlines() if line.startswith("sbatch ")]
+    assert len(planned) == len(set(planned)) == 3
+    sent = [file.read_text().rstrip("\0").split("\0") for file in (submitted.root / "sent").iterdir()]
+    assert len(sent) == 5
+    assert {in_general(arguments) for arguments in sent} == set(planned)
 
 
 def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):

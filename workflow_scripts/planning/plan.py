@@ -21,6 +21,7 @@ from workflow_scripts.catalogue import (
 from workflow_scripts.data.sources import load_sources
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
+from workflow_scripts.planning import cluster
 from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step
 
 STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
@@ -31,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
     parser.add_argument(
         "--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from"
+    )
+    parser.add_argument(
+        "--cluster",
+        nargs="?",
+        const="profiles/slurm-gpus",
+        metavar="PROFILE",
+        help="say what the jobs would ask SLURM for; PROFILE is profiles/slurm-gpus if not given",
     )
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -45,6 +53,8 @@ def main(args: argparse.Namespace) -> None:
         show(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
         record(args.results)
+    elif args.cluster:
+        cluster.show(catalogue, config, args.cluster)
     else:
         summarise(catalogue, config, args.results)
 

@@ -42,7 +42,7 @@ FIXED = {"evaluate": Resources(4000, 120), "analyse": Resources(4000, 60)}
 
 
 @cache
-def _train(task: str, method: str, variant: str, scale: str, steps: int, device: str) -> tuple[int, int]:
+def estimated(task: str, method: str, variant: str, scale: str, steps: int, device: str) -> tuple[int, int]:
     """(MB, minutes), the same for every seed."""
     run, times = Run(task, method, variant, seed=0), read_step_times()
     size = checkpoint_bytes(times, run, scale)
@@ -57,7 +57,7 @@ def _train(task: str, method: str, variant: str, scale: str, steps: int, device:
 def training(run: Run, scale: str, settings: dict, device: str, attempt: int = 1) -> Resources:
     """Of a training; `settings` is the section `training` of its spec. Time does not grow with the attempt: a run that
     ran out of it goes on from its saved state."""
-    megabytes, minutes = _train(run.task, run.method, run.variant, scale, settings["max_steps"], device)
+    megabytes, minutes = estimated(run.task, run.method, run.variant, scale, settings["max_steps"], device)
     return Resources(megabytes * attempt, minutes, settings["torch_threads"], int(device == "cuda"))
 
 
