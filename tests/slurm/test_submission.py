@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -95,10 +96,10 @@ def test_an_error_shows_its_reason_its_logs_and_its_job(submitted: Project, clus
     assert "Traceback" not in done.stderr
 
 
-def test_a_job_that_can_never_start_is_an_error_and_no_hang(submitted: Project, cluster: Cluster):
-    """A partition whose jobs are shorter than what a training asks for."""
-    wanted = ("--retries=0", "--default-resources", "slurm_partition=short", "--")
-    done = reproduce(submitted, cluster, *wanted, *scores(RUNS[1]))
+def test_a_job_that_can_never_start_is_an_error_and_no_hang(submitted: Project, cluster: Cluster, tmp_path: Path):
+    """A partition whose jobs are shorter than what a training asks for, named in a profile of the user's own."""
+    (tmp_path / "profile.yaml").write_text("default-resources:\n  slurm_partition: short\n")
+    done = reproduce(submitted, cluster, "--retries=0", *scores(RUNS[1]), SNAKEMAKE_PROFILE=str(tmp_path))
     assert done.returncode == 1
     assert "    error: SLURM would never start this job (PartitionTimeLimit); docs/cluster.md: how to ask for less" in (
         done.stderr.splitlines()
