@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -34,17 +35,8 @@ def ask(project: Project, cluster: Cluster, *command: str) -> str:
 
 
 def submit(*words: str) -> list[str]:
-    return [
-        "sbatch",
-        "--parsable",
-        "--job-name",
-        RUN,
-        "--comment",
-        "rule_train",
-        "--output=/dev/null",
-        "--mem=50",
-        *words,
-    ]
+    name = ("--job-name", RUN, "--comment", "rule_train")
+    return ["sbatch", "--parsable", *name, "--output=/dev/null", "--mem=50", *words]
 
 
 @pytest.fixture
@@ -99,7 +91,7 @@ def test_srun_finds_the_cluster_without_slurm_conf(project: Project, cluster: Cl
 @pytest.mark.faults
 def test_a_submission_waits_for_slurmctld_and_is_made_once(project: Project, cluster: Cluster):
     before = {job["JobId"] for job in cluster.jobs()}
-    cluster.kill("slurmctld")
+    cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
     waiting = subprocess.Popen(
         submit("--wrap=true"), cwd=project.root, env=environment(project, cluster), stdout=subprocess.PIPE, text=True
     )
@@ -125,17 +117,7 @@ def test_a_wrong_submission_fails_at_once(project: Project, cluster: Cluster):
 def test_resources_of_the_user_do_not_erase_those_of_the_profile():
     profile = {"train": {"gpu": 0, "gres": "gpu:1"}}
     given = ["--jobs", "3", "--set-resources", "train:gres=gpu:h100:1", "evaluate:runtime=5", "--", "target"]
-    kept = [
-        "--jobs",
-        "3",
-        "--set-resources",
-        "train:gpu=0",
-        "train:gres=gpu:h100:1",
-        "evaluate:runtime=5",
-        "--",
-        "target",
-    ]
-    assert keeping(given, profile) == kept
+    assert keeping(given, profile) == [*given[:3], "train:gpu=0", *given[3:]]
     joined = ["--set-resources=train:runtime=5", "-n"]
     assert keeping(joined, profile) == ["--set-resources", "train:gpu=0", "train:gres=gpu:1", "train:runtime=5", "-n"]
     assert keeping(["-n", "target"], profile) == ["-n", "target"]
