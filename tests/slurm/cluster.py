@@ -54,10 +54,14 @@ SlurmdTimeout=30
 SlurmctldTimeout=30
 # Seconds between SIGTERM and SIGKILL at the time limit; 30 is SLURM's own default.
 KillWait=30
+# Jobs of the partition `urgent` take the place of others, which are started again later.
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 AccountingStorageType=accounting_storage/none
 GresTypes=gpu
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=24:00:00 State=UP
-# Two hours are less than a training asks for by default.
+PartitionName=urgent Nodes=ALL PriorityTier=10 State=UP
+# Ten minutes are less than any job of ours asks for.
 PartitionName=short Nodes=ALL MaxTime=00:10:00 State=UP
 """
 

@@ -1,16 +1,28 @@
 """Real faults on a real cluster: each run ends with the scores of an undisturbed one, nothing lost, nothing twice."""
 
 import os
+import shlex
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.slurm.cluster import Cluster, wait
 from tests.slurm.conftest import RUNS, scores
-from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, training, wait_for_state
+from tests.slurm.submitting import (
+    begin,
+    command,
+    end,
+    jobs_of,
+    results,
+    state_saved,
+    training,
+    wait_for_state,
+)
 from tests.workflow.projects import Project
 from workflow_scripts.files import read_json
 
@@ -57,6 +69,17 @@ def test_a_killed_training_and_a_cancelled_job_are_retried(
     assert len(jobs_of(cluster, long_project, "evaluate")) == 2
 
 
+@contextmanager
+def held(project: Project, *runs: str) -> Iterator[None]:
+    """The trainings of runs stand still meanwhile, so that they do not end too soon for a test."""
+    processes = [training(project, run) for run in runs]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    yield
+    for process in processes:
+        os.kill(process, signal.SIGCONT)
+
+
 def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
     """SIGKILL to ./reproduce and its Snakemake: all that runs where it was called; the jobs go on."""
     os.killpg(process.pid, signal.SIGKILL)
@@ -69,12 +92,13 @@ def test_jobs_of_a_killed_snakemake_are_waited_for(long_project: Project, cluste
     process = begin(long_project, cluster, *scores(*RUNS))
     wait_for_state(long_project, RUNS[0], process)
     wait_for_state(long_project, RUNS[1], process)
-    kill_snakemake(long_project, process)
-    assert training(long_project, RUNS[0]), "the jobs are to go on"
-    done = reproduce(long_project, cluster, *scores(*RUNS))
-    assert done.returncode == 0, done.stderr
-    assert "An earlier call left 2 jobs running; waiting for them" in done.stderr
-    assert "LockException" not in done.stderr and "rerun-incomplete" not in done.stderr
+    with held(long_project, *RUNS):
+        kill_snakemake(long_project, process)
+        again = begin(long_project, cluster, *scores(*RUNS))
+        time.sleep(10)
+    said = end(again)
+    assert "An earlier call left 2 jobs running; waiting for them" in said
+    assert "LockException" not in said and "rerun-incomplete" not in said
     check(long_project, undisturbed, RUNS)
     assert [resumed(long_project, run) for run in RUNS] == [0, 0]
     jobs = jobs_of(cluster, long_project)
@@ -183,3 +207,66 @@ def of_node(node: str) -> list[int]:
         except (OSError, ValueError, KeyError):
             continue
     return [*daemons, *others - daemons]
+
+
+@pytest.mark.faults
+def test_a_preempted_training_is_started_again_by_slurm(long_project: Project, cluster: Cluster, undisturbed):
+    """A job of more urgency takes every GPU, and gives them back."""
+    process = begin(long_project, cluster, *scores(RUNS[0]))
+    wait_for_state(long_project, RUNS[0], process)
+    whole = ("--partition=urgent", "--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
+    urgent = cluster.run("sbatch", "--parsable", *whole).strip()
+    wait(lambda: cluster.shown(urgent)["JobState"] == "RUNNING", 60, "nothing gives way to the urgent job")
+    wait(lambda: training(long_project, RUNS[0]) is None, 30, "the training goes on")
+    cluster.run("scancel", urgent)
+    said = end(process, timeout=500)
+    assert "✗" not in said
+    check(long_project, undisturbed, RUNS[:1])
+    (job,) = jobs_of(cluster, long_project, "train")
+    assert (resumed(long_project, RUNS[0]), job["Restarts"]) == (1, "1")
+
+
+@pytest.mark.faults
+def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Project, cluster: Cluster, undisturbed):
+    """The second job runs on another machine, which cannot see the process that left the lock."""
+    call = shlex.join(command(*scores(RUNS[0])))
+    main = [
+        "sbatch",
+        "--parsable",
+        "--mem=1000",
+        f"--chdir={long_project.root}",
+        "--output=main-%j.log",
+        f"--wrap={call}",
+    ]
+    first = cluster.run(*main).strip()
+    wait(lambda: state_saved(long_project, RUNS[0]), 180, "no state is saved")
+    with held(long_project, RUNS[0]):
+        cluster.run("scancel", "--signal=KILL", "--full", first)
+        wait(lambda: cluster.shown(first)["JobState"] != "RUNNING", 60, "Snakemake is not killed")
+        record = long_project.root / ".snakemake/running"
+        _, *rest = record.read_text().split()
+        assert rest[1] == first
+        record.write_text(" ".join(["elsewhere", *rest]))
+        second = cluster.run(*main).strip()
+        log = long_project.root / f"main-{second}.log"
+        wait(lambda: log.exists() and "An earlier call left" in log.read_text(), 60, "the job is not waited for")
+    wait(lambda: cluster.shown(second)["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"), 300, "no end")
+    said = log.read_text()
+    assert cluster.shown(second)["JobState"] == "COMPLETED", said
+    assert "An earlier call left 1 job running; waiting for it" in said
+    check(long_project, undisturbed, RUNS[:1])
+    assert resumed(long_project, RUNS[0]) == 0
+    assert [job["JobState"] for job in jobs_of(cluster, long_project, "train")] == ["COMPLETED"]
+
+
+@pytest.mark.faults
+def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(long_project: Project, cluster: Cluster, undisturbed):
+    process = begin(long_project, cluster, *scores(RUNS[0]))
+    wait_for_state(long_project, RUNS[0], process)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode != 0 and "the same command goes on from here" in said and "Traceback" not in said
+    assert not list((long_project.root / ".snakemake").glob("locks/*"))
+    end(begin(long_project, cluster, *scores(RUNS[0])))
+    check(long_project, undisturbed, RUNS[:1])
+    assert len(jobs_of(cluster, long_project, "train")) == 1 + resumed(long_project, RUNS[0])

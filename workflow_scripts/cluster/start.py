@@ -94,9 +94,13 @@ def settle() -> None:
         running = [job for job in left if job not in waiting]
         if running and {job.number for job in running} != said:
             said = {job.number for job in running}
-            names = ", ".join(map(str, running))
-            print(f"An earlier call left {len(running)} jobs running; waiting for them: {names}", file=sys.stderr)
-            print(f"To stop them instead (their state is saved): scancel {' '.join(sorted(said))}", file=sys.stderr)
+            which = (
+                "1 job running; waiting for it"
+                if len(running) == 1
+                else f"{len(running)} jobs running; waiting for them"
+            )
+            print(f"An earlier call left {which}: {', '.join(map(str, running))}", file=sys.stderr)
+            print(f"To stop instead (trainings save their state): scancel {' '.join(sorted(said))}", file=sys.stderr)
         time.sleep(LOOK_SECONDS)
 
 

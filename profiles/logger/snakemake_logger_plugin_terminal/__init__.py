@@ -43,8 +43,10 @@ NOISE = (
     "Conda environments: ignored",
     "Elapsed time:",
     "Exiting because a job execution failed",
+    "Falling back to 'sacct'",
     "Loading trusted IOCache",
     # It is the cluster that must know its accounts: where one is needed, sbatch says so.
+    "MinJobAge ",  # workflow_scripts/cluster/status.py copes with a short one
     "No SLURM account given",
     "No account was given",
     "Removing output files of failed job",
