@@ -74,8 +74,10 @@ def remembered(run: str) -> Iterator[dict]:
     with open(RECORDS / f"{run}.json", "a+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         stream.seek(0)
-        text = stream.read()
-        record = json.loads(text) if text else {"jobs": {}, "silent_since": None}
+        try:
+            record = json.loads(stream.read())
+        except ValueError:  # new, or its writer was killed: squeue names the jobs again
+            record = {"jobs": {}, "silent_since": None}
         yield record
         stream.seek(0)
         stream.truncate()

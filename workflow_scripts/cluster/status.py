@@ -38,8 +38,9 @@ def look(run: str, record: dict, now: float) -> dict[str, str]:
     jobs, found = record["jobs"], queue("--name", run)
     if found is None:
         record["silent_since"] = record["silent_since"] or now
-        over = now - record["silent_since"] > PATIENCE_SECONDS
-        return {number: "FAILED" for number in jobs if over}
+        if now - record["silent_since"] <= PATIENCE_SECONDS:
+            return {}
+        return {number: "FAILED" if job["state"] in RUNNING else job["state"] for number, job in jobs.items()}
     record["silent_since"] = None
     for job in found:
         before = jobs.get(job.number, {"state": None})["state"]
