@@ -32,12 +32,12 @@ def reproduce(
     )
 
 
-def begin(project: Project, cluster: Cluster, *arguments: str) -> subprocess.Popen[str]:
+def begin(project: Project, cluster: Cluster, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """The same in the background, in a process group of its own."""
     return subprocess.Popen(
         command(*arguments),
         cwd=project.root,
-        env=cluster.environment,
+        env=cluster.environment | environment,
         start_new_session=True,
         text=True,
         stdout=subprocess.DEVNULL,
@@ -70,17 +70,29 @@ def state_saved(project: Project, run: str) -> bool:
     return any((project.root / f"results/demo/state/{run}").glob("*/step-*"))
 
 
-def training(project: Project, run: str) -> int | None:
-    """The process that trains a run in this project."""
+def trainings(project: Project) -> dict[str, int]:
+    """The processes that train in this project, by their runs."""
+    found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
             own = os.path.realpath(folder / "cwd") == str(project.root)
-            if own and words[1:4] == ["-m", "workflow_scripts", "train"] and run in words:
-                return int(folder.name)
+            if own and words[1:4] == ["-m", "workflow_scripts", "train"]:
+                found[words[words.index("--run") + 1]] = int(folder.name)
         except (OSError, UnicodeDecodeError):
             continue
-    return None
+    return found
+
+
+def training(project: Project, run: str) -> int | None:
+    """The process that trains a run in this project."""
+    return trainings(project).get(run)
+
+
+def running(cluster: Cluster, project: Project, rule: str, run: str) -> str:
+    """Number of the running job of a run."""
+    jobs = (job for job in jobs_of(cluster, project, rule) if job["JobState"] == "RUNNING")
+    return next(job["JobId"] for job in jobs if job["Comment"].endswith(run.replace("/", "_")))
 
 
 def wait_for_state(project: Project, run: str, process: subprocess.Popen[str]) -> None:

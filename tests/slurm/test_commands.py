@@ -61,6 +61,7 @@ def test_a_job_that_slurm_has_forgotten_fails_in_the_end(project: Project, clust
     wait(lambda: f"{number}|COMPLETED" in ask(project, cluster, *LOOK), 30, "the job does not end")
 
 
+@pytest.mark.faults  # nothing is hurt, but squeue takes its time
 def test_while_slurm_is_away_nothing_is_said_and_after_a_day_an_error(project: Project, away: Cluster):
     record(project).parent.mkdir(parents=True)
     record(project).write_text(json.dumps({"jobs": {"7": {"state": "RUNNING", "missed": 0}}, "silent_since": None}))

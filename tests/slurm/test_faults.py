@@ -1,4 +1,7 @@
-"""Real faults on a real cluster: each run ends with the scores of an undisturbed one, nothing lost, nothing twice."""
+"""Real faults on a real cluster: each run ends with the scores of an undisturbed one, nothing lost, nothing twice.
+
+The quick ones, a killed process and a cancelled job, also befall the cut of the demo in test_submission.py.
+"""
 
 import os
 import shlex
@@ -19,12 +22,15 @@ from tests.slurm.submitting import (
     end,
     jobs_of,
     results,
+    running,
     state_saved,
     training,
     wait_for_state,
 )
 from tests.workflow.projects import Project
 from workflow_scripts.files import read_json
+
+pytestmark = pytest.mark.faults
 
 
 def check(project: Project, undisturbed: dict[str, str], runs: tuple[str, ...]) -> None:
@@ -38,16 +44,6 @@ def check(project: Project, undisturbed: dict[str, str], runs: tuple[str, ...]) 
 
 def resumed(project: Project, run: str) -> int:
     return read_json(project.root / f"results/demo/runs/{run}/run.json")["resumed"]
-
-
-def running(cluster: Cluster, project: Project, rule: str, run: str) -> str:
-    """Number of the running job of a run."""
-    (job,) = (
-        job
-        for job in jobs_of(cluster, project, rule)
-        if job["Comment"].endswith(run.replace("/", "_")) and job["JobState"] == "RUNNING"
-    )
-    return job["JobId"]
 
 
 def test_a_killed_training_and_a_cancelled_job_are_retried(
@@ -87,7 +83,6 @@ def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
     assert list((project.root / ".snakemake").glob("locks/*")), "this test needs a lock left behind"
 
 
-@pytest.mark.faults
 def test_jobs_of_a_killed_snakemake_are_waited_for(long_project: Project, cluster: Cluster, undisturbed):
     process = begin(long_project, cluster, *scores(*RUNS))
     wait_for_state(long_project, RUNS[0], process)
@@ -105,7 +100,6 @@ def test_jobs_of_a_killed_snakemake_are_waited_for(long_project: Project, cluste
     assert len(jobs) == 4 and all(job["JobState"] == "COMPLETED" for job in jobs)
 
 
-@pytest.mark.faults
 def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     long_project: Project, cluster: Cluster, undisturbed
 ):
@@ -123,7 +117,6 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     assert states == ["CANCELLED", "COMPLETED"]
 
 
-@pytest.mark.faults
 def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
     long_project: Project, cluster: Cluster, undisturbed
 ):
@@ -148,7 +141,6 @@ def is_told_to_end(process: int) -> bool:
     return bool(int(status["ShdPnd"], 16) & 1 << signal.SIGTERM - 1)
 
 
-@pytest.mark.faults
 def test_slurmctld_may_go_away_in_mid_run(long_project: Project, cluster: Cluster, undisturbed):
     """It is away while a training ends, while the queue is looked at and while the evaluation is submitted."""
     process = begin(long_project, cluster, *scores(RUNS[0]))
@@ -164,7 +156,6 @@ def test_slurmctld_may_go_away_in_mid_run(long_project: Project, cluster: Cluste
     assert [job["JobState"] for job in jobs_of(cluster, long_project)] == ["COMPLETED"] * 2
 
 
-@pytest.mark.faults
 def test_a_job_that_ran_out_of_memory_asks_for_more(long_project: Project, cluster: Cluster, undisturbed):
     """300 MB do not hold torch, and more of it does."""
     resources = ("--set-resources", "train:mem_mb=300*attempt**2", "--")
@@ -174,7 +165,6 @@ def test_a_job_that_ran_out_of_memory_asks_for_more(long_project: Project, clust
     assert memory[:2] == ["300M", "1200M"]
 
 
-@pytest.mark.faults
 def test_a_node_that_dies_costs_nothing_but_time(long_project: Project, cluster: Cluster, undisturbed):
     """slurmd, its steps and their processes get SIGKILL: a machine that lost its power."""
     process = begin(long_project, cluster, *scores(RUNS[0]))
@@ -209,7 +199,6 @@ def of_node(node: str) -> list[int]:
     return [*daemons, *others - daemons]
 
 
-@pytest.mark.faults
 def test_a_preempted_training_is_started_again_by_slurm(long_project: Project, cluster: Cluster, undisturbed):
     """A job of more urgency takes every GPU, and gives them back."""
     process = begin(long_project, cluster, *scores(RUNS[0]))
@@ -226,7 +215,6 @@ def test_a_preempted_training_is_started_again_by_slurm(long_project: Project, c
     assert (resumed(long_project, RUNS[0]), job["Restarts"]) == (1, "1")
 
 
-@pytest.mark.faults
 def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Project, cluster: Cluster, undisturbed):
     """The second job runs on another machine, which cannot see the process that left the lock."""
     call = shlex.join(command(*scores(RUNS[0])))
@@ -259,7 +247,6 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Pro
     assert [job["JobState"] for job in jobs_of(cluster, long_project, "train")] == ["COMPLETED"]
 
 
-@pytest.mark.faults
 def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(long_project: Project, cluster: Cluster, undisturbed):
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
