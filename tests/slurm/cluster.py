@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +100,10 @@ class Cluster:
         wait(lambda: "UP" in self.run("scontrol", "ping", check=False), 30, "slurmctld does not answer")
 
     def start_slurmd(self, node: str) -> None:
+        file = self.folder / f"run/slurmd-{node}.pid"
+        file.unlink(missing_ok=True)
         self.run("slurmd", "-N", node)
+        wait(lambda: file.exists() and file.read_text().strip(), 30, f"slurmd of {node} does not start")
 
     def shown(self, job: str) -> dict[str, str]:
         """What `scontrol show job` says of one job."""
@@ -112,10 +116,23 @@ class Cluster:
         return [self.shown(number) for number in sorted(numbers, key=int)]
 
     def down(self) -> None:
-        """SIGKILL every daemon, by process id."""
+        """SIGKILL every daemon, by process id, and what is left of the jobs."""
         for file in self.folder.glob("run/*.pid"):
             if file.read_text().strip() and alive(process := int(file.read_text())):
                 os.kill(process, signal.SIGKILL)
+        here = f"SLURM_CONF={self.folder / 'slurm.conf'}"
+        for process, environment in environments().items():
+            if f"RECOMPOSE_{here}" in environment or (here in environment and "SLURM_JOB_ID" in str(environment)):
+                os.kill(process, signal.SIGKILL)
+
+
+def environments() -> dict[int, list[str]]:
+    """What each process was given at its start, `NAME=value`, as far as this user may see it."""
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            found[int(file.parent.name)] = file.read_bytes().decode(errors="replace").split("\0")
+    return found
 
 
 def missing() -> list[str]:

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import Cluster, wait
+from tests.slurm.cluster import Cluster, environments, wait
 from tests.slurm.conftest import RUNS, scores
 from tests.slurm.submitting import (
     begin,
@@ -71,9 +71,11 @@ def held(project: Project, *runs: str) -> Iterator[None]:
     processes = [training(project, run) for run in runs]
     for process in processes:
         os.kill(process, signal.SIGSTOP)
-    yield
-    for process in processes:
-        os.kill(process, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
 
 
 def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
@@ -184,18 +186,13 @@ def test_a_node_that_dies_costs_nothing_but_time(long_project: Project, cluster:
 
 def of_node(node: str) -> list[int]:
     """The processes of jobs on a node and the step daemons above them, daemons first."""
-    daemons, others = set(), set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"SLURMD_NODENAME={node}".encode() not in (folder / "environ").read_bytes().split(b"\0"):
-                continue
-            others.add(int(folder.name))
-            status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines())
-            parent = int(status["PPid"])
-            if Path(f"/proc/{parent}/comm").read_text().strip() == "slurmstepd":
-                daemons.add(parent)
-        except (OSError, ValueError, KeyError):
-            continue
+    others = {process for process, given in environments().items() if f"SLURMD_NODENAME={node}" in given}
+    daemons = set()
+    for process in others:
+        with suppress(OSError, KeyError):
+            status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+            if Path(f"/proc/{status['PPid']}/comm").read_text().strip() == "slurmstepd":
+                daemons.add(int(status["PPid"]))
     return [*daemons, *others - daemons]
 
 
@@ -229,12 +226,13 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Pro
     first = cluster.run(*main).strip()
     wait(lambda: state_saved(long_project, RUNS[0]), 180, "no state is saved")
     with held(long_project, RUNS[0]):
-        cluster.run("scancel", "--signal=KILL", "--full", first)
-        wait(lambda: cluster.shown(first)["JobState"] != "RUNNING", 60, "Snakemake is not killed")
         record = long_project.root / ".snakemake/running"
-        _, *rest = record.read_text().split()
-        assert rest[1] == first
-        record.write_text(" ".join(["elsewhere", *rest]))
+        _, process, job = record.read_text().split()
+        assert job == first
+        # Without cgroups SLURM would leave Snakemake alive when its job is killed.
+        os.kill(int(process), signal.SIGKILL)
+        wait(lambda: cluster.shown(first)["JobState"] == "FAILED", 60, "the job outlives Snakemake")
+        record.write_text(f"elsewhere {process} {job}\n")
         second = cluster.run(*main).strip()
         log = long_project.root / f"main-{second}.log"
         wait(lambda: log.exists() and "An earlier call left" in log.read_text(), 60, "the job is not waited for")
