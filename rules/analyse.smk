@@ -10,8 +10,10 @@ rule analyse:
     conda:
         "../envs/environment.yaml"
     resources:
-        mem_mb=memory(4),
-        runtime="1h",
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
+        mem_mb=mem_mb(analyse_resources),
+        runtime=runtime(analyse_resources),
     params:
         facts=facts_of("analyse"),
         runs=analysis_run_names,

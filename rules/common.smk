@@ -23,6 +23,7 @@ from workflow_scripts.catalogue import (
 from workflow_scripts.data.sources import load_sources
 from workflow_scripts.displays import display_runs
 from workflow_scripts.facts import asked, claimed, of_job, remember
+from workflow_scripts.planning import resources
 from workflow_scripts.reporting.spec import display_analyses
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
@@ -220,15 +221,36 @@ def displays(kind, ending):
 # Resources
 
 
-def memory(gigabytes):
-    """mem_mb of a job: a retry asks for more, since the first attempt may have failed for want of it. A retry needs no
-    more time: a training that ran out of time goes on where it was."""
-
-    def mem_mb(wildcards, attempt):
-        return 1000 * gigabytes * attempt
-
-    return mem_mb
+def device():
+    """Where a job will train, as far as it can be known here: a job of a cluster gets the GPU that it asks for, and the
+    machine that submits it needs none."""
+    if CONFIG.device != "auto":
+        return CONFIG.device
+    return "cuda" if not workflow.local_exec or which("nvidia-smi") else "cpu"
 
 
-# 1 where training will take a GPU: then no more of these jobs run at once than `--resources gpu=N` allows.
-GPUS = int(CONFIG.device == "cuda" or (CONFIG.device == "auto" and which("nvidia-smi") is not None))
+def train_resources(wildcards, attempt=1):
+    run = run_name(wildcards)
+    settings = run_spec(run, wildcards.scale)["training"]
+    return resources.training(parse_run(CATALOGUE, run), wildcards.scale, settings, device(), attempt)
+
+
+def evaluate_resources(wildcards, attempt=1):
+    return resources.scoring(run_spec(run_name(wildcards), wildcards.scale)["training"], device(), attempt)
+
+
+def analyse_resources(wildcards, attempt=1):
+    return resources.fixed("analyse", attempt)
+
+
+def mem_mb(of):
+    return lambda wildcards, attempt: of(wildcards, attempt).mem_mb
+
+
+def runtime(of):
+    return lambda wildcards, attempt: of(wildcards, attempt).runtime
+
+
+def gpu(of):
+    """1 where a job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows."""
+    return lambda wildcards: of(wildcards).gpu

@@ -1,5 +1,7 @@
+# Seconds each: on a cluster they run where Snakemake runs and wait in no queue. It is also where a network is.
 localrules:
     fetch,
+    prepare,
 
 
 # The command retries and resumes by itself, and refuses a file that is not the pinned one.
@@ -29,9 +31,6 @@ rule prepare:
         "results/{scale}/logs/prepare/{task}.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(4),
-        runtime="1h",
     params:
         facts=facts_of("prepare"),
     shell:

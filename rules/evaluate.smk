@@ -14,16 +14,19 @@ rule evaluate:
         "../envs/environment.yaml"
     threads: train_threads
     resources:
-        mem_mb=memory(4),
-        runtime="2h",
-        gpu=GPUS,
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
+        mem_mb=mem_mb(evaluate_resources),
+        runtime=runtime(evaluate_resources),
+        gpu=gpu(evaluate_resources),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
         facts=facts_of("evaluate"),
         run=run_name,
     shell:
-        "python -m workflow_scripts evaluate --data results/{wildcards.scale}/data/{wildcards.task} --device {resources.device}"
+        "python -m workflow_scripts evaluate --device {resources.device}"
+        " --data results/{wildcards.scale}/data/{wildcards.task}"
         " --run-dir results/{wildcards.scale}/runs/{params.run}"
         " --out results/{wildcards.scale}/runs/{params.run}/eval"
         " > {log} 2>&1"

@@ -2,7 +2,11 @@
 report: f"../results/{CONFIG.scale}/overview.rst"
 
 
+# Seconds each: on a cluster they run where Snakemake runs and wait in no queue.
 localrules:
+    table,
+    figure,
+    claims,
     record_config,
 
 
@@ -24,9 +28,6 @@ rule table:
         "results/{scale}/logs/table/{paper}/{display}.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(2),
-        runtime="1h",
     params:
         facts=facts_of("table"),
         caption=caption,
@@ -54,9 +55,6 @@ rule figure:
         "results/{scale}/logs/figure/{paper}/{display}.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(2),
-        runtime="1h",
     params:
         facts=facts_of("figure"),
         caption=caption,
@@ -83,9 +81,6 @@ rule claims:
         "results/{scale}/logs/claims.log",
     conda:
         "../envs/environment.yaml"
-    resources:
-        mem_mb=memory(2),
-        runtime="1h",
     params:
         facts=facts_of("claims"),
         papers=CONFIG.papers,

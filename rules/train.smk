@@ -11,9 +11,11 @@ rule train:
         "../envs/environment.yaml"
     threads: train_threads
     resources:
-        mem_mb=memory(6),
-        runtime="12h",
-        gpu=GPUS,
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
+        mem_mb=mem_mb(train_resources),
+        runtime=runtime(train_resources),
+        gpu=gpu(train_resources),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
@@ -23,6 +25,7 @@ rule train:
         precision=CONFIG.precision,
     shell:
         "python -m workflow_scripts train --run {params.run}"
-        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device} --data results/{wildcards.scale}/data/{wildcards.task}"
+        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
+        " --data results/{wildcards.scale}/data/{wildcards.task}"
         " --out results/{wildcards.scale}/runs/{params.run}"
         " --state {params.state} > {log} 2>&1"

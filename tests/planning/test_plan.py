@@ -9,6 +9,7 @@ import pytest
 
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import Run, load_catalogue, load_config, requested_runs
+from workflow_scripts.planning import resources
 from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, hours, seconds_per_step
 
 ROOT = Path(__file__).parents[2]
@@ -97,3 +98,23 @@ def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys:
     assert "did you mean 'small'?" in capsys.readouterr().err
     assert main(["plan", "--show", "scan-jump-x2/transformer/sinus/seed-1"]) == 1
     assert "did you mean 'sinusoidal'?" in capsys.readouterr().err
+
+
+def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.CaptureFixture[str]):
+    """Measured runs by their time and size, others by a guess that is said; GPUs in the form of the profile."""
+    shutil.copytree(ROOT / "profiles", project / "profiles")
+    for seed in (1, 2):
+        write_run(project, f"scan-jump-x2/transformer/default/seed-{seed}", "cpu", 120)
+    assert main(["plan", "--record"]) == 0
+    resources.estimated.cache_clear()
+    capsys.readouterr()
+    assert main(["plan", "--scale", "demo", "--cluster", "profiles/slurm-gres"]) == 0
+    said = capsys.readouterr().out
+    rows = {tuple(line.split()) for line in said.splitlines()}
+    # 100 steps of 120 s, three times over, and half an hour; a checkpoint of 2 MB.
+    assert any(row[0] == "train" and row[2:] == ("1", "1", "5", "GB", "10:30") for row in rows)
+    assert any(row[0] == "train" and row[2:] == ("1", "1", "8", "GB", "12:00") for row in rows)
+    assert "-t 630 --mem 5000 " in said and "--gres=gpu:1" in said and "--gpus" not in said
+    resources.estimated.cache_clear()
+    assert main(["plan", "--cluster", "profiles/default"]) == 1
+    assert "key 'executor' is not slurm" in capsys.readouterr().err

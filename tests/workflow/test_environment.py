@@ -71,6 +71,6 @@ def names(requirements: list[str]) -> set[str]:
 def test_pyproject_names_what_the_code_imports(project):
     """Nothing is imported that comes along only by chance, and nothing is installed for nothing."""
     needed = imported("workflow_scripts")
-    assert names(project["dependencies"]) == needed | {"snakemake"}
+    assert names(project["dependencies"]) == needed | {"snakemake", "snakemake-executor-plugin-slurm"}
     developing = imported("tests", "benchmarks", "envs") - needed
     assert names(project["optional-dependencies"]["dev"]) >= developing

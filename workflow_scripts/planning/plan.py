@@ -21,8 +21,9 @@ from workflow_scripts.catalogue import (
 from workflow_scripts.data.sources import load_sources
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
+from workflow_scripts.planning import cluster
+from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step
 
-STEP_TIMES = Path("catalogue/step_times.csv")
 STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
 
 
@@ -31,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
     parser.add_argument(
         "--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from"
+    )
+    parser.add_argument(
+        "--cluster",
+        nargs="?",
+        const="profiles/slurm-gpus",
+        metavar="PROFILE",
+        help="say what the jobs would ask SLURM for; PROFILE is profiles/slurm-gpus if not given",
     )
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
@@ -45,6 +53,8 @@ def main(args: argparse.Namespace) -> None:
         show(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
         record(args.results)
+    elif args.cluster:
+        cluster.show(catalogue, config, args.cluster)
     else:
         summarise(catalogue, config, args.results)
 
@@ -88,24 +98,6 @@ def record(results: Path) -> None:
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
-def read_step_times() -> list[dict[str, str]]:
-    """Rows of catalogue/step_times.csv; none if nothing was recorded yet."""
-    if not STEP_TIMES.exists():
-        return []
-    with open(STEP_TIMES, newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
-    """Recorded time of a step of this run, else of its method, at the scale on this kind of device; None if unknown."""
-    same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
-    for names in (("task", "method", "variant"), ("method", "variant"), ("method",)):
-        found = [float(row["seconds_per_step"]) for row in same if all(row[n] == getattr(run, n) for n in names)]
-        if found:
-            return statistics.median(found)
-    return None
-
-
 def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
     """(training hours on one device of the kind, number of runs whose step time is not known)."""
     times, total, unknown = read_step_times(), 0.0, 0
@@ -120,7 +112,7 @@ def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, dev
 def summarise(catalogue: Catalogue, config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
-    sources = load_sources()
+    sources, times = load_sources(), read_step_times()
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))
@@ -138,14 +130,8 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
             end="",
         )
         print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
-        print(f"  disk       {megabytes([disk(run, config.scale) for run in own])} of checkpoints")
+        print(f"  disk       {megabytes([checkpoint_bytes(times, run, config.scale) for run in own])} of checkpoints")
     print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
-
-
-def disk(run: Run, scale: str) -> int | None:
-    """Bytes of a checkpoint like this run's; None if none was recorded."""
-    rows = [row for row in read_step_times() if (row["scale"], row["method"]) == (scale, run.method)]
-    return max((int(row["checkpoint_bytes"]) for row in rows), default=None)
 
 
 def megabytes(sizes: list[int | None]) -> str:

@@ -26,29 +26,41 @@ HEARTBEAT_SECONDS = 60
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
 USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
+# What the SLURM executor says of a job that failed, or was refused.
+SLURM_END = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is: '(\w+)'", re.DOTALL)
+SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
+SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
 NOISE = (
     "Adding ",
     "Assuming unrestricted shared filesystem",
     "Building DAG of jobs",
+    "Cleaning up SLURM log files",
     "Complete log(s):",
     "Config file ",
     "Creating report",
     "Conda environments: ignored",
     "Elapsed time:",
     "Exiting because a job execution failed",
+    "Falling back to 'sacct'",
     "Loading trusted IOCache",
+    # It is the cluster that must know its accounts: where one is needed, sbatch says so.
+    "MinJobAge ",  # workflow_scripts/cluster/status.py copes with a short one
+    "No SLURM account given",
+    "No account was given",
     "Removing output files of failed job",
     "Removing temporary output",
     "Report created",
     "Reasons:",
+    "SLURM run ID:",
     "Rules with provenance triggered jobs",
     "Select jobs to execute",
     "Shutting down, this might take some time",
     "Singularity containers: ignored",
     "Some jobs were triggered by provenance information",
     "This was a dry-run",
+    "Unable to guess SLURM account",
     "Using shell:",
 )
 
@@ -62,6 +74,7 @@ class Job:
     log: list[str]
     command: str
     started: float = field(default_factory=time.monotonic)
+    announced: float = field(default_factory=time.time)
 
     def duration(self) -> str:
         return duration(time.monotonic() - self.started)
@@ -70,6 +83,9 @@ class Job:
         """The last line that the job logged; empty if it has logged nothing yet."""
         for file in self.log:
             try:
+                # What an earlier call left says nothing of a job that never began. Clocks of a cluster agree roughly.
+                if Path(file).stat().st_mtime < self.announced - 5:
+                    continue
                 with open(file, "rb") as stream:
                     stream.seek(max(0, Path(file).stat().st_size - 4096))
                     lines = stream.read().decode(errors="replace").strip().splitlines()
@@ -176,12 +192,20 @@ class LogHandler(LogHandlerBase):
     def job_error(self, record: logging.LogRecord) -> None:
         """What failed, why (the log's last line), where to read more, how to repeat it alone."""
         job = self.running.pop(record.jobid)
+        # On a cluster the last is SLURM's own log of the job, for what happened before the command began.
+        job.log = record.log
         if self.cancelled:
             self.console.print(f"  {job.rule} {escape(job.about)}  [dim]{escape(job.last_line())}[/]")
             return
         self.failed[record.jobid] = job
         self.console.print(f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.duration()}")
-        self.console.print(f"    {escape(job.last_line() or 'it logged nothing')}")
+        said = record.rule_msg or ""
+        if refusal := SLURM_REFUSAL.search(said):
+            self.console.print(f"    SLURM refused it: {escape(' '.join(refusal[1].split()))}")
+        else:
+            self.console.print(f"    {escape(job.last_line() or 'it logged nothing')}")
+        if end := SLURM_END.search(said):
+            self.console.print(f"    SLURM:   job {end[1]} ended as {end[2]}")
         for file in job.log:
             self.console.print(f"    log:     {escape(file)}")
         self.console.print(f"    command: [dim]{escape(' '.join(job.command.split()))}[/]")
@@ -204,7 +228,7 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Terminating processes on user request"):
             self.cancelled = True
             text = "Stopping; a running training saves its state first"
-        if not text or (record.levelno > logging.DEBUG and text.startswith(NOISE)):
+        if not text or (record.levelno > logging.DEBUG and (text.startswith(NOISE) or SLURM_SUBMITTED.match(text))):
             return
         style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
         self.console.print(text, style=style, markup=False)

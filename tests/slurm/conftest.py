@@ -1,0 +1,94 @@
+"""One cluster for the session, and what the same runs give on this machine without one."""
+
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.cluster import missing, up
+from tests.slurm.submitting import results
+from tests.workflow.projects import ROOT, Project, add_demo, copied
+
+# Trained on the cluster and, for comparison, here: three trainings that one analysis reads, and the scores of one.
+CUT = (
+    "results/demo/analyses/sq_transformer/source-codes/analysis.json",
+    "results/demo/runs/scan-jump-x2/sq-transformer/sal/seed-1/eval/scores.csv",
+)
+# Long enough to be disturbed, with a state saved every second: a kill must not cost the whole training.
+RUNS = tuple(f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (1, 2))
+STEPS = 600
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    if lacking := missing():
+        packages = "slurmctld slurmd slurm-client munge"
+        reason = f"NO SLURM HERE, nothing of it is tested: no {', '.join(lacking)} (Debian: apt-get install {packages})"
+        warnings.warn(reason, stacklevel=1)
+        pytest.skip(reason)
+    # Not in pytest's own folder: its parents are closed to others, and its path is too long for a socket.
+    folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
+    started = up(folder)
+    yield started
+    started.down()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plain():
+    """No mirror, profile or other cluster of the person who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("RECOMPOSE_MIRROR", "RECOMPOSE_SLURM_CONF", "SNAKEMAKE_PROFILE", "FORCE_COLOR", "SLURM_CONF"):
+            patch.delenv(name, raising=False)
+        patch.setenv("COLUMNS", "200")
+        yield
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A copy in which nothing has been run."""
+    return copied(tmp_path)
+
+
+def lengthened(project: Project) -> Project:
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", f"max_steps: {STEPS}\n")
+    project.edit("rules/train.smk", '" --state {params.state}', '" --save-every 1 --state {params.state}')
+    return project
+
+
+@pytest.fixture
+def long_project(project: Project) -> Project:
+    return lengthened(project)
+
+
+def made_here(root: Path, project: Project, *targets: str) -> dict[str, str]:
+    done = project.reproduce(*targets)
+    assert done.returncode == 0, done.stderr
+    return results(root)
+
+
+@pytest.fixture(scope="session")
+def local_demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Results of CUT at least, made on this machine: of the finished demo where there is one of this very code."""
+    root = tmp_path_factory.mktemp("local")
+    project = copied(root)
+    if (ROOT / "results/demo/config.json").exists():
+        add_demo(project)
+        if not project.planned(*CUT):
+            return results(root)
+        shutil.rmtree(root / "results")
+        shutil.rmtree(root / ".snakemake")
+    return made_here(root, project, *CUT)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Results of RUNS at their length, made on this machine."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    return made_here(root, lengthened(copied(root)), *scores(*RUNS))
+
+
+def scores(*runs: str) -> list[str]:
+    return [f"results/demo/runs/{run}/eval/scores.csv" for run in runs]

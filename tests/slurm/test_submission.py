@@ -1,0 +1,125 @@
+"""The shipped profiles on a real cluster: what is asked for, what comes out, and what an error says."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.slurm.cluster import Cluster, wait
+from tests.slurm.conftest import CUT, RUNS, scores
+from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, running, trainings
+from tests.workflow.projects import Project, copied
+
+
+@pytest.fixture(scope="module")
+def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose cut of the demo has been run on the cluster, to its end though one of its three trainings got
+    SIGKILL, as from the kernel when memory is full, and the job of another was cancelled."""
+    project = copied(tmp_path_factory.mktemp("submitted"))
+    # Before SLURM's own sbatch stands one that keeps what it is given, a file a call.
+    recorder, sent = tmp_path_factory.mktemp("recorder") / "sbatch", project.root / "sent"
+    sent.mkdir()
+    own = shutil.which("sbatch")
+    recorder.write_text(f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{sent}/$$\nexec {own} "$@"\n')
+    recorder.chmod(0o755)
+    process = begin(project, cluster, *CUT, PATH=f"{recorder.parent}:{cluster.environment['PATH']}")
+    wait(lambda: len(trainings(project)) >= 2, 180, "no two trainings run at once")
+    (_, killed), (cancelled, _), *_ = trainings(project).items()
+    os.kill(killed, signal.SIGKILL)
+    cluster.run("scancel", running(cluster, project, "train", cancelled))
+    end(process)
+    return project
+
+
+def test_results_are_those_of_an_undisturbed_local_run(submitted: Project, local_demo: dict[str, str]):
+    found = results(submitted.root)
+    assert len(found) > 3 * 2 + 2
+    assert found.items() <= local_demo.items()
+
+
+def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(submitted: Project, cluster: Cluster):
+    jobs = {rule: jobs_of(cluster, submitted, rule) for rule in ("train", "evaluate", "analyse")}
+    assert {rule: len(found) for rule, found in jobs.items()} == {"train": 3 + 2, "evaluate": 1, "analyse": 1}
+    assert len(jobs_of(cluster, submitted)) == 7, "prepare is to run where Snakemake runs"
+    for job in (*jobs["train"], *jobs["evaluate"]):
+        assert job["TresPerJob"] == "gres:gpu:1"
+        assert (job["NumNodes"], job["NumCPUs"], job["NumTasks"], job["Requeue"]) == ("1", "1", "1", "1")
+    assert all("TresPerJob" not in job for job in jobs["analyse"])
+    assert {job["TimeLimit"] for job in jobs["train"]} == {"01:00:00"}
+    assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [("4000M", "02:00:00")]
+
+
+def test_a_failed_job_is_submitted_again_and_asks_for_more(submitted: Project, cluster: Cluster):
+    found: dict[str, list[tuple[str, str]]] = {}
+    for job in jobs_of(cluster, submitted, "train"):
+        found.setdefault(job["Comment"], []).append((job["JobState"], job["MinMemoryNode"]))
+    again = ("COMPLETED", "10000M")
+    assert sorted(found.values()) == [
+        [("CANCELLED", "5000M"), again],
+        [("COMPLETED", "5000M")],
+        [("FAILED", "5000M"), again],
+    ]
+
+
+def in_general(arguments: list[str]) -> str:
+    """What sbatch was given, with the words of `plan --cluster` for what differs from job to job."""
+    words = {"--job-name": "NAME", "--output": "LOG", "--comment": "RULE_AND_RUN", "-p": "PARTITION", "-D": "FOLDER"}
+    general = ["sbatch", *arguments]
+    for option, word in words.items():
+        general[general.index(option) + 1] = word
+    return " ".join("--wrap=COMMAND" if part.startswith("--wrap=") else part for part in general)
+
+
+def test_the_plan_prints_the_sbatch_lines_that_are_sent(submitted: Project):
+    plan = [".venv/bin/python", "-m", "workflow_scripts", "plan", "--cluster"]
+    printed = subprocess.run(plan, cwd=submitted.root, capture_output=True, text=True, check=True).stdout
+    planned = [line for line in printed.splitlines() if line.startswith("sbatch ")]
+    assert len(planned) == len(set(planned)) == 3
+    sent = [file.read_text().rstrip("\0").split("\0") for file in (submitted.root / "sent").iterdir()]
+    assert len(sent) == 7
+    # The plan shows first attempts.
+    first = {in_general(arguments).replace("--mem 10000 ", "--mem 5000 ") for arguments in sent}
+    assert first == set(planned)
+
+
+def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):
+    before = len(jobs_of(cluster, submitted))
+    done = reproduce(submitted, cluster, *CUT)
+    assert (done.returncode, "Nothing to be done" in done.stderr) == (0, True), done.stderr
+    assert len(jobs_of(cluster, submitted)) == before
+
+
+def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cluster, tmp_path: Path):
+    """A training without its vocabulary, and an analysis that can never start: its partition has shorter jobs. GPUs are
+    asked for in the other form, a partition by a profile of the user's own, and a resource in the call."""
+    data, made = submitted.root / "results/demo/data/scan-jump-x2", submitted.root / CUT[0]
+    shutil.move(data / "vocabulary.json", tmp_path)
+    shutil.move(made, tmp_path)
+    (tmp_path / "profile.yaml").write_text("default-resources:\n  slurm_partition: urgent\n")
+    wanted = ("--retries=0", "--set-resources", "train:runtime=7", "analyse:slurm_partition=short", "--")
+    targets = (*wanted, *scores(RUNS[0]), CUT[0])
+    done = reproduce(submitted, cluster, *targets, profile="slurm-gres", SNAKEMAKE_PROFILE=str(tmp_path))
+    shutil.move(tmp_path / "vocabulary.json", data)
+    shutil.move(tmp_path / made.name, made)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+
+    log = f"results/demo/logs/train/{RUNS[0]}.log"
+    last = (submitted.root / log).read_text().splitlines()[-1]
+    assert last.startswith("error: ") and f"    {last}" in lines
+    assert f"    log:     {log}" in lines
+    number = re.search(r"^    SLURM:   job (\d+) ended as FAILED$", done.stderr, re.MULTILINE)[1]
+    (slurm_log,) = re.findall(rf"^    log:     (/.+/{number}\.log)$", done.stderr, re.MULTILINE)
+    assert Path(slurm_log).exists()
+    job = cluster.shown(number)
+    assert (job["TresPerNode"], job["TimeLimit"], job["Partition"]) == ("gres:gpu:1", "00:07:00", "urgent")
+    assert "TresPerJob" not in job, "both forms at once"
+
+    assert re.search(r"^    SLURM:   job \d+ ended as CANCELLED$", done.stderr, re.MULTILINE)
+    never = "    error: SLURM would never start this job (PartitionTimeLimit); docs/cluster.md: how to ask for less"
+    assert never in lines

@@ -1,0 +1,61 @@
+"""Submits a job as often as it takes while SLURM does not answer. `sbatch` in bin/ calls this, with sbatch's arguments.
+
+To the SLURM executor a submission that fails is a job that failed: a slurmctld that is away for a minute would cost
+every job that becomes ready all its retries.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+from workflow_scripts.cluster.slurm import queue, real, remembered
+
+# Then the failure goes to Snakemake, as an error.
+PATIENCE_SECONDS = 3600
+WAIT_SECONDS = 10
+# What sbatch says when slurmctld does not answer, or not in time; any other failure would come again.
+NO_ANSWER = (
+    "Unable to contact slurm controller",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "Connection refused",
+    "Resource temporarily unavailable",
+    "Unable to establish control",
+    "Slurm temporarily unable to accept job",
+)
+
+
+def submitted(run: str, comment: str, known: set[str]) -> str | None:
+    """The number of a job that SLURM took although sbatch did not hear so; None if there is none."""
+    found = queue("--name", run) or []
+    return next((job.number for job in found if job.comment == comment and job.number not in known), None)
+
+
+def main() -> int:
+    """Run sbatch; returns its exit code, and prints what it printed."""
+    arguments, parent, began = sys.argv[1:], os.getppid(), time.monotonic()
+    run, comment = (arguments[arguments.index(option) + 1] for option in ("--job-name", "--comment"))
+    script = sys.stdin.buffer.read() if "/dev/stdin" in arguments else b""
+    while True:
+        done = subprocess.run([real("sbatch"), *arguments], input=script, capture_output=True)
+        number, error = done.stdout.decode().strip(), done.stderr.decode()
+        answered = done.returncode == 0 or not any(text in error for text in NO_ANSWER)
+        # A Snakemake that was killed meanwhile wants nothing any more.
+        if answered or time.monotonic() - began > PATIENCE_SECONDS or os.getppid() != parent:
+            break
+        time.sleep(WAIT_SECONDS)
+        with remembered(run) as record:
+            if taken := submitted(run, comment, set(record["jobs"])):
+                done.returncode, number, error = 0, taken, ""
+                break
+    if done.returncode == 0:
+        with remembered(run) as record:
+            record["jobs"].setdefault(number.split(";")[0], {"state": "PENDING", "missed": 0})
+    print(number)
+    print(error, end="", file=sys.stderr)
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What a run of the workflow would ask a SLURM cluster for, and the sbatch line that Snakemake would send."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_run
+from workflow_scripts.errors import UserError
+from workflow_scripts.planning.resources import Resources, fixed, scoring, training
+from workflow_scripts.schema import read_yaml
+
+
+def read_profile(folder: str) -> dict[str, Any]:
+    """A workflow profile that submits to SLURM. Raises UserError for any other."""
+    file = Path(folder) / "profile.yaml"
+    profile = read_yaml(file)
+    if not isinstance(profile, dict) or profile.get("executor") != "slurm":
+        raise UserError(f"{file}: key 'executor' is not slurm; take profiles/slurm-gpus or profiles/slurm-gres")
+    return profile
+
+
+def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
+    """How many jobs of which rule ask for what, at their first attempt. A run that two papers ask for counts once."""
+    device = "cuda" if config.device == "auto" else config.device
+    found: Counter[tuple[str, Resources]] = Counter()
+    for run in requested_runs(catalogue, config):
+        settings = resolve_run(catalogue, run, config.scale, config.precision)["training"]
+        found["train", training(run, config.scale, settings, device)] += 1
+        found["evaluate", scoring(settings, device)] += 1
+    for paper in config.papers:
+        if analyses := len(catalogue.papers[paper].analyses):
+            found["analyse", fixed("analyse")] += analyses
+    return found
+
+
+def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str:
+    """What the SLURM executor sends for a job; words in capitals stand for what differs from job to job."""
+    given = (profile.get("set-resources") or {}).get(rule, {})
+    gpu, gres = given.get("gpu", resources.gpu), given.get("gres")
+    parts = [
+        "sbatch --parsable --job-name NAME --output LOG --export=ALL --comment RULE_AND_RUN -p PARTITION",
+        f"-t {given.get('runtime', resources.runtime)}",
+        f"--mem {given.get('mem_mb', resources.mem_mb)}",
+        "--nodes=1",
+        "--requeue" if profile.get("slurm-requeue") else "",
+        # The executor leaves the number of tasks of a GPU job to SLURM.
+        "" if gpu or gres else "--ntasks=1",
+        f"--cpus-per-task={resources.threads}",
+        "-D FOLDER",
+        f"--gres={gres}" if gres else "",
+        f"--gpus={gpu}" if gpu else "",
+        "--wrap=COMMAND",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def show(catalogue: Catalogue, config, folder: str) -> None:
+    """Print jobs, GPUs, cores, memory and time of each rule, and the sbatch lines."""
+    profile, rows = read_profile(folder), asked(catalogue, config)
+    print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")
+    print(f"  {'rule':10} {'jobs':>6} {'GPUs':>5} {'cores':>6} {'memory':>8} {'time':>7}")
+    for (rule, resources), count in rows.items():
+        memory, time = f"{resources.mem_mb / 1000:g} GB", f"{resources.runtime // 60}:{resources.runtime % 60:02}"
+        print(f"  {rule:10} {count:6} {resources.gpu:5} {resources.threads:6} {memory:>8} {time:>7}")
+    for rule, resources in rows:
+        print(sbatch_line(rule, resources, profile))
+    print("Each further attempt asks for as much memory again. Other jobs take seconds and run where Snakemake runs.")
+    print("Account, partition and QOS are yours to name, and so is any --set-resources: see docs/cluster.md.")
