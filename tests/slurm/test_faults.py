@@ -106,7 +106,8 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     long_project: Project, cluster: Cluster, undisturbed
 ):
     """The cluster's GPUs are taken by somebody else's job; one that had not begun is cancelled, not forgotten."""
-    blocker = cluster.run("sbatch", "--parsable", "--gpus=4", "--nodes=2", "--mem=100", "--wrap=sleep 600").strip()
+    whole = ("--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
+    blocker = cluster.run("sbatch", "--parsable", *whole).strip()
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait(lambda: jobs_of(cluster, long_project, "train"), 60, "nothing is submitted")
     kill_snakemake(long_project, process)
