@@ -118,6 +118,14 @@ def test_a_score_that_the_tables_do_not_show_is_named(demo: Project, damaged: Pa
         writer.writeheader()
         writer.writerows(rows)
     correct_checksum(damaged, name)
+    (fault,) = faults(demo, damaged)
+    assert f"{name} is not what was written" in fault
+
+    manifest = str(Path(name).with_name("evaluation.json"))
+    content = json.loads((damaged / manifest).read_text())
+    content["files"]["scores.csv"] = sha256((damaged / name).read_bytes()).hexdigest()
+    (damaged / manifest).write_text(json.dumps(content))
+    correct_checksum(damaged, manifest)
     assert any("table1/Transformer/COGS/exact_match: reproduced is " in fault for fault in faults(demo, damaged))
 
 

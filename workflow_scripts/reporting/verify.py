@@ -37,8 +37,12 @@ def main(args: argparse.Namespace) -> None:
             catalogue, config = load_catalogue(folder), load_config(read_json(config_file), folder)
             for paper in config.papers:
                 runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
-                tables, found = table_faults(catalogue, paper, config.scale, runs, config_file.parent)
-                claims, wrong = claim_faults(catalogue, paper, config.scale, runs, config_file.parent)
+                try:
+                    tables, found = table_faults(catalogue, paper, config.scale, runs, config_file.parent)
+                    claims, wrong = claim_faults(catalogue, paper, config.scale, runs, config_file.parent)
+                except UserError as error:  # a score file that its own manifest does not know
+                    faults.append(str(error))
+                    continue
                 faults += found + wrong
                 said.append(f"{tables} cells of tables and {claims} verdicts of {paper}")
     for fault in faults:
