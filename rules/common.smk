@@ -264,6 +264,8 @@ def runtime(of):
     return called_often(lambda wildcards, attempt: of(wildcards, attempt).runtime)
 
 
-# 1 where trainings and evaluations will take a GPU: then no more of them run at once here than `--resources gpu=N`
-# allows. A number, for a function would be called for each of thousands of jobs.
-GPUS = int(device() == "cuda")
+@called_often
+def gpus(wildcards):
+    """1 where a job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows. A function,
+    since Snakemake does not know its executor yet when it reads this."""
+    return int(device() == "cuda")

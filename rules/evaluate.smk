@@ -18,7 +18,7 @@ rule evaluate:
         nodes=1,
         mem_mb=mem_mb(evaluate_resources),
         runtime=runtime(evaluate_resources),
-        gpu=GPUS,
+        gpu=gpus,
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:

@@ -15,7 +15,7 @@ rule train:
         nodes=1,
         mem_mb=mem_mb(train_resources),
         runtime=runtime(train_resources),
-        gpu=GPUS,
+        gpu=gpus,
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
