@@ -16,6 +16,7 @@ from workflow_scripts.catalogue import (
     digest,
     load_catalogue,
     load_config,
+    parent,
     parse_run,
     requested_runs,
     resolve_data,
@@ -128,6 +129,31 @@ def source_sha256(wildcards):
 @cache
 def run_spec(run, scale):
     return resolve_run(CATALOGUE, parse_run(CATALOGUE, run), scale, CONFIG.precision)
+
+
+@cache
+def parent_folder(run, scale):
+    """Where the run lies that another starts from; None where it starts from none."""
+    before = parent(CATALOGUE, parse_run(CATALOGUE, run), scale, CONFIG.precision)
+    return f"results/{scale}/runs/{before}" if before else None
+
+
+@called_often
+def parent_run(wildcards):
+    folder = parent_folder(run_name(wildcards), wildcards.scale)
+    return [f"{folder}/run.json"] if folder else []
+
+
+@called_often
+def parent_checkpoint(wildcards):
+    folder = parent_folder(run_name(wildcards), wildcards.scale)
+    return [f"{folder}/checkpoint/model.safetensors"] if folder else []
+
+
+@called_often
+def init_option(wildcards):
+    folder = parent_folder(run_name(wildcards), wildcards.scale)
+    return f"--init {folder}/checkpoint" if folder else ""
 
 
 @called_often

@@ -1,6 +1,9 @@
 rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
+        init=parent_run,
+        # run.json has its sha256: the time of a large file says nothing more.
+        checkpoint=ancient(parent_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
@@ -23,9 +26,11 @@ rule train:
         run=run_name,
         state=train_state,
         precision=CONFIG.precision,
+        init=init_option,
     shell:
         "python -m workflow_scripts train --run {params.run}"
         " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
         " --data results/{wildcards.scale}/data/{wildcards.task}"
+        " {params.init}"
         " --out results/{wildcards.scale}/runs/{params.run}"
         " --state {params.state} > {log} 2>&1"

@@ -16,6 +16,7 @@ from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, Tabl
 from workflow_scripts.schema import (
     Config,
     Evaluation,
+    Init,
     Method,
     Requests,
     Scale,
@@ -27,7 +28,7 @@ from workflow_scripts.schema import (
     read_yaml,
 )
 
-SECTIONS = ("model", "objective", "training", "evaluation")
+SECTIONS = ("model", "objective", "training", "evaluation", "init")
 PROTOCOLS = ("paper", "reduced", "stand_in")
 
 
@@ -223,7 +224,7 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
     """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
-    fixed = {"training": Training.model_fields, "evaluation": Evaluation.model_fields}
+    fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Init)}
     for position, (where, settings) in enumerate(layers(catalogue, run, scale)):
         for section in SECTIONS:
             known = fixed.get(section, result[section])
@@ -243,6 +244,11 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
         section: {key: value for key, (value, _) in entries.items()}
         for section, entries in merged(catalogue, run, scale).items()
     }
+    kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
+    if kind not in kinds:
+        raise UserError(
+            f"settings of {_variant(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}"
+        )
     checked(
         Training,
         sections["training"] | _tuples(sections["training"]),
@@ -260,6 +266,7 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
     return canonical_json(
         {
             "task": run.task,
+            "kind": kind,
             "method": run.method,
             "variant": run.variant,
             "seed": run.seed,
@@ -268,9 +275,28 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             "model": sections["model"],
             "objective": sections["objective"],
             "training": training,
-            "init": None,
+            "init": _origin(catalogue, run, sections["init"], scale, precision),
         }
     )
+
+
+def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:
+    """Where the first weights of `run` come from: None (drawn at random), a model of the hub, or a parent run, whose
+    spec then belongs to the run's own."""
+    where = f"settings of {_variant(run)}"
+    init = checked(Init, given, where, "init")
+    if init.hub:
+        if not init.revision:
+            raise UserError(f"{where}: init.hub is {init.hub}; init.revision must name its commit")
+        return {"hub": init.hub, "revision": init.revision}
+    if init.task is None:
+        return None
+    if init.variant is None or init.seed is None:
+        raise UserError(f"{where}: init.task is {init.task}; init.variant and init.seed must name the run, too")
+    parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{init.seed}")
+    if (parent.task, parent.method, parent.variant) == (run.task, run.method, run.variant):
+        raise UserError(f"{where}: init names the run itself")
+    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision))}
 
 
 def _tuples(section: dict) -> dict:
@@ -284,6 +310,12 @@ def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str
     # Seeds share everything else: thousands of runs are resolved as fast as their variants.
     spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
     return spec | {"seed": run.seed}
+
+
+def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "fp32") -> Run | None:
+    """The run that `run` starts from; None where it starts from none."""
+    origin = resolve_run(catalogue, run, scale, precision)["init"]
+    return parse_run(catalogue, origin["run"]) if origin and "run" in origin else None
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
@@ -323,7 +355,10 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
 
 
 def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
-    """Every run of the chosen papers at the chosen scale, in the files' order, with the papers that ask for it."""
+    """Every run of the chosen papers at the chosen scale, in the files' order, with the papers that ask for it.
+
+    A run that others start from comes before the first of them.
+    """
     extra = config.extra or catalogue.scales[config.scale].extra
     runs: dict[Run, list[str]] = {}
     for paper in config.papers:
@@ -334,6 +369,13 @@ def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]
                 for method, variants in request.methods.items():
                     for variant in variants:
                         for seed in config.seeds or request.seeds[config.scale]:
-                            askers = runs.setdefault(Run(task, method, variant, seed), [])
-                            askers += [paper] if paper not in askers else []
+                            for asked in _lineage(catalogue, Run(task, method, variant, seed), config):
+                                askers = runs.setdefault(asked, [])
+                                askers += [paper] if paper not in askers else []
     return runs
+
+
+def _lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
+    """The run behind those that it comes from."""
+    before = parent(catalogue, run, config.scale, config.precision)
+    return [*(_lineage(catalogue, before, config) if before else ()), run]

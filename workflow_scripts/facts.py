@@ -57,12 +57,15 @@ def of_data(spec: dict) -> Facts:
 
 def of_training(spec: dict) -> Facts:
     """`spec` is a resolved run."""
-    return Facts(spec, (f"{PACKAGE}.training.train", spec["model"]["module"], spec["objective"]["module"]))
+    objectives = [spec["objective"][key] for key in ("module", "task") if key in spec["objective"]]
+    modules = (f"{PACKAGE}.training.train", f"{PACKAGE}.training.{spec['kind']}", spec["model"]["module"], *objectives)
+    return Facts(spec, modules)
 
 
 def of_evaluation(settings: dict, spec: dict) -> Facts:
     """How the run of `spec` is scored. The run itself is an input file."""
-    return Facts(settings, (f"{PACKAGE}.evaluation.evaluate", spec["model"]["module"]))
+    modules = (f"{PACKAGE}.evaluation.evaluate", f"{PACKAGE}.evaluation.{spec['kind']}", spec["model"]["module"])
+    return Facts(settings, modules)
 
 
 def of_analysis(entry: dict, specs: Iterable[dict]) -> Facts:

@@ -14,7 +14,8 @@ from workflow_scripts.errors import UserError
 Model = TypeVar("Model", bound=BaseModel)
 Protocol = Literal["paper", "reduced", "stand_in"]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Kind = Literal["seq2seq", "prompt", "text"]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 class Strict(BaseModel):
@@ -49,10 +50,14 @@ class Config(Strict):
 class Training(Strict):
     """What the training loop does; every value reaches the digest of a run."""
 
-    max_steps: int = Field(gt=0, description="Optimiser steps.")
+    max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
     batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
+    batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
     learning_rate: float = Field(gt=0, description="Peak learning rate.")
-    warmup_steps: int = Field(ge=0, description="Linear warm-up from 0; inverse square root afterwards.")
+    schedule: Literal["inverse_square_root", "linear"] = Field(
+        "inverse_square_root", description="After the warm-up; linear falls to 0 at max_steps."
+    )
+    warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
     betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
     adam_epsilon: float = Field(gt=0)
     weight_decay: float = Field(ge=0, description="Decoupled, on all parameters.")
@@ -65,9 +70,13 @@ class Training(Strict):
 
 class Evaluation(Strict):
     splits: list[str] = Field(min_length=1)
-    beam: int = Field(ge=1, description="1 is greedy.")
-    max_length: int = Field(gt=0, description="Tokens after which decoding stops.")
+    beam: int = Field(1, ge=1, description="1 is greedy.")
+    max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
     batch_tokens: int = Field(gt=0)
+    match: Literal["token", "text"] = Field(
+        "token",
+        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
+    )
     same_word: str | None = Field(
         None, description="Regular expression of output words that count as one and the same for structure_match."
     )
@@ -82,6 +91,17 @@ class Evaluation(Strict):
         return pattern
 
 
+class Init(Strict):
+    """Where a run's first weights come from: another run with the same seed or another, or a model of the hub."""
+
+    task: str | None = None
+    method: str | None = Field(None, description="The run's own where none is named.")
+    variant: str | None = None
+    seed: Seed | None = None
+    hub: str | None = Field(None, description="Name of a model on the Hugging Face hub.")
+    revision: str | None = Field(None, description="Its commit.")
+
+
 class Settings(Strict):
     """One layer of settings; later layers overwrite earlier ones key by key."""
 
@@ -89,13 +109,14 @@ class Settings(Strict):
     objective: dict[str, Any] = {}
     training: dict[str, Any] = {}
     evaluation: dict[str, Any] = {}
+    init: dict[str, Any] = {}
 
 
 class Task(Strict):
     """A data set with its splits and its measure."""
 
     title: str
-    kind: Literal["seq2seq"]
+    kind: Kind
     prepare: str = Field(description="Module that makes the Parquet files.")
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources.yaml.")
@@ -113,7 +134,7 @@ class Method(Strict):
     """A model with its objective; `settings` names every key that later layers may set."""
 
     title: str
-    kind: Literal["seq2seq"]
+    kinds: list[Kind] = Field(min_length=1, description="The kinds of tasks that it can be trained on.")
     settings: Settings
     by_task: dict[str, Settings] = {}
     variants: dict[Name, Variant] = Field(min_length=1)

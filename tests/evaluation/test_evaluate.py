@@ -22,8 +22,8 @@ from tests.training.toy import (
 )
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
-from workflow_scripts.evaluation.evaluate import decode, load_run, same_structure, share_scores
-from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.evaluation.scores import read_scores, share_scores
+from workflow_scripts.evaluation.seq2seq import decode, load_run, same_structure
 from workflow_scripts.models.decoding import beam
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import data_digest

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from workflow_scripts.evaluation.evaluate import load_run
 from workflow_scripts.evaluation.exact_match import all_tokens_right, teacher_forced
+from workflow_scripts.evaluation.seq2seq import load_run
 from workflow_scripts.training.batches import bucketed
 from workflow_scripts.training.prepared import read_pairs
 

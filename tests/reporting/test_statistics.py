@@ -54,7 +54,7 @@ def test_one_seed_has_no_interval():
 
 @pytest.mark.filterwarnings("ignore:Precision loss")  # of scipy, where one side hardly varies
 @given(VALUES, VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_welch_interval_is_scipys(left, right):
     if np.var(left) + np.var(right) < 0.1:
         return
@@ -65,7 +65,7 @@ def test_welch_interval_is_scipys(left, right):
 
 
 @given(VALUES, VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_permutation_p_is_brute_force(left, right):
     effect = independent_difference(left, right)
     assert effect.p_value == pytest.approx(brute_force_p(left, right), abs=1e-9)
@@ -106,7 +106,7 @@ def test_t_interval_covers_the_truth():
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_paired_interval_is_scipys_and_p_is_brute_force(pairs):
     left, right = np.round(np.array(pairs), 2).T
     effect, differences = paired_difference(left, right), left - right

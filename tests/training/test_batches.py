@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.training.batches import Batch, Pairs, bucketed, bucketed_rows, epoch_order, fixed_size, sequences
@@ -36,7 +36,6 @@ def unpadded(batch: Batch) -> list[tuple[list[int], list[int]]]:
     return rows
 
 
-@settings(deadline=None)
 @given(examples, st.integers(10, 80), st.integers(1, 3))
 def test_every_example_is_in_one_batch_and_no_batch_exceeds_the_budget(rows, budget, chunks):
     batches = bucketed(as_pairs(rows, chunks), budget)

@@ -49,6 +49,7 @@ def toy_spec(**training: object) -> dict:
     """A resolved spec of a small Transformer with dropout; `training` overrides its settings."""
     return {
         "task": "toy",
+        "kind": "seq2seq",
         "method": "transformer",
         "variant": "default",
         "seed": 3,

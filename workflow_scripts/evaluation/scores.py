@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workflow_scripts.catalogue import PROTOCOLS
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import check_whole
@@ -97,3 +99,26 @@ def _check(rows: list[dict[str, str]]) -> None:
         if key in seen:
             raise ValueError(f"lines {seen[key]} and {line} give the same score twice")
         seen[key] = line
+
+
+def share_scores(
+    metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
+) -> list[dict[str, Any]]:
+    """Share of `right` in percent over all rows, each subset that has a name, and each group of subsets that occurs.
+
+    right [N] bool, subsets [N] str; `groups` maps a group's name to its subsets.
+    """
+    chosen = {"all": np.ones(len(right), bool)}
+    chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
+    chosen |= {group: np.isin(subsets, members) for group, members in sorted(groups.items())}
+    return [
+        {
+            "subset": name,
+            "metric": metric,
+            "value": 100 * float(right[rows].mean()),
+            "unit": "percent",
+            "n": count,
+        }
+        for name, rows in chosen.items()
+        if (count := int(rows.sum()))
+    ]

@@ -104,8 +104,38 @@ class SQTransformerSettings(Seq2SeqSettings):
             raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")
 
 
+@dataclass
+class CausalLMSettings:
+    """A causal language model. The sizes are of a model drawn at random; one that is read has its own."""
+
+    family: Literal["gpt2", "llama", "qwen2", "gemma"] = "gpt2"
+    template: str = ""  # of a prompt; {content} stands for the item's text
+    bos: bool = False  # whether prompts and texts begin with the tokenizer's BOS
+    layers: int = 4
+    heads: int = 4
+    key_value_heads: int = 0  # 0: as many as heads
+    width: int = 128
+    feed_forward: int = 512
+    dropout: float = 0.1
+    positions: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "heads", "width", "feed_forward", "positions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.key_value_heads and self.heads % self.key_value_heads:
+            raise ValueError(f"heads {self.heads} is not a multiple of key_value_heads {self.key_value_heads}")
+        if not 0 <= self.dropout <= 0.99:
+            raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
+        if self.template and self.template.count("{content}") != 1:
+            raise ValueError(f"template is {self.template!r}; it must hold {{content}} once")
+
+
 # Where the settings of a model module stand.
 SETTINGS = {
+    "workflow_scripts.models.causal_lm": CausalLMSettings,
     "workflow_scripts.models.seq2seq": Seq2SeqSettings,
     "workflow_scripts.models.sq_transformer": SQTransformerSettings,
 }

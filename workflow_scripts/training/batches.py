@@ -76,8 +76,11 @@ def sequences(column: pa.ChunkedArray) -> Sequences:
     return Sequences(lists.flatten().to_numpy(), offsets[:-1] - offsets[0], np.diff(offsets))
 
 
-def bucketed_rows(source_length: np.ndarray, target_length: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Rows of each batch: sorted by (source, target) length, filled while longest side x rows <= batch_tokens.
+def bucketed_rows(
+    source_length: np.ndarray, target_length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None
+) -> list[np.ndarray]:
+    """Rows of each batch: sorted by (source, target) length, filled while longest side x rows <= batch_tokens and
+    rows <= batch_sentences.
 
     Lengths [N] count EOS. An example longer than `batch_tokens` cannot be placed: ValueError.
     """
@@ -87,8 +90,8 @@ def bucketed_rows(source_length: np.ndarray, target_length: np.ndarray, batch_to
         raise ValueError(f"the longest example has {longest.max()} tokens, more than {batch_tokens}")
     batches, first = [], 0
     while first < len(order):
-        # No batch can have more than batch_tokens rows, so this window holds the whole of the next one.
-        cost = np.maximum.accumulate(longest[first : first + batch_tokens])
+        # No batch can have more rows, so this window holds the whole of the next one.
+        cost = np.maximum.accumulate(longest[first : first + min(batch_tokens, batch_sentences or batch_tokens)])
         cost *= np.arange(1, len(cost) + 1)
         count = int(np.searchsorted(cost, batch_tokens, side="right"))
         batches.append(order[first : first + count])

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from workflow_scripts.provenance import cpu_seconds
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
 from workflow_scripts.training.progress import Reporter
-from workflow_scripts.training.schedule import inverse_square_root
+from workflow_scripts.training.schedule import inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
 
 
@@ -61,13 +62,15 @@ class Task:
 
     `objective(model, batch)` returns the scalar loss and named parts of it, which are logged. `validate(model)`, called
     in eval mode without gradients, returns named values; the settings name the one that chooses the best weights
-    (greater is better). A model may define `after_step()`, called behind each update.
+    (greater is better). A model may define `after_step()`, called behind each update. `write_beside(folder)` writes
+    what else a checkpoint needs than weights.
     """
 
     model: nn.Module
     objective: Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
     batches: Sequence[Any]
     validate: Callable[[nn.Module], dict[str, float]]
+    write_beside: Callable[[Path], None] | None = None
 
 
 def train(
@@ -102,7 +105,7 @@ def train(
                 order = epoch_order(len(batches), seed, epoch)
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
-            rate = inverse_square_root(state.step, settings.learning_rate, settings.warmup_steps)
+            rate = learning_rate(settings, state.step)
             rows.append(update(task, batch, optimiser, rate, settings.clip_norm, accelerator))
 
             last = state.step == settings.max_steps
@@ -131,7 +134,16 @@ def train(
                     folder.log(f"stopped by signal {received[0]} at step {state.step}")
                     raise StopRequested(received[0], state.step)
             reporter.advance()
+    if not settings.max_steps:  # a model that is scored as it starts
+        validate(task, settings.validation["metric"], folder, state)
     return state
+
+
+def learning_rate(settings: Training, step: int) -> float:
+    """Of update `step`, from 1."""
+    if settings.schedule == "linear":
+        return linear(step, settings.learning_rate, settings.warmup_steps, settings.max_steps)
+    return inverse_square_root(step, settings.learning_rate, settings.warmup_steps)
 
 
 def update(

@@ -8,3 +8,15 @@ def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
     """
     warmup = max(warmup_steps, 1)
     return peak * min(step / warmup, (warmup / step) ** 0.5)
+
+
+def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
+    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then linear to 0 behind `max_steps`.
+
+    The rate of the update after k others, as in Hugging Face's schedule: the first update has rate 0 where there is a
+    warm-up. A run that is no longer than its warm-up never reaches the peak.
+    """
+    done = step - 1
+    if done < warmup_steps:
+        return peak * done / warmup_steps
+    return peak * (max_steps - done) / max(max_steps - warmup_steps, 1)

@@ -62,7 +62,8 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write a safetensors file. Raises UserError when that fails, e.g. on a full disk."""
     try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path)
+        # Hugging Face's loader asks for the format.
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
     except SafetensorError as error:
         raise UserError(f"{path.parent} cannot be written ({error}); what was saved before is kept") from error
 

@@ -1,6 +1,7 @@
 """Train one run. A run that was stopped goes on where its saved state is, and ends with the same numbers."""
 
 import argparse
+import importlib
 import statistics
 import sys
 from pathlib import Path
@@ -10,18 +11,19 @@ from workflow_scripts import provenance
 from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_training
-from workflow_scripts.files import read_json, replacing, sha256_files, write_json
+from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.schema import Training, checked
 from workflow_scripts.training.outputs import check_replaceable, make_writable
 
 if TYPE_CHECKING:
     import torch
 
-    from workflow_scripts.training.loop import Task
     from workflow_scripts.training.state import State
 
-SPEC_KEYS = ("task", "method", "variant", "seed", "protocol", "model", "objective", "training")
+SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "objective", "training")
 
+# What may choose the best weights: greater is better.
+VALIDATION_METRICS = {"seq2seq": "exact_match", "prompt": "exact_match", "text": "log_likelihood"}
 OUTPUTS = {"checkpoint", "training.csv", "run.json"}
 
 
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, required=True, metavar="DIR", help="gets checkpoint/, training.csv, run.json"
     )
     parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="resume state; removed when complete")
+    parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     parser.add_argument("--save-every", type=float, default=60, metavar="SECONDS", help="between saved states")
     parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
@@ -63,9 +66,15 @@ def main(args: argparse.Namespace) -> None:
 
     device = machine.choose_device(args.device)
     machine.prepare(spec["seed"], settings.torch_threads, device)
-    task = seq2seq_task(spec, settings, args.data, device)
+    found = read_json(args.data / "dataset.json").get("task")
+    if found != spec["task"]:
+        raise UserError(f"{args.data} holds the task {found}, the run is of {spec['task']}; give its own data")
+    maker = importlib.import_module(f"workflow_scripts.training.{spec['kind']}")
+    task = maker.make_task(spec, settings, args.data, args.init, device)
     facts, started = of_training(spec), provenance.now()
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
+    if args.init:
+        identity["init_digest"] = sha256_file(args.init / "model.safetensors")
     folder = StateFolder(args.state, identity)
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         bf16 = spec["training"]["precision"] == "bf16"
@@ -83,6 +92,8 @@ def main(args: argparse.Namespace) -> None:
         with replacing(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
             write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
+            if task.write_beside:
+                task.write_beside(out / "checkpoint")
             write_history(out / "training.csv", state.history)
             made = {"facts": str(facts), "files": sha256_files(out), "started": started, "finished": provenance.now()}
             what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "spec": spec}
@@ -95,7 +106,7 @@ def main(args: argparse.Namespace) -> None:
 def outcome(state: "State", settings: Training, device: "torch.device") -> dict[str, Any]:
     """What run.json says of a finished training; times are of all the processes that worked on it, but for their
     start and end."""
-    seconds_per_step = statistics.median(state.interval_seconds)
+    seconds_per_step = statistics.median(state.interval_seconds or [0.0])
     return {
         "steps": state.step,
         "best_step": state.best_step,
@@ -105,35 +116,8 @@ def outcome(state: "State", settings: Training, device: "torch.device") -> dict[
         "cpu_seconds": state.cpu_seconds,
         "gpu_seconds": state.seconds if device.type == "cuda" else 0.0,
         "seconds_per_step": seconds_per_step,
-        "steps_per_second": 1 / seconds_per_step,
+        "steps_per_second": 1 / seconds_per_step if seconds_per_step else None,
     }
-
-
-def seq2seq_task(spec: dict, settings: Training, data: Path, device: "torch.device") -> "Task":
-    """Model, objective, batches on `device` and validation (teacher-forced exact match) of a seq2seq spec.
-
-    Raises UserError when a file is missing or broken, or when an example is longer than `batch_tokens`.
-    """
-    from workflow_scripts.evaluation.exact_match import teacher_forced
-    from workflow_scripts.training.batches import bucketed
-    from workflow_scripts.training.build import build_model, build_objective
-    from workflow_scripts.training.loop import Task
-    from workflow_scripts.training.prepared import read_pairs, read_vocabulary
-
-    task = read_json(data / "dataset.json").get("task")
-    if task != spec["task"]:
-        raise UserError(f"{data} holds the task {task}, the run is of {spec['task']}; give its own data")
-    model = build_model(spec, read_vocabulary(data)).to(device)
-    objective = build_objective(spec)
-    try:
-        batches = bucketed(read_pairs(data, "train"), settings.batch_tokens)
-    except ValueError as error:
-        raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
-    valid = read_pairs(data, settings.validation["split"])
-    longest = 1 + int(max(valid.source.length.max(), valid.target.length.max()))
-    valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
-    batches = [batch.to(device) for batch in batches]
-    return Task(model, objective, batches, lambda trained: teacher_forced(trained, valid_batches))
 
 
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
@@ -156,6 +140,10 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = checked(Training, content, origin, "training")
-    if settings.validation.get("metric") != "exact_match" or "split" not in settings.validation:
-        raise UserError(f"{origin}: key 'training.validation' needs a split, and exact_match as its metric")
+    metric = VALIDATION_METRICS[spec["kind"]]
+    if settings.validation.get("metric") != metric or "split" not in settings.validation:
+        raise UserError(f"{origin}: key 'training.validation' needs a split, and {metric} as its metric")
+    if bool(args.init) != bool(spec["init"]):
+        what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
+        raise UserError(f"{origin}: {what}; {'give its folder with' if spec['init'] else 'leave out'} --init")
     return spec, settings

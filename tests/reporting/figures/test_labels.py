@@ -28,7 +28,7 @@ def test_candidates_are_no_farther_than_their_gap(width: float, height: float, g
         assert at == gap and to_side <= gap + 1e-9
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 1000), st.integers(5, 40))
 def test_placed_labels_meet_neither_labels_nor_points(seed: int, count: int) -> None:
     generator = np.random.default_rng(seed)

@@ -1,0 +1,111 @@
+"""Scores of a sequence-to-sequence run: its decoded outputs against the references."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import nn
+
+from workflow_scripts.evaluation.scores import share_scores
+from workflow_scripts.evaluation.trained import checked_run
+from workflow_scripts.files import read_json
+from workflow_scripts.models.decoding import beam, greedy
+from workflow_scripts.schema import Evaluation
+from workflow_scripts.training.batches import EOS, PAD, UNK, bucketed_rows, sequences
+from workflow_scripts.training.build import build_model
+from workflow_scripts.training.prepared import read_table, read_vocabulary
+from workflow_scripts.training.progress import Reporter
+from workflow_scripts.training.state import load_weights, read_weights
+
+
+def score(
+    run_dir: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(predictions, score rows) of every split. Identical source sentences are decoded once."""
+    model, vocabulary, run = load_run(run_dir, data, device)
+    groups = read_json(data / "dataset.json").get("subset_groups", {})
+    columns = ["source", "target", "subset", "source_ids", "target_ids"]
+    splits = {split: read_table(data, split, columns) for split in settings.splits}
+    total = sum(len(table["source"].unique()) for table in splits.values())
+    predictions, scores = [], []
+    with Reporter(run["run"], total, progress, unit="sentences") as reporter:
+        for split, table in splits.items():
+            reporter.stage(f"decode {split}")
+            outputs = decode(model, table, vocabulary["target"], settings, device, reporter)
+            correct = np.array(outputs) == table["target"].to_numpy()
+            subsets = table["subset"].to_numpy()
+            rows = [*share_scores("exact_match", correct, subsets, groups), *size_scores(table)]
+            if settings.same_word:
+                right = same_structure(outputs, table["target"].to_pylist(), settings.same_word)
+                rows += share_scores("structure_match", right, subsets, groups)
+            scores += [{"split": split, **row} for row in rows]
+            content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
+            predictions.append(pa.table({"split": [split] * len(correct), **content, "correct": correct}))
+    return pa.concat_tables(predictions), scores
+
+
+def load_run(
+    run_dir: Path, data_dir: Path, device: torch.device | str = "cpu"
+) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
+    """(model in eval mode, vocabulary by side, run.json) of a trained run.
+
+    Raises UserError when a file is missing or broken, or when run.json, weights and data do not belong together.
+    """
+    run = checked_run(run_dir, data_dir)
+    vocabulary = read_vocabulary(data_dir)
+    weights = run_dir / "checkpoint/model.safetensors"
+    model = build_model(run["spec"], vocabulary)
+    load_weights(model, read_weights(weights), weights)
+    return model.to(device).eval(), vocabulary, run
+
+
+def decode(
+    model: nn.Module,
+    table: pa.Table,
+    target_words: list[str],
+    settings: Evaluation,
+    device: torch.device,
+    reporter: Reporter,
+) -> list[str]:
+    """The model's output, words joined by one space, for each row of a split (columns `source`, `source_ids`)."""
+    coded = table["source"].combine_chunks().dictionary_encode()
+    which = coded.indices.to_numpy()
+    first = np.unique(which, return_index=True)[1]
+    sources = sequences(table["source_ids"].take(first))
+    length = sources.length + 1
+    outputs: list[str] = [""] * len(first)
+    for rows in bucketed_rows(length, length, max(settings.batch_tokens, int(length.max()))):
+        source = torch.from_numpy(sources.padded(rows)).to(device)
+        if settings.beam == 1:
+            ids = greedy(model, source, settings.max_length)
+        else:
+            ids = beam(model, source, settings.beam, settings.max_length)
+        for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
+            end = sentence.index(EOS) if EOS in sentence else len(sentence)
+            outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
+        reporter.advance(len(rows))
+    return [outputs[index] for index in which]
+
+
+def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
+    """[N] bool: the output equals the target when all words that match `same_word` are taken for one word."""
+    words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
+    taken_for = {word: "" if re.fullmatch(same_word, word) else word for word in words}
+
+    def structure(sentence: str) -> list[str]:
+        return [taken_for[word] for word in sentence.split(" ")]
+
+    return np.array([structure(output) == structure(target) for output, target in zip(outputs, targets, strict=True)])
+
+
+def size_scores(table: pa.Table) -> list[dict[str, Any]]:
+    """How many examples a split has, and how many of its tokens, on both sides, training never showed."""
+    unknown = sum(int((sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
+    counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
+    return [
+        {"subset": "all", "metric": name, "value": count, "unit": "count", "n": len(table)}
+        for name, count in counts.items()
+    ]

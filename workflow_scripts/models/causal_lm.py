@@ -1,0 +1,108 @@
+"""Causal language models: the Hugging Face classes of four families, drawn at random or read from a folder.
+
+A folder holds config.json, model.safetensors and tokenizer.json: what a run of ours writes, and what the hub has.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.models.settings import CausalLMSettings, read_settings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PretrainedConfig, PreTrainedModel
+
+# Of the tokenizers that are trained here; the hub's have their own.
+BOS, EOS, PAD, UNK = range(4)
+
+
+def configuration(settings: CausalLMSettings, vocabulary: int) -> "PretrainedConfig":
+    """The family's configuration with the sizes of `settings` and a vocabulary of that many tokens."""
+    from transformers import AutoConfig
+
+    ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
+    if settings.family == "gpt2":
+        sizes = {
+            "n_layer": settings.layers,
+            "n_head": settings.heads,
+            "n_embd": settings.width,
+            "n_inner": settings.feed_forward,
+            "n_positions": settings.positions,
+            "resid_pdrop": settings.dropout,
+            "embd_pdrop": settings.dropout,
+            "attn_pdrop": settings.dropout,
+        }
+    else:
+        sizes = {
+            "num_hidden_layers": settings.layers,
+            "num_attention_heads": settings.heads,
+            "num_key_value_heads": settings.key_value_heads or settings.heads,
+            "head_dim": settings.width // settings.heads,
+            "hidden_size": settings.width,
+            "intermediate_size": settings.feed_forward,
+            "max_position_embeddings": settings.positions,
+            "attention_dropout": settings.dropout,
+            "tie_word_embeddings": True,
+        }
+    return AutoConfig.for_model(settings.family, **ids, **sizes)
+
+
+def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
+    """A model drawn from torch's global generator, in training mode. `settings`: see CausalLMSettings."""
+    from transformers import AutoModelForCausalLM
+
+    sizes = read_settings(CausalLMSettings, settings, "model")
+    return AutoModelForCausalLM.from_config(configuration(sizes, vocabulary), dtype=torch.float32).train()
+
+
+def load(folder: Path, settings: dict) -> "PreTrainedModel":
+    """The model of a folder, in training mode, with float32 weights.
+
+    Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
+    """
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    family = read_settings(CausalLMSettings, settings, "model").family
+    for name in ("config.json", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
+    try:
+        found = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
+        if found != family:
+            raise UserError(f"{folder} holds a model of the family {found}, the method asks for {family}")
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+        )
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
+    return model.train()
+
+
+def read_tokenizer(folder: Path) -> "Tokenizer":
+    """tokenizer.json of a folder. Raises UserError when it is missing or broken."""
+    from tokenizers import Tokenizer
+
+    file = folder / "tokenizer.json"
+    try:
+        return Tokenizer.from_str(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{file} does not exist; the models here need a fast tokenizer, which has offsets") from error
+    except Exception as error:  # the library raises Exception itself
+        raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
+
+
+def last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:
+    """Scores of the token behind the last one of each prompt: ids [B, S] (padded on the right), last [B] -> [B, V].
+
+    The vocabulary's scores are made for one position of each prompt only. Padding stands to the right of all that a
+    causal model sees from there, so no mask is needed.
+    """
+    states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    rows = torch.arange(len(ids), device=ids.device)
+    return model.get_output_embeddings()(states[rows, last])

@@ -1,0 +1,91 @@
+"""What the fine-tuning of a causal language model on prompts needs: model, objective, batches, validation."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.models.causal_lm import last_logits, load, read_tokenizer
+from workflow_scripts.schema import Training
+from workflow_scripts.training.batches import bucketed_rows
+from workflow_scripts.training.build import build_objective
+from workflow_scripts.training.loop import Task
+from workflow_scripts.training.prepared import read_table
+from workflow_scripts.training.prompt_batches import PromptBatch, Prompts, begin_token, encode_prompts
+
+COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+
+
+def make_task(spec: dict, settings: Training, data: Path, init: Path, device: torch.device) -> Task:
+    """The model of the folder `init`, and batches on `device`. Validation: share of right answers, and their nats.
+
+    Raises UserError when a file is missing or broken, or when no answer is one token of the model's tokenizer.
+    """
+    model = load(init, checked_model_settings(spec)).to(device)
+    train = read_prompts(spec, model, init, data, "train")
+    batches = prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
+    valid = read_prompts(spec, model, init, data, settings.validation["split"])
+    valid_batches = prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
+
+    def write_beside(folder: Path) -> None:
+        for name in COMPANIONS:
+            if (init / name).exists():
+                shutil.copyfile(init / name, folder / name)
+
+    return Task(model, build_objective(spec), batches, lambda trained: answered(trained, valid_batches), write_beside)
+
+
+def checked_model_settings(spec: dict) -> dict:
+    """The settings of the model. Raises UserError when they have no template."""
+    settings = {key: value for key, value in spec["model"].items() if key != "module"}
+    if not settings.get("template"):
+        raise UserError(
+            f"{spec['task']}/{spec['method']}: model.template is empty; a prompt needs one with {{content}}"
+        )
+    return settings
+
+
+def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
+    """The prompts of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`."""
+    table = read_table(data, split, ["content", "label"])
+    settings = checked_model_settings(spec)
+    bos = begin_token(model, settings.get("bos", False), f"{spec['task']}/{spec['method']}")
+    contents, labels = (table[column].to_pylist() for column in ("content", "label"))
+    prompts = encode_prompts(read_tokenizer(tokenizer_folder), contents, labels, settings["template"], bos)
+    where = data / f"{split}.parquet"
+    if not len(prompts.items):
+        raise UserError(f"{where}: no answer is a single token of {tokenizer_folder / 'tokenizer.json'}")
+    longest, positions = int(prompts.length.max()), model.config.max_position_embeddings
+    if longest > positions:
+        raise UserError(f"{where}: a prompt has {longest} tokens, more than the model's {positions} positions")
+    return prompts
+
+
+def prompt_batches(
+    prompts: Prompts, batch_tokens: int, batch_sentences: int | None, device: torch.device
+) -> list[PromptBatch]:
+    """All prompts in batches of similar length. Raises UserError when one is longer than `batch_tokens`."""
+    length = prompts.length
+    try:
+        chosen = bucketed_rows(length, np.zeros_like(length), batch_tokens, batch_sentences)
+    except ValueError as error:
+        raise UserError(f"{error}; raise training.batch_tokens") from error
+    return [prompts.batch(rows).to(device) for rows in chosen]
+
+
+def answered(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str, float]:
+    """Exact match of the next token (percent) and its mean cross-entropy (nats), over the whole vocabulary.
+
+    Call it in eval mode without gradients.
+    """
+    count = sum(len(batch.ids) for batch in batches)
+    right = nats = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        logits = last_logits(model, batch.ids, batch.last).float()
+        right = right + (logits.argmax(-1) == batch.label).sum()
+        nats = nats + torch.nn.functional.cross_entropy(logits, batch.label, reduction="sum")
+    return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}

@@ -1,0 +1,110 @@
+"""Prompts and texts as padded batches for causal language models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workflow_scripts.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+OUTSIDE = -1  # of every word: BOS and padding
+
+
+@dataclass(frozen=True)
+class PromptBatch:
+    """Prompts, padded on the right, each with the one token that answers it.
+
+    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: which whitespace word of the prompt a
+    token is part of, -1 on BOS and padding; last [B] int64: position of the last real token; label [B] int64.
+    """
+
+    ids: Tensor
+    real: Tensor
+    words: Tensor
+    last: Tensor
+    label: Tensor
+
+    def to(self, device: torch.device) -> "PromptBatch":
+        """The same batch on `device`."""
+        return PromptBatch(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """N tokenised prompts. `items` [N]: rows of the table that they were made from; answers of several tokens are left
+    out. `ids` and `words`: per prompt an int64 array of its tokens; `label` [N] int64."""
+
+    items: np.ndarray
+    ids: list[np.ndarray]
+    words: list[np.ndarray]
+    label: np.ndarray
+
+    @property
+    def length(self) -> np.ndarray:
+        """Tokens of each prompt [N]."""
+        return np.array([len(row) for row in self.ids])
+
+    def batch(self, rows: np.ndarray) -> PromptBatch:
+        """The prompts of `rows` as one padded batch."""
+        length = self.length[rows]
+        real = np.arange(length.max()) < length[:, None]
+        ids, words = np.zeros(real.shape, np.int64), np.full(real.shape, OUTSIDE, np.int64)
+        ids[real] = np.concatenate([self.ids[row] for row in rows])
+        words[real] = np.concatenate([self.words[row] for row in rows])
+        return PromptBatch(*map(torch.from_numpy, (ids, real, words, length - 1, self.label[rows])))
+
+
+def word_numbers(text: str, ends: np.ndarray) -> np.ndarray:
+    """Which whitespace word of `text` each token is part of, from the ends [n] of the tokens' offsets.
+
+    A token may begin with the space before its word, so that its last character decides.
+    """
+    characters = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    word_of_character = np.cumsum(characters == ord(" "))
+    return word_of_character[np.maximum(ends - 1, 0)]
+
+
+def encode_prompts(
+    tokenizer: "Tokenizer", contents: Sequence[str], labels: Sequence[str], template: str, bos: int | None
+) -> Prompts:
+    """Tokenise `template` around each content; `bos` is put before each prompt where given.
+
+    Labels are tokenised by themselves, with no space before them; only those of one token are kept.
+    """
+    answers = tokenizer.encode_batch(list(labels), add_special_tokens=False)
+    items = np.array([row for row, answer in enumerate(answers) if len(answer.ids) == 1], np.int64)
+    texts = [template.replace("{content}", contents[row]) for row in items]
+    ids, words = [], []
+    for text, encoding in zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+        start = [] if bos is None else [bos]
+        ids.append(np.array(start + encoding.ids, np.int64))
+        ends = np.array([end for _, end in encoding.offsets], np.int64)
+        words.append(np.concatenate([np.full(len(start), OUTSIDE), word_numbers(text, ends)]))
+    return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))
+
+
+def begin_token(model: Any, wanted: bool, where: str) -> int | None:
+    """Id of the model's BOS where prompts are to begin with it. Raises UserError when it has none."""
+    if not wanted:
+        return None
+    if model.config.bos_token_id is None:
+        raise UserError(f"{where}: model.bos is true, but config.json names no bos_token_id; set it to false")
+    return model.config.bos_token_id
+
+
+@dataclass(frozen=True)
+class TextBatch:
+    """Texts, padded on the right: ids [B, S] int64, each with EOS at its end; real [B, S] bool, false on padding."""
+
+    ids: Tensor
+    real: Tensor
+
+    def to(self, device: torch.device) -> "TextBatch":
+        """The same batch on `device`."""
+        return TextBatch(self.ids.to(device), self.real.to(device))

@@ -1,0 +1,34 @@
+"""What a training of a sequence-to-sequence task needs: model, objective, batches, validation."""
+
+from pathlib import Path
+
+import torch
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.exact_match import teacher_forced
+from workflow_scripts.schema import Training
+from workflow_scripts.training.batches import bucketed
+from workflow_scripts.training.build import build_model, build_objective
+from workflow_scripts.training.loop import Task
+from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+
+
+def make_task(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Task:
+    """Batches lie on `device`; validation is teacher-forced exact match.
+
+    Raises UserError when a file is missing or broken, when an example is longer than `batch_tokens`, or for `init`:
+    these models start from random weights.
+    """
+    if init:
+        raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+    model = build_model(spec, read_vocabulary(data)).to(device)
+    objective = build_objective(spec)
+    try:
+        batches = bucketed(read_pairs(data, "train"), settings.batch_tokens)
+    except ValueError as error:
+        raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
+    valid = read_pairs(data, settings.validation["split"])
+    longest = 1 + int(max(valid.source.length.max(), valid.target.length.max()))
+    valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
+    batches = [batch.to(device) for batch in batches]
+    return Task(model, objective, batches, lambda trained: teacher_forced(trained, valid_batches))
