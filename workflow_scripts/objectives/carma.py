@@ -99,12 +99,15 @@ def mutual_information(
     L_MI = mean over layers and terms of -log(P / (P + N)), P = sum over positives of exp(c / tau), N likewise over
     negatives   (Eqn 16). A term without negatives counts nowhere. Without terms it is 0, with a graph.
     """
-    scores = similarity[:, terms.row, terms.anchor] / temperature
-    positives = terms.positives.to(scores.dtype)
-    both = (scores + (positives + negatives).log()).logsumexp(dim=2)
-    alone = (scores + positives.log()).logsumexp(dim=2)
-    count = negatives.any(dim=1).sum()
-    return (both - alone).sum(dim=1).mean() / count.clamp(min=1), count
+    scores = similarity[:, terms.row, terms.anchor] / temperature  # [L, T, S]
+    usable = negatives.any(dim=1)
+    # A term without negatives gets all positions here, and no weight below: its gradient is 0 and not 0 times infinity.
+    negatives = torch.where(usable[:, None], negatives, 1.0)
+    near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
+    far = (scores + negatives.log()).logsumexp(dim=2)
+    losses = nn.functional.softplus(far - near) * usable  # log(1 + N / P), exact also where N / P is tiny
+    count = usable.sum()
+    return losses.sum(dim=1).mean() / count.clamp(min=1), count
 
 
 def stability(states: list[Tensor], counted: Tensor) -> Tensor:
