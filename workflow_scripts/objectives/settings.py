@@ -1,6 +1,7 @@
 """Settings of the objectives, checked without importing torch."""
 
 from dataclasses import dataclass, fields
+from typing import Literal
 
 
 @dataclass
@@ -43,8 +44,63 @@ class StructuralQuantisationSettings(CrossEntropySettings):
                 raise ValueError(f"{field.name} is {getattr(self, field.name)}; it must not be negative")
 
 
+@dataclass
+class CarmaSettings:
+    """CARMA: L = (1 - weight) task + weight (mi L_MI + stability L_stability).
+
+    Blocks count from 0, and both ends of a range belong to it. The defaults are those of the official code, but for
+    what it does beside the paper's equations (words of other sentences, padding, BOS); these are options.
+    """
+
+    task: str = "workflow_scripts.objectives.next_token"  # module of the task's own objective, built without settings
+    weight: float = 0.2  # lambda
+    mi: float = 0.2  # gamma
+    stability: float = 0.3  # eta
+    first_block: int = 0
+    last_block_mi: int = 7
+    last_block_stability: int = 7
+    # code: (first, first + 1) .. (last - 1, last). paper: also (last, last + 1) (Eqn 6).
+    stability_pairs: Literal["code", "paper"] = "code"
+    temperature: float = 0.1
+    negatives: int = 5  # drawn anew for each term and step, one draw for all blocks; 0: every possible one
+    similarity: Literal["cosine", "dot"] = "cosine"
+    spans: Literal["own", "batch"] = "own"  # batch: words of all sentences, at the same places in each (official code)
+    # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is, with all others of its
+    # word in one sum (Eqn 16).
+    positives: Literal["pairwise", "logsum"] = "pairwise"
+    padding: bool = False  # whether padding counts in stability and among the negatives (official code: yes)
+    bos: bool = False  # whether a first token without a word joins word 1 and counts (official code: yes)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < 1:
+            raise ValueError(f"weight is {self.weight}; it must lie in [0, 1), or the task would not count")
+        for name in ("mi", "stability", "first_block", "negatives"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative")
+        if self.weight and not self.mi and not self.stability:
+            raise ValueError("mi and stability are both 0; set weight to 0 for the task alone")
+        if self.temperature <= 0:
+            raise ValueError(f"temperature is {self.temperature}; it must be positive")
+        if self.mi and not self.mi_blocks():
+            raise ValueError(f"last_block_mi is {self.last_block_mi}; it must be at least first_block")
+        if self.stability and len(self.stability_blocks()) < 2:
+            raise ValueError(
+                f"last_block_stability is {self.last_block_stability}; it must be above first_block, or equal with "
+                "stability_pairs paper: a pair needs two blocks"
+            )
+
+    def mi_blocks(self) -> range:
+        """The blocks whose states L_MI reads."""
+        return range(self.first_block, self.last_block_mi + 1)
+
+    def stability_blocks(self) -> range:
+        """The blocks that L_stability compares, each with the next."""
+        return range(self.first_block, self.last_block_stability + (2 if self.stability_pairs == "paper" else 1))
+
+
 # Where the settings of an objective's module stand.
 SETTINGS = {
+    "workflow_scripts.objectives.carma": CarmaSettings,
     "workflow_scripts.objectives.cross_entropy": CrossEntropySettings,
     "workflow_scripts.objectives.structural_quantisation": StructuralQuantisationSettings,
 }

@@ -1,0 +1,47 @@
+"""What the blocks of a model put out while an objective runs it."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from torch import Tensor, nn
+
+from workflow_scripts.errors import UserError
+
+
+def blocks(model: nn.Module) -> nn.ModuleList:
+    """The Transformer blocks, first to last: of a Hugging Face language model, or of the encoder of a `Seq2Seq`."""
+    inner = getattr(model, "base_model", model)
+    for name in ("h", "layers", "encoder"):
+        found = getattr(inner, name, None)
+        if isinstance(found, nn.ModuleList):
+            return found
+    raise UserError(
+        f"objective: {type(model).__name__} has no list of blocks under the name h, layers or encoder; "
+        "name another model, or teach workflow_scripts/objectives/hidden_states.py where this one keeps them"
+    )
+
+
+def time_major(model: nn.Module) -> bool:
+    """Whether states are [S, N, d] (our encoders) and not [B, S, d]."""
+    return not hasattr(model, "base_model")
+
+
+@contextmanager
+def recorded(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
+    """Index -> output of that block, filled when the model runs (the last run counts).
+
+    Block i's output is the residual stream behind it; a final norm of the model is not in it. The hooks are gone when
+    the context ends, also after an exception.
+    """
+    states: dict[int, Tensor] = {}
+
+    def keeper(index: int):
+        def keep(module: nn.Module, inputs: tuple, output: Tensor | tuple) -> None:
+            states[index] = output[0] if isinstance(output, tuple) else output
+
+        return keep
+
+    with ExitStack() as hooks:
+        for index in indices:
+            hooks.callback(modules[index].register_forward_hook(keeper(index)).remove)
+        yield states
