@@ -1,0 +1,292 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+import transformers
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.interventions.cap import (
+    POOLINGS,
+    _Run,
+    blocks,
+    cap_predictions,
+    group_words,
+    pool,
+    pooled_logits,
+)
+
+torch.set_num_threads(1)
+VOCABULARY, BLOCKS = 40, 4
+FAMILIES = ["gpt2", "llama", "qwen2", "gemma"]
+ATTENTIONS = ["sdpa", "eager"]
+# Gemma 2 caps its logits and the scores of its attention, and has blocks of two kinds. It has no sdpa.
+MODELS = [(family, attention) for family in FAMILIES for attention in ATTENTIONS] + [("gemma2", "eager")]
+# The models of the rotary families normalise in float32 whatever their precision.
+CLOSE = {"atol": 2e-5, "rtol": 0}
+
+
+def make(family, attention="sdpa"):
+    """A small model in float64 with weights large enough that differences show."""
+    torch.manual_seed(0)
+    common = {"vocab_size": VOCABULARY, "initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1}
+    common |= {"pad_token_id": 2, "attn_implementation": attention}
+    if family == "gpt2":
+        sizes = {"n_layer": BLOCKS, "n_head": 2, "n_embd": 16, "n_positions": 32}
+    else:
+        sizes = {"num_hidden_layers": BLOCKS, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+        sizes |= {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 32}
+    if family == "gemma2":
+        sizes |= {"final_logit_softcapping": 2.0, "sliding_window": 3}
+    config = transformers.AutoConfig.for_model(family, **common, **sizes)
+    model = transformers.AutoModelForCausalLM.from_config(config).double().eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name or "ln_" in name or name.endswith("bias"):
+                parameter.add_(0.2 * torch.randn_like(parameter))
+    return model
+
+
+def items(sizes, bos=False, seed=0):
+    """ids and words [B, S] of items whose words have so many tokens: [[1, 3, 2], ...], right-padded with id 2."""
+    generator = torch.Generator().manual_seed(seed)
+    words = [[-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes]
+    ids = [torch.randint(3, VOCABULARY, (len(row),), generator=generator) for row in words]
+    for row in ids[: bos * len(ids)]:
+        row[0] = 0
+    pad = torch.nn.utils.rnn.pad_sequence
+    return pad(ids, True, 2), pad([torch.tensor(row) for row in words], True, -1)
+
+
+def naive(model, ids, words, layer, pooling):
+    """CAP of one sentence without padding, ids and words [S], as literally as can be: logits [V]."""
+    base = model.base_model
+    rotary = getattr(base, "rotary_emb", None)
+
+    def run(some, states):
+        length = states.size(1)
+        mask = torch.zeros(length, length, dtype=states.dtype)
+        for query in range(length):
+            for key in range(length):
+                if key > query:
+                    mask[query, key] = -torch.inf
+        position = torch.arange(length)[None]
+        given = {} if rotary is None else {"position_embeddings": rotary(states, position), "position_ids": position}
+        for block in some:
+            found = block(states, attention_mask=mask[None, None], **given)
+            states = found[0] if isinstance(found, tuple) else found
+        return states
+
+    states = model.get_input_embeddings()(ids[None])
+    if rotary is None:
+        states = states + base.wpe(torch.arange(len(ids)))
+    states = run(blocks(model)[:layer], states)[0]
+    groups = []
+    for position, word in enumerate(words.tolist()):
+        if position > 0 and word >= 0 and word == words[position - 1]:
+            groups[-1].append(states[position])
+        else:
+            groups.append([states[position]])
+    pooled = []
+    for group in groups:
+        features = zip(*[state.tolist() for state in group], strict=True)
+        how = {"max": max, "sum": sum, "mean": lambda values: sum(values) / len(values)}[pooling]
+        pooled.append([how(values) for values in features])
+    states = run(blocks(model)[layer:], torch.tensor(pooled, dtype=torch.float64)[None])
+    norm = base.ln_f if rotary is None else base.norm
+    return model.lm_head(norm(states))[0, -1]
+
+
+SIZES = [[1, 3, 1, 2], [1, 1, 1], [2, 1, 1, 1, 1, 4], [1, 1, 2]]
+
+
+@pytest.mark.parametrize(("family", "attention"), MODELS)
+def test_words_of_one_token_give_the_clean_run(family, attention):
+    model = make(family, attention)
+    ids, words = items([[1] * 5, [1] * 7, [1] * 3])
+    with torch.no_grad():
+        logits = model(ids).logits
+    clean = torch.stack([logits[0, 4], logits[1, 6], logits[2, 2]])
+    for pooling in POOLINGS:
+        found = pooled_logits(model, ids, words, range(BLOCKS), pooling)
+        torch.testing.assert_close(found, clean.expand(BLOCKS, -1, -1), **CLOSE)
+
+
+@pytest.mark.parametrize(("family", "attention"), MODELS)
+def test_groups_of_one_token_go_through_the_suffix_unchanged(family, attention):
+    """The same where no item is left out: all are sent through the pooled pass."""
+    model = make(family, attention)
+    ids, words = items([[1] * 5, [1] * 7, [1] * 3], bos=True)
+    run = _Run(model, ids, words, range(BLOCKS), POOLINGS, False)
+    assert not run.touched.any()
+    run.touched[:] = True
+    ((order, found),) = run.suffixes()
+    assert sorted(order.tolist()) == [0, 1, 2] and found.shape == (BLOCKS, 3, 3, VOCABULARY)
+    torch.testing.assert_close(found, run.logits[order].expand_as(found), **CLOSE)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("bos", [False, True])
+def test_equals_the_naive_oracle(family, attention, bos):
+    model = make(family, attention)
+    ids, words = items(SIZES, bos)
+    for pooling in POOLINGS:
+        found = pooled_logits(model, ids, words, range(BLOCKS), pooling)
+        for row, sizes in enumerate(SIZES):
+            length = sum(sizes) + bos
+            for layer in range(BLOCKS):
+                with torch.no_grad():
+                    expected = naive(model, ids[row, :length], words[row, :length], layer, pooling)
+                torch.testing.assert_close(found[layer, row], expected, **CLOSE)
+
+
+def test_logits_are_capped_as_the_model_caps_them():
+    ids, words = items(SIZES)
+    found = pooled_logits(make("gemma2", "eager"), ids, words, [1, 3], "sum")
+    assert 1.0 < found.abs().max() < 2.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_word_of_several_tokens_changes_the_logits(family):
+    model = make(family)
+    ids, words = items(SIZES)
+    with torch.no_grad():
+        logits = model(ids).logits
+    clean = logits[torch.arange(4), torch.tensor([sum(sizes) - 1 for sizes in SIZES])]
+    found = torch.stack([pooled_logits(model, ids, words, range(BLOCKS), pooling) for pooling in POOLINGS])
+    change = (found - clean).abs().amax(dim=-1)
+    assert change[:, :, [0, 2, 3]].min() > 1e-3
+    # An item that is left out has the very logits of the clean run.
+    assert change[:, :, 1].max() == 0
+    # Poolings and layers differ from each other.
+    several = found[:, :, [0, 2, 3]].flatten(0, 1)
+    assert torch.cdist(several.transpose(0, 1), several.transpose(0, 1)).add(torch.eye(12) * 9).min() > 1e-3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_padding_and_the_rest_of_the_batch_do_not_matter(family):
+    model = make(family)
+    ids, words = items(SIZES, bos=True)
+    more_ids = torch.cat([ids, torch.full((4, 5), 2)], dim=1)
+    more_words = torch.cat([words, torch.full((4, 5), -1)], dim=1)
+    for pooling in POOLINGS:
+        together = pooled_logits(model, ids, words, [0, 2], pooling)
+        torch.testing.assert_close(pooled_logits(model, more_ids, more_words, [0, 2], pooling), together, **CLOSE)
+        for row, sizes in enumerate(SIZES):
+            alone = slice(row, row + 1), slice(0, 1 + sum(sizes))
+            found = pooled_logits(model, ids[alone], words[alone], [0, 2], pooling)
+            torch.testing.assert_close(found[:, 0], together[:, row], **CLOSE)
+
+
+def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
+    model = make("llama")
+    batches, expected = [], {}
+    labels = torch.tensor([7, 5, 30])
+    for seed in range(3):
+        ids, words = items(SIZES[: seed + 2], seed=seed)
+        batches.append(SimpleNamespace(ids=ids, words=words))
+        for pooling in POOLINGS:
+            logits = pooled_logits(model, ids, words, [3, 1], pooling)
+            for layer, found in zip([3, 1], logits, strict=True):
+                expected.setdefault((layer, pooling, "vocabulary"), []).extend(found.argmax(-1).tolist())
+                of_labels = labels[found[:, labels].argmax(-1)].tolist()
+                expected.setdefault((layer, pooling, "labels"), []).extend(of_labels)
+    for rows in (1, 13, 1024):
+        found = cap_predictions(model, batches, [3, 1], labels=labels, rows=rows)
+        assert {key: value.tolist() for key, value in found.pooled.items()} == expected
+        assert found.touched.tolist() == [True, False] + [True, False, True] + [True, False, True, True]
+    with torch.no_grad():
+        clean = [
+            model(batch.ids).logits[row, (batch.words[row] >= 0).sum() - 1]
+            for batch in batches
+            for row in range(len(batch.ids))
+        ]
+    assert found.clean["vocabulary"].tolist() == [logits.argmax().item() for logits in clean]
+    assert found.clean["labels"].tolist() == [labels[logits[labels].argmax()].item() for logits in clean]
+    assert any(found.pooled[key].ne(found.clean[key[2]]).any() for key in found.pooled)
+
+
+def test_predictions_of_batches_without_a_word_of_several_tokens():
+    ids, words = items([[1, 1], [1, 1, 1]])
+    found = cap_predictions(make("gpt2"), [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
+    assert found.pooled[1, "mean", "vocabulary"].tolist() == found.clean["vocabulary"].tolist()
+    assert len(found.clean["vocabulary"]) == 4 and not found.touched.any()
+    assert len(cap_predictions(make("gpt2"), [], [1], ["mean"]).clean["vocabulary"]) == 0
+
+
+def test_as_many_groups_as_words():
+    _, words = items(SIZES, bos=True)
+    groups = group_words(words)
+    assert groups.count.tolist() == [1 + len(sizes) for sizes in SIZES]
+    assert groups.length.tolist() == [1 + sum(sizes) for sizes in SIZES]
+    assert groups.index[0].tolist()[:8] == [0, 1, 2, 2, 2, 3, 4, 4]
+    states = torch.randn(*words.shape, 5)
+    pooled = pool(states, groups, ["sum", "max"])
+    assert pooled.shape == (2, 4, 7, 5)
+    torch.testing.assert_close(pooled[0].sum(dim=1), (states * groups.real[..., None]).sum(dim=1))
+    assert pooled[1, 0, 2].equal(states[0, 2:5].amax(dim=0))
+    # Behind the last word there is nothing, and one token keeps its bits.
+    assert not pooled[:, 0, 5:].any() and pooled[0, 0, :2].equal(states[0, :2])
+    half = pool(states.bfloat16(), groups, ["mean"])
+    assert half.dtype == torch.bfloat16 and half[0, 0, 0].equal(states[0, 0].bfloat16())
+
+
+def test_bos_is_its_own_group_or_joins_the_first_word():
+    ids, words = items([[1, 2, 1]], bos=True)
+    assert group_words(words).index.tolist() == [[0, 1, 2, 2, 3]]
+    assert group_words(words, bos_in_first_word=True).index.tolist() == [[0, 0, 1, 1, 2]]
+    model = make("llama")
+    apart = pooled_logits(model, ids, words, [1, 2], "sum")
+    merged = pooled_logits(model, ids, words, [1, 2], "sum", bos_in_first_word=True)
+    by_hand = pooled_logits(model, ids, torch.tensor([[0, 0, 1, 1, 2]]), [1, 2], "sum")
+    assert merged.equal(by_hand) and (apart - merged).abs().amax(dim=-1).min() > 1e-3
+    # Without a BOS there is nothing to merge.
+    _, words = items(SIZES)
+    assert group_words(words, bos_in_first_word=True).count.equal(group_words(words).count)
+
+
+def test_phrases_are_groups_as_well():
+    ids, words = items([[1, 1, 2, 1, 1]])
+    phrases = torch.tensor([[0, 0, 1, 1, 1, 2]])
+    model = make("qwen2")
+    found = pooled_logits(model, ids, phrases, [2], "mean")[0, 0]
+    with torch.no_grad():
+        torch.testing.assert_close(found, naive(model, ids[0], phrases[0], 2, "mean"), **CLOSE)
+
+
+def test_layers_may_come_in_any_order_and_twice():
+    model = make("gemma")
+    ids, words = items(SIZES)
+    ascending = pooled_logits(model, ids, words, [0, 2, 3], "max")
+    torch.testing.assert_close(pooled_logits(model, ids, words, [3, 0, 3, 2], "max"), ascending[[2, 0, 2, 1]])
+
+
+@pytest.mark.parametrize("layer", [-1, BLOCKS, 99])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_layer_that_there_is_not_is_refused(family, layer):
+    ids, words = items(SIZES)
+    with pytest.raises(UserError, match=f"no block {layer}; the model has {BLOCKS} blocks, choose layers of 0 to 3"):
+        pooled_logits(make(family), ids, words, [1, layer], "max")
+
+
+def test_what_else_is_refused():
+    model = make("gpt2")
+    ids, words = items(SIZES)
+    with pytest.raises(UserError, match="no pooling 'min'; choose of max, mean, sum"):
+        pooled_logits(model, ids, words, [1], "min")
+    words[2] = -1
+    with pytest.raises(UserError, match="item 2 of the batch has no word"):
+        pooled_logits(model, ids, words, [1], "max")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_model_is_left_as_it_was(family):
+    model = make(family)
+    ids, words = items(SIZES)
+    with torch.no_grad():
+        before = model(ids).logits
+        pooled_logits(model, ids, words, [1, 2], "max")
+        assert model(ids).logits.equal(before)
+        with pytest.raises(IndexError):
+            pooled_logits(model, ids + VOCABULARY, words, [1, 2], "max")
+        assert model(ids).logits.equal(before)
