@@ -21,6 +21,7 @@ from pydantic import Field
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.candidates import Candidates
+from workflow_scripts.interventions.lexical_vectors import plain
 from workflow_scripts.interventions.synonym_rules import split_words
 from workflow_scripts.schema import Seed, Strict
 
@@ -78,7 +79,7 @@ def allowed(found: dict[int, list[str]], label: str | None) -> dict[int, list[st
     """Position -> candidates without those that are the label or hold it as a word; none left, no position."""
     if label is None:
         return found
-    banned = label.lower().replace("_", " ").strip()
+    banned = plain(label).strip()
     kept = {
         position: [c for c in texts if f" {banned} " not in f" {c} " and c.replace(" ", "") != banned.replace(" ", "")]
         for position, texts in found.items()
@@ -174,7 +175,7 @@ def ratio_of_deviations(left: Sequence[float], right: Sequence[float]) -> Spread
 
     method = "95% interval of the F distribution, over independent runs from normal distributions"
     m, n = len(left), len(right)
-    if min(m, n) < 2 or not np.std(right) > 0:
+    if min(m, n) < 2 or np.ptp(right) == 0:
         return Spread(None, None, None, min(m, n), method)
     value = float(np.std(left, ddof=1) / np.std(right, ddof=1))
     high, low = np.sqrt(stats.f.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], m - 1, n - 1))
