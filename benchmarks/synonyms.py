@@ -1,0 +1,57 @@
+"""Synonym candidates of a data set: all words at once, against word by word."""
+
+import argparse
+from pathlib import Path
+
+from benchmarks.turns import show, take_turns
+from workflow_scripts.interventions.candidates import SOURCES, load_resources
+from workflow_scripts.interventions.lexical_vectors import gloss_vectors
+from workflow_scripts.interventions.synonym_rules import best, queries_of, wordnet_pairs
+
+WEIGHT, TOP = 0.6, 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
+    parser.add_argument("--contents", type=int, default=1000, help="glosses of WordNet, evenly spread")
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    resources = load_resources({names[0]: args.downloads / names[0] for names in SOURCES.values()})
+    vectors = gloss_vectors(resources.lexicon)
+    synsets = resources.lexicon.synsets
+    contents = [synset.gloss.split(";")[0] for synset in synsets[:: max(1, len(synsets) // args.contents)]]
+    contents = contents[: args.contents]
+
+    def at_once() -> dict:
+        wanted = {content: queries_of(content, resources) for content in contents}
+        queries = sorted({query for found in wanted.values() for query in found.values()})
+        chosen = best(queries, wordnet_pairs(queries, resources, True, True), vectors, WEIGHT, TOP)
+        return {
+            content: {position: chosen[query] for position, query in found.items() if query in chosen}
+            for content, found in wanted.items()
+        }
+
+    def word_by_word() -> dict:
+        made: dict = {}
+        for content in contents:
+            made[content] = {}
+            for position, query in queries_of(content, resources).items():
+                chosen = best([query], wordnet_pairs([query], resources, True, True), vectors, WEIGHT, TOP)
+                if query in chosen:
+                    made[content][position] = chosen[query]
+        return made
+
+    together, apart = (
+        {c: {p: [t for t, _ in s] for p, s in f.items()} for c, f in made.items()}
+        for made in (at_once(), word_by_word())
+    )
+    words = sum(len(content.split()) for content in contents)
+    same = sum(together[c] == apart[c] for c in contents)
+    print(f"{len(contents)} glosses, {words} words; the same candidates in the same order for {same} of them")
+    seconds = take_turns({"all words at once": at_once, "word by word": word_by_word}, args.rounds, warm_up=0)
+    show("Synonym candidates", seconds, "all words at once")
+
+
+if __name__ == "__main__":
+    main()

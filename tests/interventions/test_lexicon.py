@@ -1,0 +1,83 @@
+"""Our reader of WordNet against NLTK's, and on a dictionary small enough to check by eye."""
+
+import random
+import tarfile
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.interventions.small_lexicon import data_files, write_sources, write_tar
+from workflow_scripts.errors import UserError
+from workflow_scripts.interventions.lexicon import read_lexicon
+
+REAL = "wordnet/wordnet-3.0-dict.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return read_lexicon(write_sources(tmp_path_factory.mktemp("sources"))[REAL])
+
+
+@pytest.fixture(scope="module")
+def real(mirror):
+    return read_lexicon(mirror / REAL)
+
+
+def test_words_of_all_synsets_with_the_part_of_speech(small):
+    assert small.synonyms("dog", "n") == {"dog", "domestic_dog", "Canis_familiaris", "frump"}
+    assert small.synonyms("dog", "v") == {"dog", "chase"}
+    assert small.synonyms("dog", "a") == set()
+    assert small.synonyms("big", "a") == {"big", "large"}  # without the marker (a)
+
+
+def test_satellites_are_adjectives_unless_they_are_told_not_to_be(small):
+    assert small.synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}
+    assert small.synonyms("pleasant", "a", satellites=False) == set()
+    assert small.synonyms("big", "a", satellites=False) == {"big", "large"}
+
+
+def test_base_forms(small):
+    assert small.base_forms("dogs", "n") == ["dog"]
+    assert small.base_forms("axes", "n") == ["ax", "axis"]  # an exception, and so not `axe`
+    assert small.base_forms("ran", "v") == ["run"]
+    assert small.base_forms("ate", "v") == []  # its exception leads to a word that is not there
+    assert small.base_forms("largest", "a") == ["large"]
+    assert small.base_forms("chasing", "v") == ["chase"]
+
+
+def test_a_line_of_another_format_is_named(tmp_path):
+    files = data_files()
+    files["data.verb"] = "  licence\nno such line | gloss\n"
+    with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a line of wndb\(5WN\); fetch it again$"):
+        read_lexicon(write_tar(tmp_path / "dict.tar", files))
+
+
+def test_the_size_of_the_real_dictionary(real):
+    # The numbers that WordNet 3.0 itself gives: wnstats(7WN).
+    counts = {pos: sum(key[0] == pos for key in real.senses) for pos in "nvar"}
+    assert counts == {"n": 117_798, "v": 11_529, "a": 21_479, "r": 4_481}
+    assert len(real.synsets) == 117_659
+
+
+def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror, tmp_path, monkeypatch):
+    wordnet = pytest.importorskip("nltk.corpus.reader.wordnet")
+    nltk_data = pytest.importorskip("nltk.data")
+    with tarfile.open(mirror / REAL) as archive:
+        for member in archive:
+            if member.isfile():
+                (tmp_path / PurePosixPath(member.name).name).write_bytes(archive.extractfile(member).read())
+    # The names of the 45 lexicographer files: missing in the archive, and of no weight here.
+    (tmp_path / "lexnames").write_text("".join(f"{n:02d}\tname{n}\t1\n" for n in range(45)))
+    monkeypatch.setattr(nltk_data, "path", [str(tmp_path)])  # NLTK opens nothing outside its data folders
+
+    class Reader(wordnet.WordNetCorpusReader):
+        def map_wn(self, version="wordnet"):
+            """Maps to other versions of WordNet, which would have to be there."""
+
+    reader = Reader(str(tmp_path), None)
+    words = sorted({word for _, word in real.senses if word.isalpha()} | {word for _, word in real.exceptions})
+    for word in random.Random(0).sample(words, 1500):
+        for form in (word, word + "s", word + "ed", word + "ing", word + "er"):
+            for pos in "nvar":
+                theirs = {name for synset in reader.synsets(form, pos) for name in synset.lemma_names()}
+                assert real.synonyms(form, pos) == theirs, (form, pos)

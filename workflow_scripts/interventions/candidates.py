@@ -1,0 +1,212 @@
+"""The synonyms that each word of a data set may be replaced with: one table, made once, kept as a Parquet file.
+
+A content is a definition or sentence without its template. Its words are what stands between white space; punctuation
+glued to a word is not part of it. A word may be replaced if it has 3 characters or more, is no English stop word
+(NLTK's list), and NLTK's tagger, shown the whole content, takes it for a noun, verb, adjective or adverb.
+
+Options of `build`:
+
+source: `wordnet` (what the official code does): the words of all synsets of the word with that part of speech, in
+  plain text, of 1 or 2 words. `vectors` (what the paper says): words of a spaCy model with a cosine above
+  `min_similarity`, alphabetic, common by `frequencies`, and of the same part of speech, which here means that WordNet
+  has them with it (the tagger cannot judge a word without context).
+top: so many are kept, by similarity_weight * cosine + (1 - similarity_weight) * (1 - |difference of polarity|).
+  Polarity is TextBlob's, in [-1, 1].
+vectors: which cosine `wordnet` is ranked by. `auto` is the spaCy model where it is installed, else `glosses`; the table
+  says which it was.
+satellites: whether adjective satellites are adjectives. The official code compares `s` with `a` and so loses most
+  adjectives: true mends that.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import replacing, sha256_file
+from workflow_scripts.interventions.archives import stop_words, tagger
+from workflow_scripts.interventions.lexical_vectors import (
+    Vectors,
+    common_words,
+    gloss_vectors,
+    read_frequencies,
+    spacy_vectors,
+)
+from workflow_scripts.interventions.lexicon import Lexicon, read_lexicon
+from workflow_scripts.interventions.synonym_rules import Resources, best, queries_of, vector_pairs, wordnet_pairs
+from workflow_scripts.schema import Strict, checked
+
+if TYPE_CHECKING:
+    import pyarrow
+    from spacy.language import Language
+
+WHERE = "options of workflow_scripts.interventions.candidates"
+SOURCES = {  # what is needed -> the files that hold it, the preferred one first
+    "stop words": ["nltk/stopwords.zip"],
+    "tagger": ["nltk/averaged_perceptron_tagger_eng.zip"],
+    "WordNet": ["wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip"],
+}
+Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    source: Literal["wordnet", "vectors"] = "wordnet"
+    top: int = Field(5, ge=1)
+    similarity_weight: float = Field(0.6, ge=0, le=1)
+    vectors: Literal["auto", "spacy", "glosses"] = "auto"
+    spacy_model: str = "en_core_web_md"
+    satellites: bool = True
+    base_forms: bool = True
+    min_similarity: float = Field(0.6, ge=-1, lt=1, description="Of the source vectors; a cosine.")
+    frequencies: str | None = Field(
+        None, description="Of the source vectors: file with a word, a tab, its count a line."
+    )
+    min_log_probability: float = Field(-15.0, description="Of the source vectors: natural logarithm of count / total.")
+
+
+def load_resources(sources: dict[str, Path]) -> Resources:
+    """Read the files of `SOURCES`, given by name. Raises UserError for a missing or malformed one."""
+    paths = {}
+    for need, names in SOURCES.items():
+        given = [sources[name] for name in names if name in sources]
+        if not given:
+            raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
+        paths[need] = given[0]
+    return Resources(stop_words(paths["stop words"]), tagger(paths["tagger"]), read_lexicon(paths["WordNet"]))
+
+
+def choose_vectors(
+    options: Options, lexicon: Lexicon, nlp: "Language | None" = None
+) -> tuple[Vectors, "Language | None"]:
+    """The vectors to use, and the spaCy pipeline that they are from. Raises UserError when it is missing."""
+    model = options.spacy_model
+    if options.source == "wordnet" and (
+        options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not importlib.util.find_spec(model))
+    ):
+        return gloss_vectors(lexicon), None
+    if not nlp:
+        if not importlib.util.find_spec(model):
+            raise UserError(f"{WHERE}: the spaCy model {model} is not installed; install it, or set vectors: glosses")
+        import spacy
+
+        nlp = spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
+    if not nlp.vocab.vectors_length:
+        raise UserError(f"{WHERE}: the spaCy model {model} has no vectors; name one that has, such as en_core_web_md")
+    return spacy_vectors(nlp), nlp
+
+
+def build(
+    contents: Sequence[str], resources: Resources, options: dict[str, Any], nlp: "Language | None" = None
+) -> "pyarrow.Table":
+    """The table of a whole data set: one row a distinct content, in order, with the words that have candidates.
+
+    Columns: content; positions, words, pos [n]; candidates, scores [n, up to top]. The same input gives the same rows.
+    `nlp` is a spaCy pipeline to use instead of the installed one. Raises UserError for wrong options or no model.
+    """
+    import pyarrow
+
+    settings = checked(Options, options, WHERE)
+    by_content = {content: queries_of(content, resources) for content in sorted(set(contents))}
+    queries = sorted({query for found in by_content.values() for query in found.values()})
+    vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
+    if settings.source == "wordnet":
+        pairs = wordnet_pairs(queries, resources, settings.satellites, settings.base_forms)
+    else:
+        if settings.frequencies is None:
+            raise UserError(f"{WHERE}: source: vectors needs the key 'frequencies'; name a file of words and counts")
+        counts = read_frequencies(Path(settings.frequencies))
+        vocabulary = common_words(nlp, counts, settings.min_log_probability, resources.stop_words)
+        pairs = vector_pairs(queries, resources, vectors, vocabulary, settings.min_similarity)
+    chosen = best(queries, pairs, vectors, settings.similarity_weight, settings.top)
+    rows = []
+    for content, found in by_content.items():
+        eligible = {position: query for position, query in found.items() if query in chosen}
+        rows.append(
+            {
+                "content": content,
+                "positions": list(eligible),
+                "words": [query.word for query in eligible.values()],
+                "pos": [query.pos for query in eligible.values()],
+                "candidates": [[text for text, _ in chosen[query]] for query in eligible.values()],
+                "scores": [[score for _, score in chosen[query]] for query in eligible.values()],
+            }
+        )
+    text, number, real = pyarrow.string(), pyarrow.int32(), pyarrow.float64()
+    columns = {"content": text, "positions": pyarrow.list_(number), "words": pyarrow.list_(text)}
+    columns |= {"pos": pyarrow.list_(text), "candidates": pyarrow.list_(pyarrow.list_(text))}
+    columns["scores"] = pyarrow.list_(pyarrow.list_(real))
+    words = sum(len(content.split()) for content in by_content)
+    facts = {
+        "options": settings.model_dump(),
+        "vectors": vectors.name,
+        "contents": len(by_content),
+        "words": words,
+        "words_with_candidates": sum(len(row["positions"]) for row in rows),
+    }
+    schema = pyarrow.schema(columns, metadata={"candidates": json.dumps(facts, sort_keys=True)})
+    return pyarrow.Table.from_pylist(rows, schema=schema)
+
+
+def write(table: "pyarrow.Table", path: Path) -> None:
+    """Write the table of `build` as Parquet, atomically."""
+    import pyarrow.parquet
+
+    with replacing(path) as temporary:
+        pyarrow.parquet.write_table(table, temporary, compression="zstd")
+
+
+def read(path: Path) -> "pyarrow.Table":
+    """Read what `write` wrote. Raises UserError when it is missing or no such table."""
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; make the candidates first") from error
+    except pyarrow.ArrowInvalid as error:
+        raise UserError(f"{path}: not a Parquet file; delete it and make it again") from error
+    if b"candidates" not in (table.schema.metadata or {}):
+        raise UserError(f"{path}: not a table of candidates; delete it and make it again")
+    return table
+
+
+def facts(table: "pyarrow.Table") -> dict[str, Any]:
+    """What the table was made from (options, vectors), and its counts of contents and words."""
+    return json.loads(table.schema.metadata[b"candidates"])
+
+
+def candidates_of(table: "pyarrow.Table") -> Candidates:
+    """The table as what `synonyms.perturb` takes."""
+    columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
+    return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}
+
+
+def cached(path: Path, contents: Sequence[str], sources: dict[str, Path], options: dict[str, Any]) -> "pyarrow.Table":
+    """The table at `path`, made anew when it is not there or was made from other contents, sources, options, vectors.
+
+    Raises UserError for wrong options, and for a missing or malformed source.
+    """
+    settings = checked(Options, options, WHERE)
+    needed = [name for names in SOURCES.values() for name in names if name in sources]
+    made_from = {name: sha256_file(sources[name]) for name in needed}
+    if settings.frequencies is not None:
+        made_from["frequencies"] = sha256_file(settings.frequencies)
+    if importlib.util.find_spec(settings.spacy_model):
+        made_from["spacy_model"] = importlib.metadata.version(settings.spacy_model)
+    if path.exists():
+        table = read(path)
+        known = facts(table)
+        same = (known["options"], known.get("made_from")) == (settings.model_dump(), made_from)
+        if same and table["content"].to_pylist() == sorted(set(contents)):
+            return table
+    table = build(contents, load_resources(sources), options)
+    described = json.dumps(facts(table) | {"made_from": made_from}, sort_keys=True)
+    write(table.replace_schema_metadata({"candidates": described}), path)
+    return read(path)

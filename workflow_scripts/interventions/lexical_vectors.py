@@ -1,0 +1,111 @@
+"""Word vectors by which candidates are ranked: a spaCy model's, or our own from WordNet's glosses."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workflow_scripts.data.lines import numbered_lines
+from workflow_scripts.errors import UserError
+from workflow_scripts.interventions.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+DIMENSIONS = 100
+RANDOM_STATE = 0  # of the truncated SVD: the same dictionary gives the same vectors
+APART = re.compile(r"['-]")
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """`embed` maps N texts of one or more lower-case words to float32 [N, d], rows of length 1 or 0 (unknown)."""
+
+    name: str
+    embed: Callable[[Sequence[str]], np.ndarray]
+
+
+def plain(word: str) -> str:
+    """WordNet's spelling in plain text: lower case, `_` a space, hyphens and apostrophes left out."""
+    return APART.sub("", word.lower().replace("_", " "))
+
+
+def unit_rows(matrix: np.ndarray) -> np.ndarray:
+    """Rows of `matrix` [N, d] scaled to length 1, as float32; zero rows stay zero."""
+    length = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0).astype(np.float32)
+
+
+def gloss_vectors(lexicon: Lexicon) -> Vectors:
+    """Latent semantic analysis of WordNet: words whose senses are explained alike lie near one another.
+
+    A word's document is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`. An
+    inflected form that WordNet lacks has the sum of the vectors of its base forms.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    documents: dict[str, list[str]] = {}
+    for synset in lexicon.synsets:
+        for word in synset.words:
+            documents.setdefault(plain(word), []).append(synset.gloss)
+    words = sorted(documents)
+    # A term of fewer than 3 documents relates (almost) nothing; one of more than 5% of them is a function word. A
+    # dictionary of a few words, as in a test, has neither.
+    rare, common = (3, 0.05) if len(words) > 1000 else (1, 1.0)
+    counts = TfidfVectorizer(
+        sublinear_tf=True, min_df=rare, max_df=common, token_pattern=r"[a-z]{2,}", dtype=np.float32
+    )
+    weighted = counts.fit_transform([" ".join(documents[word]) for word in words])
+    size = min(DIMENSIONS, *(n - 1 for n in weighted.shape))
+    matrix = unit_rows(TruncatedSVD(size, random_state=RANDOM_STATE).fit_transform(weighted))
+    row_of = {word: row for row, word in enumerate(words)}
+
+    def rows(text: str) -> list[int]:
+        if text in row_of:
+            return [row_of[text]]
+        forms = {form for pos in "nvar" for form in lexicon.base_forms(text.replace(" ", "_"), pos)}
+        return sorted(row_of[plain(form)] for form in forms)
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        found = [matrix[rows(text)].sum(0) for text in texts]
+        return unit_rows(np.array(found, dtype=np.float32).reshape(-1, size))
+
+    return Vectors(f"WordNet glosses, TF-IDF and truncated SVD to {size} dimensions", embed)
+
+
+def spacy_vectors(nlp: "Language") -> Vectors:
+    """The vectors of a spaCy pipeline; a text of several words has their mean, as a spaCy Doc."""
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        found = [np.mean([nlp.vocab.get_vector(word) for word in text.split(" ")], axis=0) for text in texts]
+        return unit_rows(np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length))
+
+    return Vectors(f"spaCy {nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", embed)
+
+
+def common_words(
+    nlp: "Language", counts: dict[str, float], min_log_probability: float, stop: frozenset[str]
+) -> list[str]:
+    """Lower-case alphabetic words with a vector, frequent enough by `counts`, no stop words; in order."""
+    least = sum(counts.values()) * np.exp(min_log_probability)
+    return sorted(
+        word
+        for word, count in counts.items()
+        if word.isalpha() and word.islower() and word not in stop and count > least and nlp.vocab.has_vector(word)
+    )
+
+
+def read_frequencies(path: Path) -> dict[str, float]:
+    """A word, a tab and its count a line; counts of one lower-cased word are added. Raises UserError with the line."""
+    counts: dict[str, float] = {}
+    for number, line in numbered_lines(path):
+        word, _, count = line.partition("\t")
+        try:
+            counts[word.lower()] = counts.get(word.lower(), 0.0) + float(count)
+        except ValueError:
+            raise UserError(f"{path}:{number}: not a word, a tab and its count; mend the line") from None
+    return counts

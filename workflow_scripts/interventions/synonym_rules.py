@@ -1,0 +1,141 @@
+"""Which words of a text may be replaced, by what, and how good a replacement is."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from workflow_scripts.interventions.lexical_vectors import Vectors, plain
+from workflow_scripts.interventions.lexicon import Lexicon
+
+if TYPE_CHECKING:
+    from nltk.tag.perceptron import PerceptronTagger
+
+PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}  # first two letters of a Penn Treebank tag -> WordNet's
+WORD = re.compile(r"(?P<before>(?:[^\w\s]|_)*)(?P<core>\S*?)(?P<after>(?:[^\w\s]|_)*)(?!\S)")
+TEXT = re.compile(r"[a-z]{2,}( [a-z]{2,})?")
+ROUND = 6  # decimals of a score: ties must not hang on the order in which a machine adds
+
+
+class Word(NamedTuple):
+    """What stands between white space: the word itself (may be empty), at `start`, and the punctuation around it."""
+
+    before: str
+    core: str
+    after: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What candidates are made with."""
+
+    stop_words: frozenset[str]
+    tagger: "PerceptronTagger"
+    lexicon: Lexicon
+
+
+class Query(NamedTuple):
+    """A lower-case word with its part of speech (n, v, a or r)."""
+
+    word: str
+    pos: str
+
+
+def split_words(content: str) -> list[Word]:
+    """The words of `content`, in order: as many as `content.split()` has."""
+    return [Word(*match.groups(), match.start("core")) for match in WORD.finditer(content) if match.group()]
+
+
+def queries_of(content: str, resources: Resources) -> dict[int, Query]:
+    """Position of each word that may be replaced -> what to look up for it."""
+    words = split_words(content)
+    # The tagger was trained on text whose punctuation stands alone.
+    tokens: list[str] = []
+    token_of = []
+    for word in words:
+        token_of.append(len(tokens) + bool(word.before))
+        tokens += filter(None, word[:3])
+    tags = resources.tagger.tag(tokens)
+    found = {}
+    for position, word in enumerate(words):
+        core = word.core.lower()
+        if len(core) >= 3 and core not in resources.stop_words:
+            pos = PART_OF_SPEECH.get(tags[token_of[position]][1][:2])
+            if pos:
+                found[position] = Query(core, pos)
+    return found
+
+
+def wordnet_pairs(
+    queries: Sequence[Query], resources: Resources, satellites: bool, base_forms: bool
+) -> list[tuple[int, str]]:
+    """(index of a query, candidate), in order: synonyms of 1 or 2 words, none a stop word, not the word itself.
+
+    Without `base_forms`, not what the word is an inflected form of either.
+    """
+    lexicon = resources.lexicon
+    pairs = []
+    for index, query in enumerate(queries):
+        own = {query.word, plain(query.word)}
+        if not base_forms:
+            own |= {plain(form) for form in lexicon.base_forms(query.word, query.pos)}
+        texts = {plain(word) for word in lexicon.synonyms(query.word, query.pos, satellites)}
+        for text in sorted(texts - own):
+            if TEXT.fullmatch(text) and not resources.stop_words.intersection(text.split(" ")):
+                pairs.append((index, text))
+    return pairs
+
+
+def vector_pairs(
+    queries: Sequence[Query], resources: Resources, vectors: Vectors, vocabulary: Sequence[str], min_similarity: float
+) -> list[tuple[int, str]]:
+    """(index of a query, candidate), in order: words of `vocabulary` nearer than `min_similarity`, same part of speech.
+
+    One matrix product [words, d] x [d, V] for all queries, taken in slices that fit into memory.
+    """
+    can_be = {pos: np.array([bool(resources.lexicon.base_forms(v, pos)) for v in vocabulary], bool) for pos in "nvar"}
+    all_vectors = vectors.embed(vocabulary)
+    pairs: list[tuple[int, str]] = []
+    for start in range(0, len(queries), 512):
+        part = queries[start : start + 512]
+        near = vectors.embed([query.word for query in part]) @ all_vectors.T > min_similarity
+        near &= np.stack([can_be[query.pos] for query in part])
+        for row, column in zip(*np.nonzero(near), strict=True):
+            if vocabulary[column] != part[row].word:
+                pairs.append((start + int(row), vocabulary[column]))
+    return pairs
+
+
+def polarities(texts: Sequence[str]) -> np.ndarray:
+    """TextBlob's polarity of each text, float [N] in [-1, 1]; 0 for words that its lexicon lacks."""
+    from textblob.en import sentiment
+
+    return np.array([sentiment(text)[0] for text in texts])
+
+
+def best(
+    queries: Sequence[Query], pairs: Sequence[tuple[int, str]], vectors: Vectors, weight: float, top: int
+) -> dict[Query, list[tuple[str, float]]]:
+    """The `top` candidates of each query with their scores, best first; equal scores by the alphabet.
+
+    All similarities are taken at once: rows of the two sides' vectors, multiplied and summed.
+    """
+    texts = sorted({text for _, text in pairs})
+    words = sorted({query.word for query in queries})
+    index = {text: i for i, text in enumerate(texts)}
+    of_word = {word: i for i, word in enumerate(words)}
+    query = np.array([q for q, _ in pairs], int)
+    candidate = np.array([index[text] for _, text in pairs], int)
+    word = np.array([of_word[queries[q].word] for q, _ in pairs], int)
+    similarity = np.einsum("nd,nd->n", vectors.embed(words)[word], vectors.embed(texts)[candidate])
+    polarity = polarities(words)[word] - polarities(texts)[candidate]
+    score = np.round(weight * similarity.astype(float) + (1 - weight) * (1 - np.abs(polarity)), ROUND)
+    found: dict[Query, list[tuple[str, float]]] = {}
+    for i in np.lexsort((candidate, -score, query)):
+        chosen = found.setdefault(queries[query[i]], [])
+        if len(chosen) < top:
+            chosen.append((texts[candidate[i]], float(score[i])))
+    return found
