@@ -106,8 +106,9 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
 
 
 def drawn_beside(entry: dict) -> set[str]:
-    """The displays whose published numbers a figure draws beside its runs."""
+    """The displays whose published numbers a figure draws beside its runs, named one by one or by a pattern."""
     cells = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
+    cells += filter(None, [entry.get("options", {}).get("published")])
     return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
 
 

@@ -1,9 +1,10 @@
 """Audit of a paper's published numbers: spread against spread, the runs that a claim needs, numbers printed twice.
 
 The paper prints, per model, task and rate of replaced words, the mean over runs of a score (ConsistSyn, percent) and
-its coefficient of variation CV = SD / mean, so the standard deviation over runs is CV times the score. With n runs a side,
-drawn from normal distributions of one SD, the ratio of two SDs lies in 95% of all cases between sqrt(F(0.025; n - 1,
-n - 1)) and sqrt(F(0.975; n - 1, n - 1)); a ratio of CVs is taken for one of SDs, since the means hardly differ.
+its coefficient of variation CV = SD / mean, so the standard deviation over runs is CV times the score. With n runs a
+side, drawn from normal distributions of one SD, the ratio of two SDs lies in 95% of all cases between
+sqrt(F(0.025; n - 1, n - 1)) and sqrt(F(0.975; n - 1, n - 1)); a ratio of CVs is taken for one of SDs, since the means
+hardly differ.
 """
 
 import math
@@ -11,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ class Pair:
     def difference(self) -> float:
         return self.score - self.other_score
 
-    @property
+    @cached_property
     def needed(self) -> dict[str, int | None]:
         """Runs a side that would show the printed difference of scores, and of CVs; None where no number would."""
         if self.cv is None:
