@@ -23,7 +23,7 @@ from workflow_scripts.catalogue import (
     resolve_run,
 )
 from workflow_scripts.data.sources import load_sources
-from workflow_scripts.displays import display_runs
+from workflow_scripts.displays import display_runs, intervened, score_files
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.reporting.spec import display_analyses
@@ -200,7 +200,8 @@ def shown(paper, displays, scale):
     """What displays read. One file stands for all of a run, and one for all of an analysis."""
     runs = dict.fromkeys(run for display in displays for run in display_runs(display, asked(CONFIG, paper, scale)))
     analyses = dict.fromkeys(name for display in displays for name in display_analyses(display))
-    scores = [f"results/{scale}/runs/{run}/eval/scores.csv" for run in runs]
+    variants = intervened(displays)
+    scores = [f"results/{scale}/{file}" for run in runs for file in score_files(run, variants)]
     return scores + [f"results/{scale}/analyses/{paper}/{analysis}/analysis.json" for analysis in analyses]
 
 

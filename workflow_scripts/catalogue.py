@@ -156,6 +156,9 @@ def _check_names(catalogue: Catalogue) -> None:
         for name, display in entry.displays.items():
             for analysis in display_analyses(display):
                 known(analysis, entry.analyses, f"papers/{paper}/displays.yaml", f"displays.{name}")
+        for name, analysis in entry.analyses.items():
+            if "published" in analysis:
+                known(analysis["published"], catalogue.papers, f"papers/{paper}/displays.yaml", f"analyses.{name}")
         file = f"papers/{paper}/requests.yaml"
         for number, request in enumerate(entry.requests.requests):
             for task in request.tasks:

@@ -1,11 +1,14 @@
 """Entries of displays.yaml (tables, figures, analyses) and the runs that they read. Imports nothing heavy."""
 
 import argparse
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 from workflow_scripts.catalogue import Catalogue, Paper, Run, load_config, parse_run, requested_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import nearest
+
+Variant = tuple[str, str, str]  # task, method, variant
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +51,20 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
     return requested_runs(catalogue, config)
 
 
-def display_selectors(display: dict) -> list[tuple[str, str, str]]:
-    """(task, method, variant) of every cell of a table that is measured by a run."""
+def display_selectors(display: dict) -> list[Variant]:
+    """What every cell of a table is measured by: its variant, and the one that a gain is a gain over."""
+    return list(dict.fromkeys(variant for variant, _ in _cell_variants(display)))
+
+
+def intervened(displays: Iterable[dict]) -> set[Variant]:
+    """The variants of which displays show scores under an intervention."""
+    found = {variant for display in displays for variant, cell in _cell_variants(display) if cell.get("intervention")}
+    entries = [run for display in displays for run in display.get("runs", ()) if run.get("intervention")]
+    return found | {(run["task"], run["method"], run["variant"]) for run in entries}
+
+
+def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
+    """The variants that a table reads the runs of, each with its cell."""
     found = []
     for row in display.get("rows", ()):
         for column in display.get("columns", ()):
@@ -57,9 +72,9 @@ def display_selectors(display: dict) -> list[tuple[str, str, str]]:
             if "method" in cell and "task" in cell and "analysis" not in cell:
                 variant = cell["variant"]
                 variant = variant.get(cell["task"]) if isinstance(variant, dict) else variant
-                if variant:
-                    found.append((cell["task"], cell["method"], variant))
-    return list(dict.fromkeys(found))
+                names = [name for name in (variant, cell.get("over")) if name] if variant else []
+                found += [((cell["task"], cell["method"], name), cell) for name in names]
+    return found
 
 
 def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
@@ -67,3 +82,9 @@ def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
     wanted = set(display_selectors(display))
     wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
     return [run for run in runs if (run.task, run.method, run.variant) in wanted]
+
+
+def score_files(run: Run, intervened: Container[Variant]) -> list[str]:
+    """The score files of a run under results/<scale>/: of its evaluation, and of its interventions if shown."""
+    files = [f"runs/{run}/eval/scores.csv"]
+    return files + [f"runs/{run}/interventions/scores.csv"] * ((run.task, run.method, run.variant) in intervened)

@@ -68,10 +68,11 @@ def of_evaluation(settings: dict, spec: dict) -> Facts:
     return Facts(settings, modules)
 
 
-def of_analysis(entry: dict, specs: Iterable[dict]) -> Facts:
-    """An entry under `analyses` and the specs of its runs."""
+def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]] | None = None) -> Facts:
+    """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
     models = sorted({spec["model"]["module"] for spec in specs})
-    return Facts(entry, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
+    given = entry if numbers is None else {"entry": entry, "published": numbers}
+    return Facts(given, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
 
 
 def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:
@@ -97,7 +98,8 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
         runs = display_runs(entry, asked(config, wildcards["paper"], scale))
-        return of_analysis(entry, [resolve_run(catalogue, run, scale, config.precision) for run in runs])
+        specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
+        return of_analysis(entry, specs, published(catalogue, entry["published"]) if "published" in entry else None)
     if rule in ("table", "figure"):
         paper, display = wildcards["paper"], wildcards["display"]
         entry = catalogue.papers[paper].displays[display]
@@ -107,15 +109,20 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
 
 
 def drawn_beside(entry: dict) -> set[str]:
-    """The displays whose published numbers a figure draws beside its runs."""
+    """The displays whose published numbers a figure draws beside its runs, named one by one or by a pattern."""
     cells = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
+    cells += filter(None, [entry.get("options", {}).get("published")])
     return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
 
 
-def published(catalogue: Catalogue, paper: str, displays: Iterable[str]) -> dict[str, list[str]]:
-    """Lines of published.csv by cell, of these displays only: another number reruns what shows it, and no more."""
+def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None) -> dict[str, list[str]]:
+    """Lines of published.csv by cell, of these displays only (None: all): another number reruns what shows it, and no
+    more.
+    """
     rows = _published(catalogue.root / "papers" / paper / "published.csv")
-    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
+    return (
+        rows if displays is None else {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
+    )
 
 
 @lru_cache

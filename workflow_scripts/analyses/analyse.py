@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_scripts import provenance
 from workflow_scripts.catalogue import load_catalogue, worst_protocol
 from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
-from workflow_scripts.facts import of_analysis
+from workflow_scripts.facts import of_analysis, published
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 
 
@@ -22,10 +22,12 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
+    numbers = published(catalogue, entry["published"]) if "published" in entry else None
 
     # torch takes more than a second to import: a wrong name should be said before.
     from workflow_scripts.analyses.trained import TrainedRun
     from workflow_scripts.evaluation.scores import write_scores
+    from workflow_scripts.reporting.cells import read_published
 
     trained, specs = [], []
     for run in runs:
@@ -33,8 +35,13 @@ def main(args: argparse.Namespace) -> None:
         specs.append(read_json(folder / "run.json")["spec"])
         protocol, data = specs[-1]["protocol"], args.results / "data" / run.task
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
-    options = entry.get("options", {})
-    analysis = importlib.import_module(entry["module"]).analyse(trained, options)
+    options, module = entry.get("options", {}), importlib.import_module(entry["module"])
+    if numbers is None:
+        analysis = module.analyse(trained, options)
+    else:
+        analysis = module.analyse(
+            read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
+        )
     with replacing(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
@@ -49,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
             "runs": [str(run) for run in runs],
             "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
-            "facts": str(of_analysis(entry, specs)),
+            "facts": str(of_analysis(entry, specs, numbers)),
             "files": sha256_files(out),
             "checkpoints_sha256": {
                 str(run): sha256_file(run.folder / "checkpoint/model.safetensors") for run in trained

@@ -1,13 +1,14 @@
 """Cells of tables: the published number beside the scores of our seeds, with what may be said about the two."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
+from workflow_scripts.displays import Variant, score_files
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
@@ -26,7 +27,9 @@ PUBLISHED_COLUMNS = (
     "source",
     "note",
 )
-MEASURED, NOT_RUN, PUBLISHED_ONLY = "measured", "not run", "published only"
+MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
+# Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
+REPEATED = ("intervention_seed", "pooling")
 Key = tuple[str, str, str, str]  # display, row, column, metric
 
 
@@ -45,7 +48,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table. `seeds` (seed -> value) and `protocol` are filled for measured cells only."""
+    """One cell of a table. `seeds` (seed -> value) and `protocol` are filled for measured cells only; `computed` is a
+    number of an analysis of published numbers, which has no seeds.
+    """
 
     paper: str
     display: str
@@ -60,6 +65,7 @@ class Cell:
     selection: dict[str, Any] = field(default_factory=dict)
     seeds: dict[int, float] = field(default_factory=dict)
     protocol: str = ""
+    computed: float | None = None
 
     @property
     def key(self) -> str:
@@ -85,7 +91,7 @@ class Evidence:
     paper: str
     scale: str
     published: dict[Key, Published]
-    scores: dict[tuple[str, str, str], list[dict]]  # rows of scores.csv by task, method and variant, of runs asked for
+    scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
     analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
 
 
@@ -144,47 +150,126 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         PUBLISHED_ONLY,
         published=evidence.published.get(key),
     )
+    analysis = spec.get("analysis")
+    if analysis and "method" not in spec:
+        return _computed(cell, spec, evidence.analyses.get(analysis, []))
     if method is None or variant is None:
         return cell
     run = {"task": task, "method": method, "variant": variant}
     selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
-    analysis = spec.get("analysis")
     rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
-    chosen = [row for row in rows if all(row[name] == value for name, value in selection.items())]
+    chosen = _chosen(rows, selection)
+    intervened = [row for row in rows if row["intervention"] == selection.get("intervention")]
     if not chosen:
-        if rows and not analysis:
+        if intervened and not analysis and "intervention" not in selection:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
-        note = "does not apply" if rows else f"not run at {evidence.scale}"
+        # Nor has an intervention on right answers anything to measure where a model has none.
+        note = "does not apply" if intervened else f"not run at {evidence.scale}"
         return replace(cell, status=NOT_RUN, note=note, selection=selection)
-    seeds = {row["seed"]: row["value"] for row in chosen}
-    if len(seeds) < len(chosen):
-        free = ", ".join(name for name in SELECTORS if name not in selection)
-        raise UserError(
-            f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: two scores of one seed; fix also {free}"
-        )
+    seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
+    if over := spec.get("over"):
+        others = _chosen(evidence.scores.get((task, method, over), []), selection | {"variant": over})
+        seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False))
+        protocols += [row["protocol"] for row in others]
+        if not seeds:
+            note = "does not apply" if others else f"not run at {evidence.scale}"
+            return replace(cell, status=NOT_RUN, note=note, selection=selection)
+        selection |= {"over": over}
     return replace(
         cell,
         status=MEASURED,
         selection=selection,
         seeds=dict(sorted(seeds.items())),
-        protocol=worst_protocol(*(row["protocol"] for row in chosen)),
+        protocol=worst_protocol(*protocols),
     )
 
 
+def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict]) -> Cell:
+    """A cell of an analysis of published numbers: one score, with the cell's task, metric and selectors."""
+    selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
+    chosen = _chosen(rows, selection)
+    if not chosen:
+        return replace(cell, status=NOT_RUN, note="does not apply", selection=selection)
+    if len(chosen) > 1:
+        raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
+    return replace(cell, status=COMPUTED, selection=selection, computed=chosen[0]["value"])
+
+
+def _chosen(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
+    """The scores that a cell selects; without an intervention it means the scores that come from none."""
+    wanted = {"intervention": None} | selection
+    layer = wanted.pop("layer", None)
+    rows = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    if layer is None or not rows:
+        return rows
+    if isinstance(layer, str):
+        layer = layer_at(layer, [row["layer"] for row in rows])
+    return [row for row in rows if row["layer"] == layer]
+
+
+def layer_at(depth: str, layers: Iterable[int]) -> int:
+    """Of `layers` the one nearest to a depth like "25%" of the deepest of them; the earlier one of two as near.
+
+    Raises UserError for another text.
+    """
+    try:
+        part = float(depth.removesuffix("%")) / 100 if depth.endswith("%") else None
+    except ValueError:
+        part = None
+    if part is None:
+        raise UserError(f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%")
+    return min(layers, key=lambda layer: (abs(layer - part * max(layers)), layer))
+
+
+def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[int, float]:
+    """Training seed -> score, averaged over the repetitions of an intervention on the seed's model."""
+    values: dict[int, dict[tuple, float]] = {}
+    for row in chosen:
+        repetition = tuple(row[name] for name in REPEATED)
+        if repetition in values.setdefault(row["seed"], {}):
+            free = ", ".join(name for name in SELECTORS if name not in selection and name not in REPEATED)
+            raise UserError(
+                f"papers/{cell.paper}/displays.yaml: cell {cell.key}: two scores of one seed; fix also {free}"
+            )
+        values[row["seed"]][repetition] = row["value"]
+    return {seed: sum(found.values()) / len(found) for seed, found in values.items()}
+
+
+def gains(scores: dict[int, float], others: dict[int, float], relative: bool) -> dict[int, float]:
+    """Seed -> score less the other variant's of the same seed, or in percent of it; seeds without one are left out.
+
+    Another variant with a single seed is one model that is not trained again: all seeds are compared with it.
+    """
+    if len(others) == 1:
+        others = dict.fromkeys(scores, next(iter(others.values())))
+    shared = [seed for seed in scores if seed in others and not (relative and others[seed] == 0)]
+    return {
+        seed: 100 * (scores[seed] / others[seed] - 1) if relative else scores[seed] - others[seed] for seed in shared
+    }
+
+
 def read_evidence(
-    catalogue: Catalogue, paper: str, scale: str, runs: Iterable[Run], analyses: Iterable[str], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    runs: Iterable[Run],
+    analyses: Iterable[str],
+    results: Path,
+    intervened: Container[Variant] = (),
 ) -> Evidence:
     """Read published.csv of a paper, and scores.csv of runs and of analyses under `results`, the folder of the scale.
 
-    Raises UserError when the scores of one of `runs` are missing.
+    The runs of the variants `intervened` come with the scores of their interventions. Raises UserError when the scores
+    of one of `runs` are missing.
     """
-    scores: dict[tuple[str, str, str], list[dict]] = {}
+    scores: dict[Variant, list[dict]] = {}
     for run in runs:
         found = scores.setdefault((run.task, run.method, run.variant), [])
-        found += read_scores(results / "runs" / str(run) / "eval/scores.csv")
+        for file in score_files(run, intervened):
+            found += read_scores(results / file)
     files = {name: results / "analyses" / paper / name / "scores.csv" for name in analyses}
     return Evidence(
         paper,

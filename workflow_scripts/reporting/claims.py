@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.catalogue import Catalogue, Run, load_catalogue
-from workflow_scripts.displays import asked_runs, display_runs, find_paper
+from workflow_scripts.displays import asked_runs, display_runs, find_paper, intervened
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import make_cells, read_evidence
@@ -90,7 +90,8 @@ def judge_paper(
             raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")
     runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
     analyses = {analysis: None for name in names for analysis in display_analyses(paper.displays[name])}
-    evidence = read_evidence(catalogue, key, scale, runs, analyses, results)
+    shown = intervened(paper.displays[name] for name in names)
+    evidence = read_evidence(catalogue, key, scale, runs, analyses, results, shown)
     cells = {}
     for name in names:
         display = checked(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)

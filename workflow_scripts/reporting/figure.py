@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, worst_protocol
-from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
+from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import read_evidence
 from workflow_scripts.reporting.spec import display_analyses
@@ -29,7 +29,9 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     display = find_entry(catalogue, args.paper, "figure", args.display)
     runs = display_runs(display, asked_runs(catalogue, args.paper, args.scale, args.runs))
-    evidence = read_evidence(catalogue, args.paper, args.scale, runs, display_analyses(display), args.results)
+    evidence = read_evidence(
+        catalogue, args.paper, args.scale, runs, display_analyses(display), args.results, intervened([display])
+    )
 
     # matplotlib takes a second to import: a wrong name should be said before.
     from workflow_scripts.reporting.figures.inputs import Inputs

@@ -1,6 +1,6 @@
 """Tables as LaTeX, for `\\input` under the packages booktabs and xcolor."""
 
-from workflow_scripts.reporting.cells import MEASURED, Cell
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.layout import (
     MARKERS,
@@ -90,6 +90,8 @@ def _published(cell: Cell | None) -> str:
 
 def _ours(cell: Cell | None, tests: dict[str, ExampleTest]) -> str:
     text = escape(reproduced_text(cell))
+    if cell is not None and cell.status == COMPUTED:
+        return text
     if cell is None or cell.status != MEASURED:
         return rf"\textit{{{text}}}" if text else ""
     marker = escape(MARKERS[tests[cell.key].outcome]) if cell.key in tests else ""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workflow_scripts.reporting.cells import MEASURED, NOT_RUN, Cell
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, Cell
 from workflow_scripts.reporting.examples import ALPHA, ExampleTest
 from workflow_scripts.reporting.spec import TableDisplay
 from workflow_scripts.reporting.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
@@ -63,12 +63,14 @@ def published_text(cell: Cell | None) -> str:
 
 
 def reproduced_text(cell: Cell | None) -> str:
-    """Mean ± standard deviation, or why there is none."""
+    """Mean ± standard deviation, or what was computed, or why there is none."""
     if cell is None:
         return ""
     if cell.status == MEASURED:
         deviation = f" ± {number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
         return number(cell.summary.mean, cell.decimals) + deviation
+    if cell.status == COMPUTED:
+        return number(cell.computed, cell.decimals)
     return cell.note if cell.status == NOT_RUN else ""
 
 
@@ -104,6 +106,8 @@ def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, Exam
     found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]
     if measured:
         found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
+    elif any(cell.status == COMPUTED for cell in cells):
+        found.append("Computed from numbers that the paper prints: no run is behind them.")
     else:
         found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
     found += [PROTOCOLS[name] for name in PROTOCOLS if name in {cell.protocol for cell in measured}]

@@ -2,7 +2,7 @@
 
 from jinja2 import Environment
 
-from workflow_scripts.reporting.cells import MEASURED, Cell
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.layout import (
     MARKERS,
@@ -150,7 +150,7 @@ def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
         "paper": published_text(cell),
         "grey": measured and cell.protocol != "paper",
         "source": ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
-        "measured": measured,
+        "measured": measured or cell.status == COMPUTED,
         "ours": reproduced_text(cell),
         "marker": MARKERS[tests[cell.key].outcome] if cell.key in tests else "",
         "details": details,

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from workflow_scripts.schema import Strict
 
@@ -34,10 +34,14 @@ class Selection(Strict):
     unit: str | None = None
     decimals: int = Field(2, ge=0, le=6, description="Digits after the point of our numbers.")
     analysis: str | None = Field(None, description="Take the score from this analysis, not from the runs.")
+    over: str | None = Field(None, description="Show the gain over this variant of the same method and task, by seed.")
+    relative: bool = Field(False, description="With `over`: the gain in percent of that variant's score.")
     split: str | None = None
     subset: str | None = None
     intervention: str | None = None
-    layer: int | str | None = None
+    layer: int | str | None = Field(
+        None, description="Index of the block, or '25%': the measured one nearest to that part of the deepest measured."
+    )
     pooling: str | None = None
     rate: float | None = None
     intervention_seed: int | None = None
@@ -73,6 +77,7 @@ class Runs(Strict):
     task: str
     method: str
     variant: str
+    intervention: str | None = Field(None, description="Scores of this intervention on these runs are shown.")
     panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
     series: str | None = Field(None, description="Name of these runs in a legend.")
     published: str | dict[str, str] | None = Field(
@@ -95,11 +100,18 @@ class FigureDisplay(Strict):
 
 
 class Analysis(Strict):
-    """What `module` computes once from the checkpoints of `runs`."""
+    """What `module` computes once: from the checkpoints of `runs`, or from the published numbers of a paper."""
 
     module: str
-    runs: list[Runs] = Field(min_length=1)
+    runs: list[Runs] = []
+    published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
     options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def has_one_source(self) -> "Analysis":
+        if bool(self.runs) == bool(self.published):
+            raise ValueError("an analysis has either `runs` or `published`")
+        return self
 
 
 class Claim(Strict):

@@ -5,9 +5,9 @@ import csv
 from pathlib import Path
 
 from workflow_scripts.catalogue import Run, load_catalogue
-from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
+from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import MEASURED, Cell, make_cells, read_evidence
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells, read_evidence
 from workflow_scripts.reporting.examples import ExampleTest, compare_with
 from workflow_scripts.reporting.latex import latex_table
 from workflow_scripts.reporting.layout import arrange, explanations
@@ -50,7 +50,9 @@ def main(args: argparse.Namespace) -> None:
     content = find_entry(catalogue, args.paper, "table", args.display)
     display = checked(TableDisplay, content, f"papers/{args.paper}/displays.yaml", args.display)
     runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
-    evidence = read_evidence(catalogue, args.paper, args.scale, runs, display_analyses(content), args.results)
+    evidence = read_evidence(
+        catalogue, args.paper, args.scale, runs, display_analyses(content), args.results, intervened([content])
+    )
     cells = make_cells(args.display, display, evidence)
     tests = compare_with(display.baseline, cells, args.results) if display.baseline else {}
     notes = explanations(display, cells, tests, args.scale)
@@ -100,6 +102,8 @@ def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[
     if cell.status == MEASURED:
         values |= {"reproduced": cell.summary.mean, "std": cell.summary.std}
         values |= {"ci_low": cell.summary.low, "ci_high": cell.summary.high}
+    if cell.status == COMPUTED:
+        values |= {"reproduced": cell.computed}
     return {
         **{name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")},
         **{name: "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items()},

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from workflow_scripts.catalogue import Catalogue, Run, load_catalogue, load_config, requested_runs
-from workflow_scripts.displays import display_runs
+from workflow_scripts.displays import display_runs, intervened
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.reporting.cells import make_cells, read_evidence
@@ -96,7 +96,9 @@ def table_faults(
         if entry["kind"] != "table":
             continue
         display = checked(TableDisplay, entry, f"papers/{paper}/displays.yaml", name)
-        evidence = read_evidence(catalogue, paper, scale, display_runs(entry, runs), display_analyses(entry), results)
+        evidence = read_evidence(
+            catalogue, paper, scale, display_runs(entry, runs), display_analyses(entry), results, intervened([entry])
+        )
         file = results / "tables" / paper / f"{name}.csv"
         printed = {(row["row"], row["column"], row["metric"]): row for row in read_rows(file)}
         for cell in make_cells(name, display, evidence):

@@ -1,0 +1,79 @@
+"""Accuracy under constituent-aware pooling by the depth of the pooled block (figures 2, 6 and 7 of CARMA)."""
+
+import math
+
+import pandas
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, legend_below, new_figure, not_run
+
+POINT_COLUMNS = [*RUN_COLUMNS, "layer", "depth", "value", "series"]
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A panel per `panel` of `runs`, a line per `series`: its mean over seeds, in a band from lowest to highest.
+
+    options:
+        poolings: those that get a column of panels each; none: the mean over all, `columns` panels side by side.
+        item_set: the items that are scored (own_correct).
+        columns: panels side by side (4).
+    Returns the figure and a row per point and seed; `depth` is the block's index in percent of the last block's.
+    """
+    options = inputs.options(poolings=[], item_set="own_correct", columns=4)
+    entries, poolings = inputs.display["runs"], options["poolings"]
+    table = inputs.scores("exact_match", "cap")
+    table = table[table["item_set"] == options["item_set"]]
+    table = table.assign(depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max"))
+    looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
+    names = list(dict.fromkeys(entry["panel"] for entry in entries))
+    panels = [(name, pooling) for name in names for pooling in poolings or [None]]
+    columns = len(poolings) or min(options["columns"], len(names))
+    rows = math.ceil(len(panels) / columns)
+    figure = new_figure(PAGE, rows * (1.1 if poolings else 1.5) + 0.6)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    handles, shown = {}, []
+    for axes, (name, pooling) in zip(grid, panels, strict=False):
+        axes.set_title(f"{name}, {pooling} pooling" if pooling else name, loc="left")
+        mine = [entry for entry in entries if entry["panel"] == name]
+        if not any(inputs.seeds(entry) for entry in mine):
+            not_run(axes, inputs.scale)
+            continue
+        chosen = table if pooling is None else table[table["pooling"] == pooling]
+        points = lines_of(mine, chosen)
+        handles |= draw_lines(axes, points, looks)
+        shown.append(points.assign(panel=name, pooling=pooling or "mean of all"))
+    for unused in grid[len(panels) :]:
+        unused.set_axis_off()
+    if shown:
+        figure.supxlabel("depth of the pooled block (%)", fontsize=8)
+        figure.supylabel("accuracy under CAP (%)", fontsize=8)
+    in_order = [handles[name] for name in looks if name in handles]
+    if in_order and len(panels) < len(grid):
+        grid[-1].legend(handles=in_order, loc="center", labelspacing=0.9)
+    else:
+        legend_below(figure, in_order, len(looks))
+    return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT_COLUMNS, "panel", "pooling"])
+
+
+def lines_of(entries: list[dict], table: pandas.DataFrame) -> pandas.DataFrame:
+    """The points of a panel, a row per entry, seed and block: the mean over the poolings of `table`."""
+    points = [of_entry(table, entry).assign(series=entry["series"]) for entry in entries]
+    names = [name for name in POINT_COLUMNS if name != "value"]
+    return pandas.concat(points).groupby(names, as_index=False, sort=False)["value"].mean()
+
+
+def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict) -> dict[str, Artist]:
+    """A line with its band for each series; returns handles for a legend."""
+    handles = {}
+    for name, mine in points.groupby("series"):
+        look, by_depth = looks[name], mine.groupby("depth")["value"]
+        mean, low, high = by_depth.mean(), by_depth.min(), by_depth.max()
+        axes.fill_between(mean.index, low, high, color=look.colour, alpha=0.2, linewidth=0)
+        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 3}
+        (handles[name],) = axes.plot(mean, label=name, **shape)
+    axes.set(xlim=(0, 104), ylim=(-3, 104), xticks=(0, 25, 50, 75, 100), yticks=(0, 50, 100))
+    axes.spines[["top", "right"]].set_visible(False)
+    return handles

@@ -1,0 +1,133 @@
+"""Bars of a score for each model and variant: accuracy, or consistency under synonyms and its variation."""
+
+import numpy as np
+import pandas
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.markers import CARETUPBASE
+from matplotlib.patches import Patch
+
+from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, Look, legend_below, new_figure, not_run
+
+WIDTH = 0.8  # of the bars of a model, side by side
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
+
+    A bar is the mean over seeds, a dot a seed, a diamond the published number. options:
+        panels: for each a title, a metric, a label for its axis, and what else fixes the score: rate, item_set.
+            Under an intervention the scores of one seed are averaged over its repetitions.
+        published: the cell of the published number, with {panel}, {series} and the entries of the panel; none if empty.
+        series_names: how the series are called there, if not as here.
+    Returns the figure and the plotted seeds and published numbers.
+    """
+    options = inputs.options(panels=[], published="", series_names={})
+    entries = inputs.display["runs"]
+    models = list(dict.fromkeys(entry["panel"] for entry in entries))
+    looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
+    figure = new_figure(PAGE, 1.55 * len(options["panels"]) + 0.5)
+    grid = figure.subplots(len(options["panels"]), 1, squeeze=False)[:, 0]
+    rows, any_published = [], False
+    for number, (panel, axes) in enumerate(zip(options["panels"], grid, strict=True)):
+        axes.set_title(f"({chr(ord('a') + number)}) {panel['title']}", loc="left")
+        values = panel_values(inputs, panel, entries)
+        printed = panel_published(inputs, panel, entries, options)
+        rows += [values.assign(published=False, title=panel["title"]), printed.assign(title=panel["title"])]
+        if values.empty and printed.empty:
+            not_run(axes, inputs.scale)
+            continue
+        any_published |= not printed.empty
+        end = top(panel, values, printed)
+        draw_bars(axes, values, printed, models, looks, end)
+        for at, model in enumerate(models):
+            if not any(inputs.seeds(entry) for entry in entries if entry["panel"] == model):
+                # Above the axis, at the left edge of the group: the middle may hold published numbers.
+                axes.annotate(f"not run at {inputs.scale}", (at, 1), xycoords=("data", "axes fraction"), fontsize=6)
+                axes.texts[-1].set(color=GREY, ha="center", va="bottom")
+        axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
+        axes.set_xticks(range(len(models)), models)
+        axes.spines[["top", "right"]].set_visible(False)
+    legend_below(figure, legend_handles(looks, any_published), len(looks) + 2)
+    return figure, pandas.concat(rows, ignore_index=True)
+
+
+def panel_values(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.DataFrame:
+    """One score per entry and seed: model, series, seed, value."""
+    shown = []
+    for entry in entries:
+        table = of_entry(inputs.scores(panel["metric"], entry.get("intervention")), entry)
+        if "intervention" in entry:
+            table = table[
+                (table["rate"] == panel["rate"]) & (table["item_set"] == panel.get("item_set", "own_correct"))
+            ]
+        means = table.groupby(RUN_COLUMNS, as_index=False)["value"].mean()
+        shown.append(means.assign(panel=entry["panel"], series=entry["series"], metric=panel["metric"]))
+    return pandas.concat(shown, ignore_index=True)
+
+
+def panel_published(inputs: Inputs, panel: dict, entries: list[dict], options: dict) -> pandas.DataFrame:
+    """The published number of each entry, where the paper prints one."""
+    rows = []
+    for entry in entries if options["published"] else ():
+        series = options["series_names"].get(entry["series"], entry["series"])
+        cell = options["published"].format(**panel | {"panel": entry["panel"], "series": series})
+        number = inputs.evidence.published.get(tuple(cell.split("/")))
+        if number is not None and number.value is not None:
+            of = {"panel": entry["panel"], "series": entry["series"], "metric": panel["metric"]}
+            rows.append(of | {"value": number.value, "published": True})
+    return pandas.DataFrame(rows, columns=["panel", "series", "metric", "value", "published"])
+
+
+def draw_bars(
+    axes: Axes,
+    values: pandas.DataFrame,
+    printed: pandas.DataFrame,
+    models: list[str],
+    looks: dict[str, Look],
+    end: float,
+) -> None:
+    """The bars, dots and diamonds of one panel, whose axis ends at `end`."""
+    step = WIDTH / len(looks)
+    for place, (name, look) in enumerate(looks.items()):
+        for at, model in enumerate(models):
+            x = at + (place - (len(looks) - 1) / 2) * step
+            seeds = values.loc[(values["series"] == name) & (values["panel"] == model), "value"]
+            if len(seeds):
+                face = {"facecolor": to_rgba(look.colour, 0.3), "edgecolor": look.colour, "hatch": look.hatch}
+                axes.bar(x, seeds.mean(), step * 0.9, linewidth=0.8, **face)
+                spread = x + step * 0.5 * np.linspace(-0.5, 0.5, len(seeds) + 2)[1:-1]
+                axes.plot(spread, seeds, "o", color=look.colour, markersize=2.5)
+            number = printed.loc[(printed["series"] == name) & (printed["panel"] == model), "value"]
+            for value in number:
+                # A number beyond the axis, a misprint of the paper, is an arrow at its end.
+                marker, y = ("D", value) if value <= end else (CARETUPBASE, end)
+                axes.plot(x, y, marker=marker, color="black", markerfacecolor="white", markersize=3, clip_on=False)
+
+
+def top(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> float:
+    """Where the axis ends: percent go to 100; others end above the ninth tenth of what is shown.
+
+    The paper has misprints far beyond all other numbers, which would leave nothing of the rest to be seen.
+    """
+    if panel["metric"] != "cv":
+        return 105
+    everything = pandas.concat([values["value"], printed["value"]])
+    return 1.6 * float(everything.astype(float).quantile(0.9))
+
+
+def legend_handles(looks: dict[str, Look], published: bool) -> list[Artist]:
+    """A patch per series, and what dots and diamonds are."""
+    handles = [
+        Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)
+        for name, look in looks.items()
+    ]
+    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2.5, label="seeds"))
+    if published:
+        look = {"color": "black", "markerfacecolor": "white", "linestyle": "", "markersize": 3.5}
+        handles.append(Line2D([], [], marker="D", label="published", **look))
+    return handles

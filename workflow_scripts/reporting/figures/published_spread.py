@@ -1,0 +1,91 @@
+"""Published spreads of two models against each other, and the runs that would show their differences."""
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from workflow_scripts.reporting.figures.inputs import Inputs
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_below, new_figure
+
+LINE = 0.155  # inches from line to line
+BAND = "0.88"
+NEEDED = {"runs_needed_score": "ConsistSyn", "runs_needed_cv": "CV"}
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A line per published cell: the ratio of CVs on the left, the runs that would be needed on the right.
+
+    options:
+        runs: runs behind each published number.
+        tasks: task -> how it is called, in the order of the lines.
+    Returns the figure and the plotted cells.
+    """
+    options = inputs.options(runs=6, tasks={})
+    names, cells = options["tasks"], inputs.table("cv_ratios")
+    cells = pandas.concat([cells[cells["task"] == task] for task in names], ignore_index=True)
+    groups = [(task, rate) for task in names for rate in sorted(cells["rate"].unique())]
+    # A line is left free between the groups.
+    cells["line"] = [at + groups.index((cell.task, cell.rate)) for at, cell in enumerate(cells.itertuples())]
+    figure = new_figure(PAGE, LINE * (cells["line"].max() + 1) + 0.9)
+    left, right = figure.subplots(1, 2, sharey=True)
+    looks = {group: LOOKS[number] for number, group in enumerate(groups)}
+    draw_ratios(left, cells, looks)
+    draw_needed(right, cells, options["runs"])
+    left.set_yticks(cells["line"], cells["model"], fontsize=6.5)
+    left.set_ylim(cells["line"].max() + 0.7, -0.7)
+    for axes, title in ((left, "(a) spread, CARMA against FT"), (right, "(b) runs a side that would show it")):
+        axes.set_title(title, loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+    handles = [
+        Line2D(
+            [], [], marker=look.marker, color=look.colour, linestyle="", label=f"{names[task]}, {rate:.0%} of the words"
+        )
+        for (task, rate), look in looks.items()
+    ]
+    legend_below(figure, [*handles, Patch(color=BAND, label="equal spread, 95%"), *needed_handles()], 4)
+    return figure, cells.drop(columns="line")
+
+
+def draw_ratios(axes: Axes, cells: pandas.DataFrame, looks: dict) -> None:
+    """Points on a logarithmic axis over the range of ratios that equal spreads give."""
+    axes.axvspan(cells["low"].iloc[0], cells["high"].iloc[0], color=BAND, linewidth=0, zorder=0)
+    axes.axvline(1, color=GREY, linewidth=0.6, zorder=1)
+    mean = float(np.exp(np.log(cells["ratio"].dropna()).mean()))
+    axes.axvline(mean, color="black", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
+    for group, mine in cells.groupby(["task", "rate"]):
+        look = looks[group]
+        edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
+        axes.plot(mine["ratio"], mine["line"], marker=look.marker, color=look.colour, **edge)
+    for line in cells.loc[cells["ratio"].isna(), "line"]:
+        axes.text(1, line, "misprinted", ha="center", va="center", fontsize=6, color=GREY, style="italic")
+    axes.set(xscale="log", xlim=(0.18, 4), xlabel=f"CV of CARMA / CV of FT (geometric mean {mean:.2f})")
+    ticks = (0.2, 0.5, 1, 2, 4)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks([], minor=True)
+
+
+def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
+    """Two points a line, joined to the axis so that they can be followed."""
+    axes.axvline(runs, color="black", linewidth=0.8)
+    for handle, name in zip(needed_handles(), NEEDED, strict=True):
+        shown = cells.dropna(subset=name)
+        style = {"marker": handle.get_marker(), "markerfacecolor": handle.get_markerfacecolor(), "color": "black"}
+        axes.plot(shown[name], shown["line"], linestyle="", markersize=4, **style)
+    for line in cells["line"]:
+        axes.axhline(line, color="0.9", linewidth=0.5, zorder=0)
+    for line in cells.loc[cells[list(NEEDED)].isna().all(axis=1) & cells["ratio"].notna(), "line"]:
+        axes.text(30, line, "printed alike", ha="left", va="center", fontsize=6, color=GREY, style="italic")
+    axes.set(xscale="log", xlim=(1.5, None), xlabel="runs (power 80%, two-sided 5%)")
+
+
+def needed_handles() -> list[Line2D]:
+    """The points of the right panel, for the legend."""
+    looks = (("o", "black"), ("s", "white"))
+    return [
+        Line2D([], [], marker=marker, color="black", markerfacecolor=face, linestyle="", label=f"runs for {name}")
+        for (marker, face), name in zip(looks, NEEDED.values(), strict=True)
+    ]
