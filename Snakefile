@@ -1,4 +1,4 @@
-# Data flows one way: fetch -> prepare -> train -> evaluate, analyse -> tables, figures -> claims -> report.
+# Data flows one way: fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> report.
 # Everything lands in results/<scale>/, the source files in results/downloads/. What there is to run is data: catalogue/
 # and papers/.
 
@@ -10,6 +10,7 @@ include: "rules/common.smk"
 include: "rules/data.smk"
 include: "rules/train.smk"
 include: "rules/evaluate.smk"
+include: "rules/intervene.smk"
 include: "rules/analyse.smk"
 include: "rules/report.smk"
 

@@ -19,6 +19,7 @@ from workflow_scripts.catalogue import (
     parent,
     parse_run,
     requested_runs,
+    resolve_candidates,
     resolve_data,
     resolve_run,
 )
@@ -121,6 +122,14 @@ def source_files(wildcards):
 
 def source_sha256(wildcards):
     return load_sources()[wildcards.source].sha256
+
+
+# Inputs of intervene.smk
+
+
+def candidate_sources(wildcards):
+    sources = resolve_candidates(CATALOGUE, wildcards.task, wildcards.scale)["sources"]
+    return [f"results/downloads/{source}" for source in sources]
 
 
 # Parameters of train.smk and evaluate.smk
@@ -277,6 +286,10 @@ def train_resources(wildcards, attempt=1):
 
 def evaluate_resources(wildcards, attempt=1):
     return resources.scoring(run_spec(run_name(wildcards), wildcards.scale)["training"], device(), attempt)
+
+
+def candidates_resources(wildcards, attempt=1):
+    return resources.fixed("candidates", attempt)
 
 
 def analyse_resources(wildcards, attempt=1):

@@ -13,6 +13,8 @@ COMMANDS = {
     "prepare": ("workflow_scripts.data.prepare", "make a task's Parquet files from its sources"),
     "train": ("workflow_scripts.training.train", "train one run; resumes where it was stopped"),
     "evaluate": ("workflow_scripts.evaluation.evaluate", "decode and score one trained run"),
+    "candidates": ("workflow_scripts.interventions.make_candidates", "find what a task's words may be replaced with"),
+    "intervene": ("workflow_scripts.interventions.intervene", "change a trained model or its prompts, and score it"),
     "analyse": ("workflow_scripts.analyses.analyse", "compute one analysis from trained runs"),
     "table": ("workflow_scripts.reporting.table", "write one table, published beside reproduced"),
     "figure": ("workflow_scripts.reporting.figure", "draw one figure"),

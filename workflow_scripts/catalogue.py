@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.interventions import candidates
 from workflow_scripts.models import settings as model_settings
 from workflow_scripts.objectives import settings as objective_settings
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
@@ -17,10 +18,12 @@ from workflow_scripts.schema import (
     Config,
     Evaluation,
     Init,
+    Intervention,
     Method,
     Requests,
     Scale,
     Settings,
+    Strict,
     Task,
     Training,
     checked,
@@ -28,7 +31,7 @@ from workflow_scripts.schema import (
     read_yaml,
 )
 
-SECTIONS = ("model", "objective", "training", "evaluation", "init")
+SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init")
 PROTOCOLS = ("paper", "reduced", "stand_in")
 
 
@@ -227,7 +230,7 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
     """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
-    fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Init)}
+    fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init)}
     for position, (where, settings) in enumerate(layers(catalogue, run, scale)):
         for section in SECTIONS:
             known = fixed.get(section, result[section])
@@ -323,13 +326,30 @@ def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "fp32") 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
     """How a trained run is scored: splits, beam, longest output."""
-    return dict(_evaluation(catalogue.root, replace(run, seed=0), scale))
+    return dict(_section(catalogue.root, replace(run, seed=0), scale, Evaluation))
+
+
+def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
+    """What is changed in a trained run and its prompts."""
+    return dict(_section(catalogue.root, replace(run, seed=0), scale, Intervention))
+
+
+def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
+    """What the words of a task's items may be replaced with: split, sources, options. The same for every method."""
+    layers = [catalogue.tasks[task].settings, catalogue.scales[scale].settings]
+    if task in catalogue.scales[scale].by_task:
+        layers.append(catalogue.scales[scale].by_task[task])
+    merged = {key: value for layer in layers for key, value in layer.intervention.items()}
+    settings = checked(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
+    options = checked(candidates.Options, settings.candidates, f"settings of task {task}", "intervention.candidates")
+    return {"split": settings.split, "options": settings.candidates, "sources": candidates.sources_of(options)}
 
 
 @lru_cache(maxsize=10_000)
-def _evaluation(root: Path, run: Run, scale: str) -> dict:
-    section = {key: value for key, (value, _) in merged(load_catalogue(root), run, scale)["evaluation"].items()}
-    return checked(Evaluation, section, f"settings of {_variant(run)}", "evaluation").model_dump()
+def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
+    name = kind.__name__.lower()
+    section = {key: value for key, (value, _) in merged(load_catalogue(root), run, scale)[name].items()}
+    return checked(kind, section, f"settings of {_variant(run)}", name).model_dump()
 
 
 @lru_cache(maxsize=10_000)

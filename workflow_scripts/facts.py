@@ -19,8 +19,10 @@ from workflow_scripts.catalogue import (
     load_catalogue,
     parse_run,
     requested_runs,
+    resolve_candidates,
     resolve_data,
     resolve_evaluation,
+    resolve_intervention,
     resolve_run,
 )
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
@@ -68,6 +70,16 @@ def of_evaluation(settings: dict, spec: dict) -> Facts:
     return Facts(settings, modules)
 
 
+def of_candidates(spec: dict) -> Facts:
+    """`spec` is what `catalogue.resolve_candidates` returns."""
+    return Facts(spec, (f"{PACKAGE}.interventions.make_candidates",))
+
+
+def of_intervention(settings: dict, spec: dict) -> Facts:
+    """What is changed in the run of `spec`. The run itself and the candidates are input files."""
+    return Facts(settings, (f"{PACKAGE}.interventions.intervene", spec["model"]["module"]))
+
+
 def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]] | None = None) -> Facts:
     """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
     models = sorted({spec["model"]["module"] for spec in specs})
@@ -80,11 +92,15 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
     scale = wildcards.get("scale", "")
     if rule == "prepare":
         return of_data(resolve_data(catalogue, wildcards["task"], scale))
-    if rule in ("train", "evaluate"):
+    if rule == "candidates":
+        return of_candidates(resolve_candidates(catalogue, wildcards["task"], scale))
+    if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
         spec = resolve_run(catalogue, run, scale, config.precision)
         if rule == "train":
             return of_training(spec)
+        if rule == "intervene":
+            return of_intervention(resolve_intervention(catalogue, run, scale), spec)
         return of_evaluation(resolve_evaluation(catalogue, run, scale), spec)
     if rule == "claims":
         given = {

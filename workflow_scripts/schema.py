@@ -91,6 +91,21 @@ class Evaluation(Strict):
         return pattern
 
 
+class Intervention(Strict):
+    """What is changed in a trained model or in its prompts to see what it answers then."""
+
+    split: str = "test"
+    blocks: Literal["all"] | int = Field(
+        "all", description="CAP pools before each block but the first, or before so many of them, evenly spread."
+    )
+    poolings: list[Literal["max", "mean", "sum"]] = ["max", "mean", "sum"]
+    bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")
+    rates: list[float] = Field([0.25, 0.4], description="Shares of the words that synonyms take the place of.")
+    seeds: list[Seed] = Field([42, 123, 19, 7, 14, 23], description="Of the choice of words and synonyms.")
+    may_be_label: bool = Field(False, description="Whether a synonym may be the answer (official code: yes).")
+    candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
+
+
 class Init(Strict):
     """Where a run's first weights come from: another run with the same seed or another, or a model of the hub."""
 
@@ -109,6 +124,7 @@ class Settings(Strict):
     objective: dict[str, Any] = {}
     training: dict[str, Any] = {}
     evaluation: dict[str, Any] = {}
+    intervention: dict[str, Any] = {}
     init: dict[str, Any] = {}
 
 

@@ -132,7 +132,7 @@ def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"max_steps": 0}, ["training.max_steps", "greater than 0"]),
+        ({"max_steps": -1}, ["training.max_steps", "greater than or equal to 0"]),
         ({"batch_token": 3}, ["unknown key 'training.batch_token'", "did you mean 'batch_tokens'"]),
         ({"precision": "fp8"}, ["training.precision", "fp32 or bf16"]),
         ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, resolve_data
 from workflow_scripts.data.prepared import write
-from workflow_scripts.data.sources import expected_sha256, load_sources, select
+from workflow_scripts.data.sources import downloaded
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.files import read_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,19 +25,6 @@ def main(args: argparse.Namespace) -> None:
     if bool(args.spec) == bool(args.task and args.scale):
         raise UserError("prepare: give either --task and --scale, or --spec FILE")
     spec = read_json(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
-    sources, digests = {}, {}
-    for source in select(spec["sources"], load_sources()):
-        path = args.downloads / source.name
-        if not path.is_file():
-            raise UserError(
-                f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
-            )
-        sources[source.name], digests[source.name] = path, sha256_file(path)
-        expected = expected_sha256(source, path)
-        if expected and digests[source.name] != expected:
-            raise UserError(
-                f"{path} has the wrong sha256: expected {expected}, actual {digests[source.name]}; "
-                f"get it anew with: .venv/bin/python -m workflow_scripts fetch {source.name}"
-            )
+    sources, digests = downloaded(spec["sources"], args.downloads)
     prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
     write(prepared, spec, digests, args.out)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.files import sha256_file
 from workflow_scripts.schema import Strict, checked, nearest, read_yaml
 
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
@@ -142,3 +143,22 @@ def expected_sha256(source: Source, path: Path) -> str | None:
     if source.sha256 or not record_path(path).is_file():
         return source.sha256
     return (record_path(path).read_text().split() or ["none"])[0]
+
+
+def downloaded(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict[str, str]]:
+    """(file, sha256) of each source by its name. Raises UserError when one is missing or not the pinned file."""
+    paths, digests = {}, {}
+    for source in select(names, load_sources()):
+        path = downloads / source.name
+        if not path.is_file():
+            raise UserError(
+                f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
+            )
+        paths[source.name], digests[source.name] = path, sha256_file(path)
+        expected = expected_sha256(source, path)
+        if expected and digests[source.name] != expected:
+            raise UserError(
+                f"{path} has the wrong sha256: expected {expected}, actual {digests[source.name]}; "
+                f"get it anew with: .venv/bin/python -m workflow_scripts fetch {source.name}"
+            )
+    return paths, digests

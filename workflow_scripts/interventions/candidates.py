@@ -10,6 +10,7 @@ source: `wordnet` (what the official code does): the words of all synsets of the
   plain text, of 1 or 2 words. `vectors` (what the paper says): words of a spaCy model with a cosine above
   `min_similarity`, alphabetic, common by `frequencies`, and of the same part of speech, which here means that WordNet
   has them with it (the tagger cannot judge a word without context).
+resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` the made-up dictionary of the demo.
 top: so many are kept, by similarity_weight * cosine + (1 - similarity_weight) * (1 - |difference of polarity|).
   Polarity is TextBlob's, in [-1, 1].
 vectors: which cosine `wordnet` is ranked by. `auto` is the spaCy model where it is installed, else `glosses`; the table
@@ -18,7 +19,6 @@ satellites: whether adjective satellites are adjectives. The official code compa
   adjectives: true mends that.
 """
 
-import importlib.metadata
 import importlib.util
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing, sha256_file
+from workflow_scripts.files import replacing
 from workflow_scripts.interventions.archives import stop_words, tagger
 from workflow_scripts.interventions.lexical_vectors import (
     Vectors,
@@ -58,6 +58,7 @@ class Options(Strict):
     """See the module's docstring."""
 
     source: Literal["wordnet", "vectors"] = "wordnet"
+    resources: Literal["upstream", "stand_in"] = "upstream"
     top: int = Field(5, ge=1)
     similarity_weight: float = Field(0.6, ge=0, le=1)
     vectors: Literal["auto", "spacy", "glosses"] = "auto"
@@ -69,6 +70,11 @@ class Options(Strict):
         None, description="Of the source vectors: file with a word, a tab, its count a line."
     )
     min_log_probability: float = Field(-15.0, description="Of the source vectors: natural logarithm of count / total.")
+
+
+def sources_of(options: Options) -> list[str]:
+    """The source files that `build` needs, as <dataset>/<file>."""
+    return [] if options.resources == "stand_in" else [names[0] for names in SOURCES.values()]
 
 
 def load_resources(sources: dict[str, Path]) -> Resources:
@@ -186,27 +192,3 @@ def candidates_of(table: "pyarrow.Table") -> Candidates:
     """The table as what `synonyms.perturb` takes."""
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
     return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}
-
-
-def cached(path: Path, contents: Sequence[str], sources: dict[str, Path], options: dict[str, Any]) -> "pyarrow.Table":
-    """The table at `path`, made anew when it is not there or was made from other contents, sources, options, vectors.
-
-    Raises UserError for wrong options, and for a missing or malformed source.
-    """
-    settings = checked(Options, options, WHERE)
-    needed = [name for names in SOURCES.values() for name in names if name in sources]
-    made_from = {name: sha256_file(sources[name]) for name in needed}
-    if settings.frequencies is not None:
-        made_from["frequencies"] = sha256_file(settings.frequencies)
-    if importlib.util.find_spec(settings.spacy_model):
-        made_from["spacy_model"] = importlib.metadata.version(settings.spacy_model)
-    if path.exists():
-        table = read(path)
-        known = facts(table)
-        same = (known["options"], known.get("made_from")) == (settings.model_dump(), made_from)
-        if same and table["content"].to_pylist() == sorted(set(contents)):
-            return table
-    table = build(contents, load_resources(sources), options)
-    described = json.dumps(facts(table) | {"made_from": made_from}, sort_keys=True)
-    write(table.replace_schema_metadata({"candidates": described}), path)
-    return read(path)

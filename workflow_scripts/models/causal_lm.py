@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 BOS, EOS, PAD, UNK = range(4)
 
 
+def quiet() -> None:
+    """Keep the library's bars, and its advice on masks that models here do not need, out of the logs."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 def configuration(settings: CausalLMSettings, vocabulary: int) -> "PretrainedConfig":
     """The family's configuration with the sizes of `settings` and a vocabulary of that many tokens."""
     from transformers import AutoConfig
@@ -55,6 +63,7 @@ def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
     """A model drawn from torch's global generator, in training mode. `settings`: see CausalLMSettings."""
     from transformers import AutoModelForCausalLM
 
+    quiet()
     sizes = read_settings(CausalLMSettings, settings, "model")
     return AutoModelForCausalLM.from_config(configuration(sizes, vocabulary), dtype=torch.float32).train()
 
@@ -67,6 +76,7 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    quiet()
     family = read_settings(CausalLMSettings, settings, "model").family
     for name in ("config.json", "tokenizer.json"):
         if not (folder / name).is_file():

@@ -38,7 +38,7 @@ class Resources:
 
 
 # By rule, at the first attempt. Rules that are not here run where Snakemake runs, for seconds.
-FIXED = {"evaluate": Resources(4000, 120), "analyse": Resources(4000, 60)}
+FIXED = {"evaluate": Resources(4000, 120), "candidates": Resources(4000, 60), "analyse": Resources(4000, 60)}
 
 
 @cache

@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
-    check_replaceable(args.out, OUTPUTS | {"eval"})
+    check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
     make_writable(args.state)
 
     # torch takes more than a second to import: a wrong name or key should be said before.

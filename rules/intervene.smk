@@ -1,0 +1,53 @@
+rule candidates:
+    input:
+        candidate_sources,
+        data="results/{scale}/data/{task}/dataset.json",
+    output:
+        "results/{scale}/candidates/{task}.parquet",
+    log:
+        "results/{scale}/logs/candidates/{task}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        mem_mb=mem_mb(candidates_resources),
+        runtime=runtime(candidates_resources),
+    params:
+        facts=facts_of("candidates"),
+    shell:
+        "python -m workflow_scripts candidates --task {wildcards.task} --scale {wildcards.scale}"
+        " --data results/{wildcards.scale}/data/{wildcards.task} --out {output} > {log} 2>&1"
+
+
+# All interventions on a run in one job: they start from the same answers of the same model.
+rule intervene:
+    input:
+        data="results/{scale}/data/{task}/dataset.json",
+        candidates="results/{scale}/candidates/{task}.parquet",
+        run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
+        # run.json has its sha256: the time of a large file says nothing more.
+        checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
+    output:
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/scores.csv",
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/answers.parquet",
+        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/intervention.json",
+    log:
+        "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
+    conda:
+        "../envs/environment.yaml"
+    threads: train_threads
+    resources:
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
+        mem_mb=mem_mb(evaluate_resources),
+        runtime=runtime(evaluate_resources),
+        gpu=gpus,
+        # Not a parameter: a run that was made on another device is not made again.
+        device=CONFIG.device,
+    params:
+        facts=facts_of("intervene"),
+        run=run_name,
+    shell:
+        "python -m workflow_scripts intervene --device {resources.device} --candidates {input.candidates}"
+        " --data results/{wildcards.scale}/data/{wildcards.task}"
+        " --run-dir results/{wildcards.scale}/runs/{params.run}"
+        " --out results/{wildcards.scale}/runs/{params.run}/interventions > {log} 2>&1"

@@ -1,0 +1,106 @@
+"""A small dictionary task for causal language models: prepared folders of text and of prompts, and specs for them."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+KINDS = {
+    "goat": "mountaindwelling beast",
+    "hen": "farmyard fowl",
+    "oar": "riverside implement",
+    "tent": "desert shelter",
+}
+SIZES = ["small", "largish", "young", "old", "grey", "brownish"]
+ENDINGS = ["of the north", "seen seldomly", "with markings", "in summertime", "of old times"]
+TEMPLATE = '{content} is called a "'
+
+
+def definitions() -> list[tuple[str, str]]:
+    """(content, label) of all items."""
+    return [(f"{size} {kind} {end}", word) for word, kind in KINDS.items() for size in SIZES for end in ENDINGS]
+
+
+def trained_tokenizer(texts: list[str]) -> Tokenizer:
+    """A byte-level BPE tokenizer whose labels are single tokens and most other words are several."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<bos>", "<eos>", "<pad>", "<unk>"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=340, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator([*texts, *[word for word in KINDS for _ in range(300)]], trainer)
+    return tokenizer
+
+
+def write_text(folder: Path) -> Path:
+    """A prepared folder of the kind `text`: train and valid, with tokenizer.json."""
+    folder.mkdir(parents=True)
+    texts = [f'{content} is called a "{word}' for content, word in definitions()]
+    tokenizer = trained_tokenizer(texts)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    for split, chosen in (("train", texts[::2]), ("valid", texts[1::6])):
+        ids = [encoding.ids for encoding in tokenizer.encode_batch(chosen, add_special_tokens=False)]
+        columns = {"source": ["toy"] * len(ids), "ids": pa.array(ids, pa.list_(pa.int32()))}
+        pq.write_table(pa.table(columns), folder / f"{split}.parquet")
+    (folder / "dataset.json").write_text(json.dumps({"task": "toy-text"}))
+    return folder
+
+
+def write_prompts(folder: Path) -> Path:
+    """A prepared folder of the kind `prompt`; one answer is no single token, and is left out by those who read it."""
+    folder.mkdir(parents=True)
+    items = [*definitions(), ("a thing of many tokens", "unspeakableness")]
+    for split, chosen in (("train", items[::2]), ("valid", items[1::4]), ("test", items[3::4] + items[-1:])):
+        contents, labels = zip(*chosen, strict=True)
+        columns = {"item": [f"{split}-{row}" for row in range(len(chosen))], "content": contents, "label": labels}
+        pq.write_table(pa.table({**columns, "subset": [""] * len(chosen)}), folder / f"{split}.parquet")
+    (folder / "dataset.json").write_text(json.dumps({"task": "toy-prompts"}))
+    return folder
+
+
+def causal_spec(kind: str, family: str = "gpt2", objective: dict | None = None, **training: object) -> dict:
+    """A resolved spec of a two-block model: pre-training on toy-text, or fine-tuning on toy-prompts."""
+    task = "language_modelling" if kind == "text" else "next_token"
+    model = {"module": "workflow_scripts.models.causal_lm", "family": family, "bos": family in ("llama", "gemma")}
+    sizes = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "dropout": 0.1, "positions": 64}
+    carma = {"task": f"workflow_scripts.objectives.{task}", "weight": 0.0, "last_block_mi": 1}
+    return {
+        "task": {"text": "toy-text", "prompt": "toy-prompts"}[kind],
+        "kind": kind,
+        "method": family,
+        "variant": "pretrain" if kind == "text" else "ft",
+        "seed": 3,
+        "protocol": "stand_in",
+        "data": {},
+        "init": None if kind == "text" else {"run": "toy-text/x/pretrain/seed-3", "spec": "0"},
+        "model": {**model, **sizes, "template": TEMPLATE},
+        "objective": {
+            "module": "workflow_scripts.objectives.carma",
+            "last_block_stability": 1,
+            **carma,
+            **(objective or {}),
+        },
+        "training": {
+            "max_steps": 60,
+            "batch_tokens": 1024,
+            "batch_sentences": 16,
+            "learning_rate": 0.01,
+            "schedule": "linear",
+            "warmup_steps": 10,
+            "betas": [0.9, 0.999],
+            "adam_epsilon": 1e-8,
+            "weight_decay": 0.01,
+            "clip_norm": 1.0,
+            "validate_every": 20,
+            "log_every": 10,
+            "validation": {"split": "valid", "metric": "log_likelihood" if kind == "text" else "exact_match"},
+            "torch_threads": 1,
+            "precision": "fp32",
+            **training,
+        },
+    }

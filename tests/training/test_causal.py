@@ -1,0 +1,157 @@
+"""Causal language models from pre-training to interventions, by the commands that a user types."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from tests.training.causal_toy import TEMPLATE, causal_spec, definitions, write_prompts, write_text
+from tests.training.toy import assert_one_error
+from workflow_scripts.__main__ import main
+from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.training.prompt_batches import OUTSIDE, encode_prompts, word_numbers
+
+FAMILIES = ("gpt2", "llama", "qwen2", "gemma")
+
+
+def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
+    """Run the train command in `place`; what it makes is in runs/NAME."""
+    file = place / f"{name}.json"
+    file.write_text(json.dumps(spec))
+    paths = {"spec": file, "data": place / data, "out": place / "runs" / name, "state": place / "state" / name}
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
+    return main(["train", *arguments, "--progress", "none", *map(str, more)])
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def place(request, tmp_path_factory) -> Path:
+    """A folder with data of both kinds, a pre-trained model of one family and one fine-tuned from it."""
+    place = tmp_path_factory.mktemp(request.param)
+    write_text(place / "text")
+    write_prompts(place / "prompts")
+    assert train(place, "pretrain", causal_spec("text", request.param), "text") == 0
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    assert train(place, "ft", causal_spec("prompt", request.param), "prompts", *init) == 0
+    return place
+
+
+def scores(place: Path, command: str, run: str, settings: dict, data: str, *more: object) -> pd.DataFrame:
+    """The score rows that `evaluate` or `intervene` writes for a run."""
+    (place / "settings.json").write_text(json.dumps(settings))
+    out = place / "scored" / command / run
+    paths = {"run-dir": place / "runs" / run, "data": place / data, "settings": place / "settings.json", "out": out}
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
+    assert main([command, *arguments, "--progress", "none", *map(str, more)]) == 0
+    return pd.read_csv(out / "scores.csv")
+
+
+def test_a_checkpoint_is_a_model_of_the_family_that_hugging_face_reads(place):
+    from transformers import AutoModelForCausalLM
+
+    folder = place / "runs/ft/checkpoint"
+    family = json.loads((folder / "config.json").read_text())["model_type"]
+    theirs = AutoModelForCausalLM.from_pretrained(folder).eval()
+    ours = load(folder, {"family": family}).eval()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    torch.testing.assert_close(theirs(ids).logits[:, -1], last_logits(ours, ids, torch.tensor([3])))
+
+
+def test_fine_tuning_starts_from_the_parent_and_learns(place):
+    history = pd.read_csv(place / "runs/ft/training.csv").query("name == 'valid_exact_match'")
+    assert history["value"].max() > 90
+    run = json.loads((place / "runs/ft/run.json").read_text())
+    assert len(run["init_digest"]) == 64 and run["best_validation"]["exact_match"] == history["value"].max()
+
+
+def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
+    found = scores(place, "evaluate", "ft", {"splits": ["test"], "batch_tokens": 256}, "prompts")
+    model = load(place / "runs/ft/checkpoint", {"family": json.loads((place / "ft.json").read_text())["method"]}).eval()
+    tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
+    bos = [0] if model.config.model_type in ("llama", "gemma") else []
+    right = []
+    for content, label in [*definitions()[3::4]]:
+        ids = torch.tensor([bos + tokenizer.encode(TEMPLATE.format(content=content)).ids])
+        right.append(model(ids).logits[0, -1].argmax() == tokenizer.encode(label).ids[0])
+    row = found.query("metric == 'exact_match' and readout == 'vocabulary'").iloc[0]
+    assert row["n"] == len(right)  # the answer of several tokens is left out
+    assert row["value"] == pytest.approx(100 * float(np.mean(right)))
+    assert set(found["metric"]) == {"exact_match", "constrained"}
+
+
+def test_perplexity_is_that_of_one_text_at_a_time(place):
+    found = scores(place, "evaluate", "pretrain", {"splits": ["valid"], "batch_tokens": 256}, "text")
+    folder = place / "runs/pretrain/checkpoint"
+    model = load(folder, {"family": json.loads((place / "pretrain.json").read_text())["method"]}).eval()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    bos = [0] if model.config.model_type in ("llama", "gemma") else []
+    nats, tokens = 0.0, 0
+    with torch.no_grad():
+        for content, word in definitions()[1::6]:
+            ids = torch.tensor([*bos, *tokenizer.encode(f'{content} is called a "{word}').ids, 1])
+            logits = model(ids[None]).logits[0, :-1]
+            nats += float(torch.nn.functional.cross_entropy(logits, ids[1:], reduction="sum"))
+            tokens += len(ids) - 1
+    assert found.iloc[0]["metric"] == "perplexity"
+    assert found.iloc[0]["value"] == pytest.approx(np.exp(nats / tokens), rel=1e-4)
+
+
+def test_a_model_that_is_not_fine_tuned_is_its_parent(place):
+    family = json.loads((place / "ft.json").read_text())["method"]
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    assert train(place, "original", causal_spec("prompt", family, max_steps=0), "prompts", *init) == 0
+    before = load(place / "runs/pretrain/checkpoint", {"family": family}).state_dict()
+    after = load(place / "runs/original/checkpoint", {"family": family}).state_dict()
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+def test_carma_trains_and_logs_its_parts(place):
+    family = json.loads((place / "ft.json").read_text())["method"]
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    spec = causal_spec("prompt", family, objective={"weight": 0.3, "mi": 0.2, "stability": 0.3})
+    assert train(place, "carma", spec, "prompts", *init) == 0
+    names = set(pd.read_csv(place / "runs/carma/training.csv")["name"])
+    assert {"answer", "mi", "stability", "pairs"} <= names
+
+
+def test_words_are_those_between_spaces(place):
+    tokenizer = Tokenizer.from_file(str(place / "text/tokenizer.json"))
+    contents = ["largish  mountaindwelling beast, seldomly", "café of old times"]
+    prompts = encode_prompts(tokenizer, contents, ["hen", "hen"], TEMPLATE, bos=0)
+    for content, ids, words in zip(contents, prompts.ids, prompts.words, strict=True):
+        assert words[0] == OUTSIDE and ids[0] == 0
+        pieces: dict[int, list[int]] = {}
+        for token, word in zip(ids[1:].tolist(), words[1:].tolist(), strict=True):
+            pieces.setdefault(word, []).append(token)
+        read = [tokenizer.decode(tokens).strip() for tokens in pieces.values()]
+        assert " ".join(filter(None, read)) == " ".join(TEMPLATE.format(content=content).split())
+
+
+def test_the_word_of_a_token_is_that_of_its_last_character():
+    assert word_numbers("ab cd  e", np.array([2, 3, 5, 6, 8, 0])).tolist() == [0, 1, 1, 2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"init": None}, ["random weights", "leave out --init"]),
+        ({"model": {"template": ""}}, ["model.template is empty"]),
+        ({"model": {"family": "llama"}}, ["holds a model of the family gpt2", "llama"]),
+        ({"training": {"validation": {"split": "valid", "metric": "log_likelihood"}}}, ["exact_match"]),
+    ],
+)
+def test_what_does_not_fit_is_one_line(capsys, tmp_path_factory, change, parts):
+    place = tmp_path_factory.mktemp("wrong")
+    write_text(place / "text")
+    write_prompts(place / "prompts")
+    assert train(place, "pretrain", causal_spec("text", max_steps=2), "text") == 0
+    capsys.readouterr()
+    spec = causal_spec("prompt")
+    for section, values in change.items():
+        spec[section] = {**spec[section], **values} if values else values
+    assert train(place, "ft", spec, "prompts", "--init", place / "runs/pretrain/checkpoint") == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+    assert not (place / "runs/ft").exists()

@@ -1,0 +1,96 @@
+"""A trained model with the prompts of a split: what interventions change, and what they are compared with."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.evaluation.prompt import FEW_ANSWERS, load_model, matches, predict, token_texts
+from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.training.batches import bucketed_rows
+from workflow_scripts.training.prepared import read_table
+from workflow_scripts.training.prompt import read_prompts
+from workflow_scripts.training.prompt_batches import PromptBatch, Prompts, begin_token, encode_prompts
+
+BATCH_TOKENS = 8192
+
+
+@dataclass
+class Subject:
+    """N items whose answer is one token. contents, answers, items: their texts [N]; `correct`: readout -> [N] bool, of
+    the unchanged prompts. `labels`: ids of the answers where they are few, else None."""
+
+    model: nn.Module
+    folder: Path
+    spec: dict[str, Any]
+    device: torch.device
+    prompts: Prompts
+    contents: list[str]
+    answers: list[str]
+    items: list[str]
+    texts: np.ndarray
+    match: str
+    labels: Tensor | None = None
+    correct: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "Subject":
+        """The model of a run and its prompts, answered once as they are."""
+        run, model = load_model(run_dir, data, device)
+        folder = run_dir / "checkpoint"
+        prompts = read_prompts(run["spec"], model, folder, data, split)
+        table = read_table(data, split, ["item", "content", "label"]).take(prompts.items)
+        contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
+        subject = cls(model, folder, run["spec"], device, prompts, contents, answers, items, token_texts(folder), match)
+        distinct = np.unique(prompts.label)
+        if len(distinct) <= FEW_ANSWERS:
+            subject.labels = torch.from_numpy(distinct)
+        subject.correct = subject.rights(prompts)
+        return subject
+
+    def batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
+        """(row of each prompt in the order of the batches [N], batches of similar length on the device)."""
+        length = prompts.length
+        chosen = bucketed_rows(length, np.zeros_like(length), max(BATCH_TOKENS, int(length.max())))
+        return np.concatenate(chosen), [prompts.batch(rows).to(self.device) for rows in chosen]
+
+    def rights(self, prompts: Prompts) -> dict[str, np.ndarray]:
+        """Readout -> [N] bool: which prompts are answered rightly, by the vocabulary's or the answers' likeliest."""
+        among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
+        written, chosen = predict(self.model, prompts, among, BATCH_TOKENS, self.device)
+        found = {"vocabulary": matches(written, self.prompts.label, self.texts, self.match)}
+        return found if self.labels is None else found | {"labels": chosen == self.prompts.label}
+
+    def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
+        """`rights` of the same items with other contents [N]."""
+        settings = self.spec["model"]
+        bos = begin_token(self.model, settings.get("bos", False), str(self.folder))
+        tokenizer = read_tokenizer(self.folder)
+        return self.rights(encode_prompts(tokenizer, contents, self.answers, settings["template"], bos))
+
+    def right(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
+        """[N] bool, in the order of the items, of answers `ids` [N] given in the `order` of batches."""
+        written = np.empty_like(ids)
+        written[order] = ids
+        if readout == "labels":
+            return written == self.prompts.label
+        return matches(written, self.prompts.label, self.texts, self.match)
+
+    def table(self, right: np.ndarray, **where: Any) -> pa.Table:
+        """One row an item: whether it was right under the intervention `where`, and before it."""
+        count = len(right)
+        kinds = {
+            "intervention": pa.string(),
+            "layer": pa.int32(),
+            "pooling": pa.string(),
+            "rate": pa.float64(),
+            "intervention_seed": pa.int64(),
+            "readout": pa.string(),
+        }
+        columns = {name: pa.array([where.get(name)] * count, kind) for name, kind in kinds.items()}
+        before = self.correct[where["readout"]]
+        return pa.table({"item": self.items, **columns, "correct_before": before, "correct": right})

@@ -1,0 +1,27 @@
+"""Make the table of what the words of a task's items may be replaced with."""
+
+import argparse
+from pathlib import Path
+
+from workflow_scripts.catalogue import load_catalogue, resolve_candidates
+from workflow_scripts.data.sources import downloaded
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--task", required=True, help="name in catalogue/tasks.yaml")
+    parser.add_argument("--scale", required=True, help="name in catalogue/scales.yaml")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the Parquet file to write")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the candidates of one task. Raises UserError when a source is missing or not the pinned file."""
+    spec = resolve_candidates(load_catalogue(), args.task, args.scale)
+    sources, _ = downloaded(spec["sources"], args.downloads)
+
+    from workflow_scripts.interventions.candidates import build, load_resources, write
+    from workflow_scripts.training.prepared import read_table
+
+    contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
+    write(build(contents, load_resources(sources), spec["options"]), args.out)
