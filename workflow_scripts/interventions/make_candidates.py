@@ -21,7 +21,9 @@ def main(args: argparse.Namespace) -> None:
     sources, _ = downloaded(spec["sources"], args.downloads)
 
     from workflow_scripts.interventions.candidates import build, load_resources, write
+    from workflow_scripts.interventions.stand_in import made_up_resources
     from workflow_scripts.training.prepared import read_table
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
-    write(build(contents, load_resources(sources), spec["options"]), args.out)
+    resources = load_resources(sources) if sources else made_up_resources()
+    write(build(contents, resources, spec["options"]), args.out)

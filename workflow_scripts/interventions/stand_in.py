@@ -1,0 +1,36 @@
+"""Resources of synonyms without a download, for the demo: the made-up dictionary, and a look-up in it as the tagger."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.data.stand_ins import wordnet
+from workflow_scripts.interventions.lexicon import Lexicon, read_lexicon
+from workflow_scripts.interventions.synonym_rules import PART_OF_SPEECH, Resources
+
+
+@dataclass(frozen=True)
+class LookUpTagger:
+    """Gives a word the first part of speech that the dictionary has it with; one of no part of speech is a comma."""
+
+    lexicon: Lexicon
+
+    def tag(self, tokens: list[str]) -> list[tuple[str, str]]:
+        """(token, Penn Treebank tag) of each token."""
+        return [
+            (
+                token,
+                next((tag for tag, pos in PART_OF_SPEECH.items() if self.lexicon.base_forms(token.lower(), pos)), ","),
+            )
+            for token in tokens
+        ]
+
+
+def made_up_resources() -> Resources:
+    """The dictionary of `stand_ins.wordnet`, scikit-learn's stop words, and a tagger that looks words up."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    with tempfile.TemporaryDirectory() as folder:
+        wordnet.write(Path(folder))
+        lexicon = read_lexicon(Path(folder))
+    return Resources(ENGLISH_STOP_WORDS, LookUpTagger(lexicon), lexicon)
