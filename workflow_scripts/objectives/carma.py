@@ -84,7 +84,9 @@ def draw(allowed: Tensor, count: int) -> Tensor:
 
 def similarities(states: list[Tensor], similarity: str) -> Tensor:
     """Of all pairs of tokens of a sentence: L states [B, S, d] -> [L, B, S, S], dot products or their cosines."""
-    gram = torch.stack([torch.bmm(state, state.mT) for state in states])
+    half = torch.stack([torch.bmm(state, state.detach().mT) for state in states])
+    # Its own value, but the gradient (G + G^T) H of H H^T comes from one product of this size instead of two.
+    gram = half + half.mT - half.detach()
     if similarity == "dot":
         return gram
     scale = gram.diagonal(dim1=2, dim2=3).clamp(min=EPSILON**2).rsqrt()
