@@ -118,8 +118,8 @@ def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
 
 def named(name, lines, i):
     """Whether line i starts with the name of a row, or is one of several lines, under one model, that share it: then
-    the row is called "<model> <version>", and the text of the paper has the model on the first of these lines, or on the
-    one that follows it.
+    the row is called "<model> <version>", and the paper's text has the model on the first of these lines, or on the one
+    that follows it.
     """
     model, _, version = name.rpartition(" ")
     firsts = [line.split("\t")[0] for line in lines[: i + 1]]
