@@ -54,13 +54,18 @@ def test_units_agree(folder):
 
 
 def test_values_are_what_is_printed(folder):
-    """`99.42±1.0` is the value 99.42 with the deviation 1.0; what is no number has no value."""
+    """`99.42±1.0` is the value 99.42 with the deviation 1.0, `+3.6%` is 3.6, `1.1B` is 1100 million; what is no number
+    has no value, and a fraction of 1 that is meant as percent has a note that says so.
+    """
     for key, number in read_published(folder / "published.csv").items():
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?%?", number.printed)
+        match = re.fullmatch(r"\+?(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?([%MB]?)", number.printed)
         if match is None:
             assert number.value is number.std is None, key
         else:
-            assert number.value == float(match[1]), key
+            fraction = number.unit == "percent" and number.note.startswith("printed as a fraction")
+            scale = 100 if fraction else 1000 if match[3] == "B" else 1
+            assert (match[3] in ("M", "B")) == (number.unit == "million"), key
+            assert number.value == pytest.approx(scale * float(match[1]), rel=1e-12), key
             assert number.std == (float(match[2]) if match[2] else None), key
 
 
@@ -69,7 +74,7 @@ def test_every_claim_has_its_cells(folder):
     claims = [Claim.model_validate(entry) for entry in entries]
     assert len({claim.claim for claim in claims}) == len(claims)
     outcomes = judge(claims, cells(folder), True, "small", "claims.yaml")
-    assert {outcome.verdict for outcome in outcomes} == {"not run"}
+    assert {outcome.verdict for outcome in outcomes} <= {"not run"}
     # A claim is about what can be measured: no side of it is a cell without a run.
     for claim in claims:
         for side in (claim.left, claim.right):
@@ -84,6 +89,8 @@ def test_every_display_has_its_caption(folder):
 
 
 def paper_text(folder):
+    if not read_published(folder / "published.csv"):
+        pytest.skip("no paper, but displays of our own")
     texts = os.environ.get("RECOMPOSE_PAPERS")
     if not texts:
         pytest.skip("the papers' texts are not at hand: set RECOMPOSE_PAPERS to a folder with <paper>.txt")
@@ -102,8 +109,19 @@ def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
         if re.fullmatch(r"table\d+", display):
             # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.
             name = re.sub(r" \(previous\)$| SRL$", "", row)
-            assert any(line.startswith(name) and number.printed in line for line in lines), (
+            assert any(number.printed in line and named(name, lines, i) for i, line in enumerate(lines)), (
                 display,
                 row,
                 number.printed,
             )
+
+
+def named(name, lines, i):
+    """Whether line i starts with the name of a row, or is one of several lines, under one model, that share it: then
+    the row is called "<model> <version>", and the paper's text has the model on the first of these lines, or on the one
+    that follows it.
+    """
+    model, _, version = name.rpartition(" ")
+    firsts = [line.split("\t")[0] for line in lines[: i + 1]]
+    models = [next((first for first in reversed(firsts[:end]) if first), "") for end in (i + 1, i)]
+    return lines[i].startswith(name) or (version in lines[i].split("\t") and model in models)

@@ -147,16 +147,18 @@ def spread_scores(pairs: list[Pair], runs: int) -> list[dict]:
             "difference_t": (t_value(differences), "t"),
         }
         for metric, (value, unit) in found.items():
-            scores.append(
-                _score(task, metric, value, unit, len(chosen), rate=rate, subset="all" if rate is None else None)
-            )
+            subset = "all" if rate is None else None
+            if value is not None:
+                scores.append(_score(task, metric, value, unit, len(chosen), rate=rate, subset=subset))
     scores.append(_score("all", "cv_ratio_null_low", low, "ratio", runs))
     scores.append(_score("all", "cv_ratio_null_high", high, "ratio", runs))
     return scores
 
 
-def t_value(values: np.ndarray) -> float:
-    """Student's t of the mean of `values` [N] against 0."""
+def t_value(values: np.ndarray) -> float | None:
+    """Student's t of the mean of `values` [N] against 0; None for fewer than two of them."""
+    if len(values) < 2:
+        return None
     return float(values.mean() / (values.std(ddof=1) / math.sqrt(len(values))))
 
 

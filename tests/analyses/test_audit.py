@@ -1,0 +1,156 @@
+"""The audit of published numbers against values worked out by hand, and against a simulation."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.analyses.small_runs import ROOT
+from workflow_scripts.__main__ import main
+from workflow_scripts.analyses.audit import (
+    analyse,
+    needed_for_difference,
+    needed_for_ratio,
+    null_range,
+    printed_twice,
+    ratio_p,
+    resolution,
+    t_value,
+)
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.reporting.cells import Published, read_published
+
+
+def number(printed: str, value: float | None = None) -> Published:
+    return Published(printed, float(printed) if value is None else value, None, None, "percent", "T", "")
+
+
+# 7.146 and 9.605: upper 2.5% points of F with (5, 5) and (4, 4) degrees of freedom, from the usual tables.
+@pytest.mark.parametrize(("runs", "critical"), [(6, 7.146), (5, 9.605)])
+def test_the_null_range_is_that_of_the_tables_of_f(runs: int, critical: float) -> None:
+    low, high = null_range(runs)
+    assert high == pytest.approx(math.sqrt(critical), rel=1e-3)
+    assert low == pytest.approx(1 / high)
+
+
+def test_a_ratio_at_the_end_of_the_range_has_p_005() -> None:
+    for end in null_range(6):
+        assert ratio_p(end, 6) == pytest.approx(0.05)
+    assert ratio_p(1, 6) == pytest.approx(1)
+
+
+def test_the_t_of_a_mean() -> None:
+    values = np.array([1.0, 2.0, 4.0])
+    assert t_value(values) == pytest.approx(stats.ttest_1samp(values, 0).statistic)
+    # Mean 7/3, variance 7/3, so that t = (7/3) / sqrt(7/9).
+    assert t_value(values) == pytest.approx(math.sqrt(7))
+
+
+# Cohen (1988), table 2.4.1: d of 0.5, 0.8 and 1.0 need 64, 26 and 17 a side; G*Power gives the same.
+@pytest.mark.parametrize(("effect", "needed"), [(0.5, 64), (0.8, 26), (1.0, 17)])
+def test_runs_for_a_difference_are_those_of_the_tables(effect: float, needed: int) -> None:
+    assert needed_for_difference(effect, 1, 1) == needed
+    assert needed_for_difference(-3 * effect, 3, 3) == needed
+
+
+def test_the_pooled_deviation_is_the_mean_of_the_variances() -> None:
+    assert needed_for_difference(0.5, math.sqrt(0.5), math.sqrt(1.5)) == 64
+
+
+def test_a_tiny_difference_needs_what_the_normal_distribution_says() -> None:
+    # 2 (1.95996 + 0.84162)^2 / 0.01^2, rounded up
+    assert needed_for_difference(0.01, 1, 1) == math.ceil(2 * (1.959964 + 0.841621) ** 2 / 1e-4)
+    assert needed_for_difference(0, 1, 1) is None
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.5])
+def test_runs_for_a_ratio_reach_the_power_and_one_less_does_not(ratio: float) -> None:
+    needed, draws = needed_for_ratio(ratio), 100_000
+    generator = np.random.default_rng(5)
+    found = {}
+    for runs in (needed, needed - 3):
+        chi = generator.chisquare(runs - 1, (2, draws))
+        low, high = null_range(runs)
+        ratios = ratio * np.sqrt(chi[0] / chi[1])
+        found[runs] = ((ratios < low) | (ratios > high)).mean()
+    assert found[needed] > 0.797 and found[needed - 3] < 0.8
+    assert needed_for_ratio(1 / ratio) == needed
+    assert needed_for_ratio(1) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "step"), [("56.31", 56.31, 0.01), ("0.8858", 88.58, 0.01), ("0.023", 0.023, 0.001)]
+)
+def test_the_last_digit_of_a_number(printed: str, value: float, step: float) -> None:
+    assert resolution(number(printed, value)) == pytest.approx(step)
+
+
+def test_numbers_agree_that_round_to_each_other() -> None:
+    published = {
+        ("a", "one", "x", "cv"): number("0.0225"),
+        ("b", "one", "x", "cv"): number("0.023"),
+        ("a", "two", "x", "cv"): number("0.0307"),
+        ("b", "two", "x", "cv"): number("0.030"),
+        ("a", "alone", "x", "cv"): number("0.5"),
+    }
+    rows = printed_twice(published, "a/*/x/cv", "b/*/x/cv")
+    assert [(row["cell"], row["agree"]) for row in rows] == [("a/one/x/cv", True), ("a/two/x/cv", False)]
+
+
+def made_up() -> dict:
+    """Two models; the second has twice the spread under CARMA, and its ConsistSyn is 2 points higher."""
+    published = {}
+    for model, score, cv in (("M", 50, 0.01), ("N", 52, 0.02)):
+        for version, values in (("CARMA", (score, cv)), ("FT", (50, 0.01))):
+            for name, metric, value in (("CS", "consistency", values[0]), ("CV", "cv", values[1])):
+                published["t", f"{model} {version}", f"25% {name}", metric] = number(str(value))
+    return published
+
+
+OPTIONS = {"displays": {"idm": "t"}, "rates": {"25%": 0.25}, "models": ["M", "N"]}
+
+
+def test_means_over_cells() -> None:
+    analysis = analyse(made_up(), OPTIONS)
+    found = {(s["metric"], s.get("rate"), s["task"]): s["value"] for s in analysis.scores}
+    assert found["cv_ratio_mean", 0.25, "idm"] == pytest.approx(math.sqrt(2))
+    assert found["difference_mean", None, "all"] == 1
+    assert found["cv_ratio_inside", None, "all"] == found["cv_ratio_count", None, "all"] == 2
+    assert analysis.files["cv_ratios"]["ratio"].tolist() == pytest.approx([1, 2])
+
+
+def test_a_misprinted_cv_leaves_its_score() -> None:
+    more = analyse(made_up(), OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]})
+    found = {(s["metric"], s["task"], s.get("subset")): s["value"] for s in more.scores}
+    assert found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
+
+
+def test_an_audit_of_nothing_is_an_error() -> None:
+    with pytest.raises(UserError, match="finds no cell with both versions"):
+        analyse({}, OPTIONS)
+
+
+def test_what_the_notes_say_of_the_paper(tmp_path, monkeypatch) -> None:
+    """26 of 27 ratios inside the range of chance, and what is printed twice."""
+    monkeypatch.chdir(ROOT)
+    out = tmp_path / "analyses/recompose/audit-carma"
+    where = ["--scale", "demo", "--results", str(tmp_path), "--out", str(out), "--runs"]
+    assert main(["analyse", "--paper", "recompose", "--analysis", "audit-carma", *where]) == 0
+    found = {(s["metric"], s["task"], s["subset"]): s["value"] for s in read_scores(out / "scores.csv")}
+    assert (found["cv_ratio_inside", "all", "all"], found["cv_ratio_count", "all", "all"]) == (26, 27)
+    # By hand, without the module: the geometric mean, and the t of its logarithm.
+    published = read_published(ROOT / "papers/carma/published.csv")
+    logs = []
+    for (display, row, column, metric), cv in published.items():
+        if display in ("table4", "table5") and metric == "cv" and row.endswith("CARMA"):
+            other = published[display, row.replace("CARMA", "FT"), column, metric]
+            logs += [math.log(cv.value / other.value)] if cv.value < 0.5 else []
+    assert found["cv_ratio_mean", "all", "all"] == pytest.approx(math.exp(sum(logs) / len(logs)))
+    assert found["cv_ratio_mean", "all", "all"] == pytest.approx(0.895, abs=5e-4)
+    assert found["cv_ratio_t", "all", "all"] == pytest.approx(stats.ttest_1samp(logs, 0).statistic)
+    assert found["difference_mean", "idm", "all"] == pytest.approx(-0.167, abs=1e-3)
+    assert found["difference_mean", "sst", "all"] == pytest.approx(0.281, abs=1e-3)
+    assert found["pairs_differing", "all", "Table 1"] == 4 and found["pairs_compared", "all", "Table 1"] == 34
+    assert found["pairs_differing", "all", "Section 5.2"] == 1

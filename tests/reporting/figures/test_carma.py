@@ -1,0 +1,151 @@
+"""CARMA's figures, and the audit's, drawn from score files in the real format."""
+
+from pathlib import Path
+
+import pandas
+import pytest
+
+from tests.analyses.small_runs import ROOT
+from tests.reporting.figures.drawn import texts
+from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue import Run, load_catalogue
+from workflow_scripts.displays import intervened
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.reporting.cells import read_evidence
+from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread
+from workflow_scripts.reporting.figures.inputs import Inputs
+
+PAPER = load_catalogue(ROOT).papers["carma"]
+VARIANTS = {"original": 20.0, "ft": 50.0, "carma": 60.0}
+LAYERS = (1, 2, 4)
+
+
+def write_run(results: Path, run: Run, base: float) -> None:
+    """Scores of a run and of its interventions: the deeper the pooled block, the more is right; each seed adds 1."""
+    names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
+    names |= {"split": "test", "subset": "all", "unit": "percent", "n": 100, "protocol": "reduced"}
+    base += run.seed
+    plain = [names | {"metric": "exact_match", "value": base, "readout": "vocabulary"}]
+    pooled = [
+        names
+        | {"metric": "exact_match", "intervention": "cap", "layer": layer, "pooling": pooling, "item_set": items}
+        | {"value": base + 5 * layer + shift}
+        for layer in LAYERS
+        for pooling, shift in (("mean", 0), ("max", -6), ("sum", 3))
+        for items in ("own_correct", "all")
+    ]
+    synonyms = []
+    for rate in (0.25, 0.4):
+        of = {"intervention": "synonyms", "rate": rate, "item_set": "own_correct"}
+        synonyms.append(names | of | {"metric": "cv", "value": base / 1000, "unit": "ratio"})
+        synonyms += [
+            names | of | {"metric": "consistency", "intervention_seed": draw, "value": base * (1 - rate) + draw}
+            for draw in (1, 2, 3)
+        ]
+    folder = results / "runs" / str(run)
+    for name, rows in (("eval", plain), ("interventions", pooled + synonyms)):
+        (folder / name).mkdir(parents=True)
+        write_scores(folder / name / "scores.csv", rows)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    monkeypatch.chdir(ROOT)
+    found = []
+    for task in ("idm", "sst"):
+        for method, shift in (("gpt2-small", 0), ("llama-large", 12)):
+            for variant, base in VARIANTS.items():
+                for seed in (1,) if variant == "original" else (1, 2, 3):
+                    found.append(Run(task, method, variant, seed))
+                    write_run(tmp_path, found[-1], base + shift)
+    return found
+
+
+def inputs(display: str, runs: list[Run], results: Path, paper: str = "carma") -> Inputs:
+    entry = load_catalogue(ROOT).papers[paper].displays[display]
+    wanted = {(run["task"], run["method"], run["variant"]) for run in entry.get("runs", ())}
+    mine = [run for run in runs if (run.task, run.method, run.variant) in wanted]
+    named = entry.get("analyses", [])
+    evidence = read_evidence(load_catalogue(ROOT), paper, "small", mine, named, results, intervened([entry]))
+    return Inputs(entry, mine, results, evidence)
+
+
+def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path) -> None:
+    figure, plotted = cap_by_layer.draw(inputs("figure2a", runs, tmp_path))
+    assert texts(figure).count("not run at small") == 5  # of seven models
+    line = next(line for line in figure.axes[0].lines if line.get_label() == "CARMA")
+    assert list(line.get_xdata()) == [25, 50, 100]  # blocks 1, 2 and 4 of a model whose last one is 4
+    # 60, and 2 for the mean seed, 5 a block, and -1 for the mean of the poolings.
+    assert list(line.get_ydata()) == [66, 71, 81]
+    band = figure.axes[0].collections[[entry.get_label() for entry in figure.axes[0].lines].index("CARMA")]
+    points = band.get_paths()[0].vertices
+    assert (points[:, 1].min(), points[:, 1].max()) == (65, 82)
+    mine = plotted[(plotted["panel"] == "GPT2-S") & (plotted["series"] == "CARMA")]
+    assert len(mine) == len(LAYERS) * 3 and set(mine["pooling"]) == {"mean of all"}
+
+
+def test_each_pooling_has_its_own_panel(runs: list[Run], tmp_path: Path) -> None:
+    figure, plotted = cap_by_layer.draw(inputs("figure7", runs, tmp_path))
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[:3] == ["GPT2-S, mean pooling", "GPT2-S, max pooling", "GPT2-S, sum pooling"]
+    highest = [max(max(line.get_ydata()) for line in axes.lines) for axes in figure.axes[:3]]
+    assert highest == [82, 76, 85]
+    assert set(plotted["pooling"]) == {"mean", "max", "sum"} and set(plotted["task"]) == {"sst"}
+
+
+def test_bars_are_means_and_diamonds_are_published(runs: list[Run], tmp_path: Path) -> None:
+    figure, plotted = consistency.draw(inputs("figure-synonyms-idm", runs, tmp_path))
+    first = figure.axes[0]
+    # ConsistSyn of GPT2-S: 62 (mean seed) * 0.75, and 2 for the mean draw.
+    heights = [patch.get_height() for patch in first.patches]
+    assert heights == pytest.approx(
+        [21 * 0.75 + 2, 33 * 0.75 + 2, 52 * 0.75 + 2, 64 * 0.75 + 2, 62 * 0.75 + 2, 74 * 0.75 + 2]
+    )
+    published = plotted[plotted["published"].astype(bool)]
+    printed = published[(published["panel"] == "GPT2-S") & (published["metric"] == "consistency")]
+    assert printed["value"].tolist() == [52.46, 50.89, 49.17, 37.2, 37.16, 35.9]
+    diamonds = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
+    assert len(diamonds) == len(published) == 84
+
+
+def test_a_misprint_is_an_arrow_at_the_end_of_its_axis(runs: list[Run], tmp_path: Path) -> None:
+    figure, _ = consistency.draw(inputs("figure-synonyms-sst", runs, tmp_path))
+    axes = figure.axes[2]
+    beyond = [line for line in axes.lines if line.get_marker() == consistency.CARETUPBASE]
+    assert len(beyond) >= 2 and all(line.get_ydata()[0] == axes.get_ylim()[1] < 0.5 for line in beyond)
+
+
+def test_accuracy_is_that_without_an_intervention(runs: list[Run], tmp_path: Path) -> None:
+    figure, plotted = consistency.draw(inputs("figure3", runs, tmp_path))
+    assert [patch.get_height() for patch in figure.axes[0].patches] == [21, 33, 52, 64, 62, 74]
+    assert len(plotted) == 2 * 7 and texts(figure).count("not run at small") == 5
+
+
+@pytest.mark.parametrize("display", ["figure2a", "figure3", "figure-synonyms-idm", "figure6"])
+def test_figures_without_runs_are_drawn_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, display: str) -> None:
+    monkeypatch.chdir(ROOT)
+    module = cap_by_layer if display in ("figure2a", "figure6") else consistency
+    figure, _ = module.draw(inputs(display, [], tmp_path))
+    figure.canvas.draw()
+    assert any("not run at small" in text for text in texts(figure))
+
+
+def test_scores_of_interventions_that_are_missing_are_named(runs: list[Run], tmp_path: Path) -> None:
+    (tmp_path / "runs" / str(runs[1]) / "interventions/scores.csv").unlink()
+    with pytest.raises(UserError, match=r"interventions/scores\.csv does not exist"):
+        inputs("figure2a", runs, tmp_path)
+    assert inputs("figure3", runs, tmp_path)  # which shows none
+
+
+def test_every_ratio_of_the_audit_is_a_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    out = tmp_path / "analyses/recompose/audit-carma"
+    where = ["--scale", "demo", "--results", str(tmp_path), "--out", str(out), "--runs"]
+    assert main(["analyse", "--paper", "recompose", "--analysis", "audit-carma", *where]) == 0
+    figure, plotted = published_spread.draw(inputs("figure-audit", [], tmp_path, "recompose"))
+    left = figure.axes[0]
+    drawn = [x for line in left.lines for x in line.get_xdata() if line.get_linestyle() == "None"]
+    ratios = pandas.read_csv(out / "cv_ratios.csv")["ratio"].dropna()
+    assert sorted(x for x in drawn if x == x) == pytest.approx(sorted(ratios)) and len(ratios) == 27
+    assert len(plotted) == 28 and texts(figure).count("misprinted") == texts(figure).count("printed alike") == 1
