@@ -55,7 +55,7 @@ def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Te
     same = words[:, :, None].eq(words[:, None]) & words.ge(0)[:, :, None]
     pairs = same.triu(diagonal=1)
     places = torch.arange(words.size(1), device=words.device)
-    # The only step whose result has a size that depends on the data: a GPU makes the program wait for it.
+    # The size of what nonzero finds depends on the data, so a GPU makes the program wait here, and nowhere else.
     if positives == "pairwise":
         owner, anchor, other = pairs.nonzero(as_tuple=True)
         chosen = places.eq(other[:, None])
