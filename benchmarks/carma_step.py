@@ -101,7 +101,7 @@ def mi_calls(batch: Prompts, spans: str) -> dict[str, Callable[[], None]]:
     states = {k: torch.randn(*batch.ids.shape, WIDTH, requires_grad=True) for k in settings.mi_blocks()}
 
     def ours() -> Tensor:
-        return carma.regularisers(states, batch.words, batch.real, settings)["mi"]
+        return carma.regularisers(states, batch.words, batch.real, settings, len(states))["mi"]
 
     def loop() -> Tensor:
         return mi_in_a_loop(list(states.values()), batch.words, settings)

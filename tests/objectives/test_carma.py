@@ -20,6 +20,7 @@ from tests.objectives.last_token_task import recorders
 from workflow_scripts.errors import UserError
 from workflow_scripts.objectives import carma, cross_entropy
 from workflow_scripts.objectives.carma import draw, find_terms, mutual_information, similarities, stability, with_bos
+from workflow_scripts.objectives.settings import CarmaSettings
 from workflow_scripts.training.batches import Batch
 
 torch.set_num_threads(1)
@@ -487,3 +488,12 @@ def test_a_block_that_the_model_does_not_have(given, message):
 def test_a_model_without_blocks():
     with pytest.raises(UserError, match="Linear has no list of blocks"):
         carma.build(LAYERS)(torch.nn.Linear(2, 2), prompts(SENTENCES))
+
+
+@pytest.mark.parametrize(
+    ("third", "blocks"), [("first", [0, 1, 2, 3]), ("middle", [4, 5, 6, 7]), ("last", [8, 9, 10, 11])]
+)
+def test_a_third_of_twelve_blocks_is_four(third, blocks):
+    settings = CarmaSettings(third=third)
+    assert list(settings.mi_blocks(12)) == list(settings.stability_blocks(12)) == blocks
+    assert len(settings.mi_blocks(2)) == len(settings.mi_blocks(4)) == 2

@@ -129,7 +129,9 @@ def stability(states: list[Tensor], counted: Tensor) -> Tensor:
     return torch.stack(ratios).sum()
 
 
-def regularisers(states: dict[int, Tensor], words: Tensor | None, real: Tensor, s: CarmaSettings) -> dict[str, Tensor]:
+def regularisers(
+    states: dict[int, Tensor], words: Tensor | None, real: Tensor, s: CarmaSettings, count: int
+) -> dict[str, Tensor]:
     """mi (with its number of terms, pairs, and without_pairs: 1 where there are none) and stability, unweighted.
 
     states: block -> [B, S, d]; words [B, S] or None (each token a word of its own); real [B, S]. A loss whose weight is
@@ -145,29 +147,29 @@ def regularisers(states: dict[int, Tensor], words: Tensor | None, real: Tensor, 
             words = torch.full_like(real, -1, dtype=torch.long)
         terms = find_terms(words, counted, s.spans, s.positives)
         negatives = draw(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
-        used = similarities([states[k] for k in s.mi_blocks()], s.similarity)
+        used = similarities([states[k] for k in s.mi_blocks(count)], s.similarity)
         parts["mi"], pairs = mutual_information(used, terms, negatives, s.temperature)
         parts |= {"pairs": pairs.float(), "without_pairs": pairs.eq(0).float()}
     if s.stability:
-        parts["stability"] = stability([states[k] for k in s.stability_blocks()], counted)
+        parts["stability"] = stability([states[k] for k in s.stability_blocks(count)], counted)
     return parts
 
 
 def used_blocks(model: nn.Module, settings: CarmaSettings) -> range:
     """The blocks that the losses read; UserError for one that the model does not have."""
     count = len(blocks(model))
-    last = settings.first_block
+    read = []
     for weight, name, used in (
-        (settings.mi, "last_block_mi", settings.mi_blocks()),
-        (settings.stability, "last_block_stability", settings.stability_blocks()),
+        (settings.mi, "last_block_mi", settings.mi_blocks(count)),
+        (settings.stability, "last_block_stability", settings.stability_blocks(count)),
     ):
         if weight and used[-1] >= count:
             raise UserError(
                 f"objective: {name} {getattr(settings, name)} reads block {used[-1]}, but the model has {count} blocks "
                 f"(0 to {count - 1}); lower it"
             )
-        last = max(last, used[-1]) if weight else last
-    return range(settings.first_block, last + 1)
+        read += used if weight else []
+    return range(min(read), max(read) + 1)
 
 
 def sentences_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
@@ -203,7 +205,7 @@ def build(settings: dict) -> Callable[[nn.Module, Any], tuple[Tensor, dict[str, 
         # bfloat16 has three digits: too few for differences of layers and for cosines divided by a temperature.
         with torch.autocast(real.device.type, enabled=False):
             own = {k: full_precision(sentences_first(model, state, len(real))) for k, state in states.items()}
-            losses = regularisers(own, getattr(batch, "words", None), real, s)
+            losses = regularisers(own, getattr(batch, "words", None), real, s, len(blocks(model)))
         added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
         total = (1 - s.weight) * task_loss + s.weight * added
         return total, parts | {name: loss.detach() for name, loss in losses.items()}

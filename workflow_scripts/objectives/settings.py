@@ -59,6 +59,8 @@ class CarmaSettings:
     first_block: int = 0
     last_block_mi: int = 7
     last_block_stability: int = 7
+    # Instead of these numbers, a third of the model's blocks, rounded, and at least two.
+    third: Literal["none", "first", "middle", "last"] = "none"
     # code: (first, first + 1) .. (last - 1, last). paper: also (last, last + 1) (Eqn 6).
     stability_pairs: Literal["code", "paper"] = "code"
     temperature: float = 0.1
@@ -81,6 +83,10 @@ class CarmaSettings:
             raise ValueError("mi and stability are both 0; set weight to 0 for the task alone")
         if self.temperature <= 0:
             raise ValueError(f"temperature is {self.temperature}; it must be positive")
+        if self.third != "none" and self.stability_pairs == "paper":
+            raise ValueError("third names all blocks that are read: set stability_pairs to code")
+        if self.third != "none":
+            return
         if self.mi and not self.mi_blocks():
             raise ValueError(f"last_block_mi is {self.last_block_mi}; it must be at least first_block")
         if self.stability and len(self.stability_blocks()) < 2:
@@ -89,13 +95,21 @@ class CarmaSettings:
                 "stability_pairs paper: a pair needs two blocks"
             )
 
-    def mi_blocks(self) -> range:
-        """The blocks whose states L_MI reads."""
-        return range(self.first_block, self.last_block_mi + 1)
+    def mi_blocks(self, count: int | None = None) -> range:
+        """The blocks whose states L_MI reads, of a model that has `count`."""
+        return self._third(count) or range(self.first_block, self.last_block_mi + 1)
 
-    def stability_blocks(self) -> range:
-        """The blocks that L_stability compares, each with the next."""
-        return range(self.first_block, self.last_block_stability + (2 if self.stability_pairs == "paper" else 1))
+    def stability_blocks(self, count: int | None = None) -> range:
+        """The blocks that L_stability compares, each with the next, of a model that has `count`."""
+        last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
+        return self._third(count) or range(self.first_block, last + 1)
+
+    def _third(self, count: int | None) -> range | None:
+        if self.third == "none":
+            return None
+        size = max(2, round(count / 3))
+        first = {"first": 0, "middle": (count - size) // 2, "last": count - size}[self.third]
+        return range(first, first + size)
 
 
 # Where the settings of an objective's module stand.
