@@ -76,7 +76,9 @@ def naive(model, ids, words, layer, pooling):
             states = found[0] if isinstance(found, tuple) else found
         return states
 
-    states = model.get_input_embeddings()(ids[None])
+    states = model.get_input_embeddings().weight[ids][None]
+    if model.config.model_type == "gemma":
+        states = states * states.size(-1) ** 0.5
     if rotary is None:
         states = states + base.wpe(torch.arange(len(ids)))
     states = run(blocks(model)[:layer], states)[0]
@@ -194,7 +196,7 @@ def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
     for rows in (1, 13, 1024):
         found = cap_predictions(model, batches, [3, 1], labels=labels, rows=rows)
         assert {key: value.tolist() for key, value in found.pooled.items()} == expected
-        assert found.touched.tolist() == [True, False] + [True, False, True] + [True, False, True, True]
+        assert found.touched.tolist() == [True, False, True, False, True, True, False, True, True]
     with torch.no_grad():
         clean = [
             model(batch.ids).logits[row, (batch.words[row] >= 0).sum() - 1]
@@ -246,7 +248,7 @@ def test_bos_is_its_own_group_or_joins_the_first_word():
 
 
 def test_phrases_are_groups_as_well():
-    ids, words = items([[1, 1, 2, 1, 1]])
+    ids, _ = items([[1, 1, 2, 1, 1]])
     phrases = torch.tensor([[0, 0, 1, 1, 1, 2]])
     model = make("qwen2")
     found = pooled_logits(model, ids, phrases, [2], "mean")[0, 0]
