@@ -36,9 +36,10 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     sizes = {"n_layer": args.blocks, "n_embd": args.width, "n_head": args.width // 32, "vocab_size": VOCABULARY}
+    sizes |= {"bos_token_id": 0, "eos_token_id": 0}
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **sizes)).eval()
     layers = range(1, args.blocks)
-    # From definitions under a vocabulary of 50,000 tokens to a text under one of 1,000.
+    # Few and many words of several tokens, as with a large and a small vocabulary.
     for share in (0.033, 0.08, 0.22):
         batches = [prompts(args.prompts, args.words, share, torch.Generator().manual_seed(0))]
         touched = cap_predictions(model, batches, layers).touched.float().mean()
