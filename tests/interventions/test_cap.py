@@ -76,7 +76,9 @@ def naive(model, ids, words, layer, pooling):
             states = found[0] if isinstance(found, tuple) else found
         return states
 
-    states = model.get_input_embeddings()(ids[None])
+    states = model.get_input_embeddings().weight[ids][None]
+    if model.config.model_type == "gemma":
+        states = states * states.size(-1) ** 0.5
     if rotary is None:
         states = states + base.wpe(torch.arange(len(ids)))
     states = run(blocks(model)[:layer], states)[0]
