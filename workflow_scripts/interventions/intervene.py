@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from workflow_scripts.training.progress import Reporter
 
 
+# By readout, the names of the share of right answers, as in an evaluation, and of what is derived from it.
+METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
+PREFIX = {"vocabulary": "", "labels": "constrained_"}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="what train wrote")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data that the run was trained on")
@@ -125,7 +130,7 @@ def pooled(subject: "Subject", settings: Intervention) -> tuple[list["pa.Table"]
         where = {"intervention": "cap", "layer": layer, "pooling": pooling, "readout": readout}
         everything = np.ones(len(right), bool)
         for item_set, rows in (("all", everything), ("own_correct", subject.correct[readout])):
-            scores += share("exact_match", right, rows, item_set=item_set, **where)
+            scores += share(METRIC[readout], right, rows, item_set=item_set, **where)
         tables.append(subject.table(right, **where))
     return tables, scores
 
@@ -151,8 +156,10 @@ def replaced(
             scores[-1]["value"] = 100 * float(np.mean(shares))
             for readout, right in subject.answer(texts).items():
                 before = subject.correct[readout]
-                scores += share("exact_match", right, everything, item_set="all", readout=readout, **where)
-                rows = share("consistency", right, before, item_set="own_correct", readout=readout, **where)
+                scores += share(METRIC[readout], right, everything, item_set="all", readout=readout, **where)
+                rows = share(
+                    PREFIX[readout] + "consistency", right, before, item_set="own_correct", readout=readout, **where
+                )
                 consistent[readout] += [row["value"] for row in rows]
                 scores += rows
                 tables.append(subject.table(right, readout=readout, **where))
@@ -160,7 +167,7 @@ def replaced(
         for readout, values in consistent.items():
             spread = coefficient_of_variation(values)
             if spread.value is not None:
-                what = {"metric": "cv", "value": spread.value, "unit": "ratio", "n": spread.n}
+                what = {"metric": PREFIX[readout] + "cv", "value": spread.value, "unit": "ratio", "n": spread.n}
                 scores.append({**what, "intervention": "synonyms", "rate": rate, "readout": readout})
                 scores[-1]["item_set"] = "own_correct"
     return tables, scores
