@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import Evidence, make_cells, read_published
-from workflow_scripts.reporting.spec import TableDisplay
+from workflow_scripts.reporting.spec import Row, TableDisplay
 
 HEADER = "display,row,column,metric,printed,value,unit,std,n_seeds,source,note\n"
 DISPLAY = TableDisplay.model_validate(
@@ -189,3 +189,110 @@ def test_missing_published_numbers(tmp_path):
 def test_keys_are_unique(tmp_path):
     cells = make_cells("d", DISPLAY, evidence(tmp_path, [score("jump", "new", "a", 1, 90)]))
     assert all(a.key != b.key for a, b in itertools.combinations(cells, 2))
+
+
+def intervened(seed, value, **more):
+    return score("jump", "new", "a", seed, value, intervention="cap", **more)
+
+
+def table(**selection):
+    row = {"row": "r", "method": "new", "variant": "a"}
+    column = {
+        "column": "c",
+        "task": "jump",
+        "split": "test",
+        "subset": "all",
+        "metric": "exact_match",
+        "unit": "points",
+    }
+    content = {
+        "kind": "table",
+        "source": "T",
+        "title": "t",
+        "group": "g",
+        "rows": [row],
+        "columns": [column | selection],
+    }
+    return TableDisplay.model_validate(content)
+
+
+def only(cells):
+    (cell,) = cells
+    return cell
+
+
+def test_scores_under_an_intervention_are_shown_where_it_is_asked_for(tmp_path):
+    found = evidence(tmp_path, [score("jump", "new", "a", 1, 90), intervened(1, 40, layer=1)])
+    assert only(make_cells("d", table(), found)).seeds == {1: 90}
+    assert only(make_cells("d", table(intervention="cap"), found)).seeds == {1: 40}
+    nothing = only(make_cells("d", table(intervention="synonyms"), found))
+    assert (nothing.status, nothing.note) == ("not run", "not run at small")
+    other_layer = only(make_cells("d", table(intervention="cap", layer=7), found))
+    assert (other_layer.status, other_layer.note) == ("not run", "does not apply")
+
+
+def test_repetitions_of_an_intervention_are_averaged_by_seed(tmp_path):
+    rows = [
+        intervened(seed, 10 * seed + draw + shift, intervention_seed=draw, pooling=pooling, layer=1)
+        for seed in (1, 2)
+        for draw in (1, 2, 6)
+        for pooling, shift in (("max", 0), ("sum", 4))
+    ]
+    found = evidence(tmp_path, rows)
+    assert only(make_cells("d", table(intervention="cap"), found)).seeds == {1: 15, 2: 25}
+    assert only(make_cells("d", table(intervention="cap", pooling="max"), found)).seeds == {1: 13, 2: 23}
+    rows += [row | {"layer": 2} for row in rows]
+    with pytest.raises(UserError, match="two scores of one seed; fix also layer"):
+        make_cells("d", table(intervention="cap"), evidence(tmp_path, rows))
+
+
+# Blocks 1, 8, 17, 26 and 35 are those of the official scripts for 36 blocks: a quarter of 35 is 8.75.
+@pytest.mark.parametrize(
+    ("depth", "layers", "layer"),
+    [
+        ("25%", (1, 8, 17, 26, 35), 8),
+        ("100%", (1, 3), 3),
+        ("0%", (1, 3), 1),
+        ("50%", (1, 2, 3), 1),
+        ("50%", (1, 2, 4), 2),
+    ],
+)
+def test_a_depth_is_the_nearest_measured_layer(tmp_path, depth, layers, layer):
+    found = evidence(tmp_path, [intervened(1, number, layer=number) for number in layers])
+    assert only(make_cells("d", table(intervention="cap", layer=depth), found)).seeds == {1: layer}
+
+
+def test_a_depth_in_words_is_refused(tmp_path):
+    found = evidence(tmp_path, [intervened(1, 5, layer=1)])
+    with pytest.raises(UserError, match="layer 'first' is neither a number of a block nor a depth like 25%"):
+        make_cells("d", table(intervention="cap", layer="first"), found)
+
+
+def test_a_gain_is_formed_seed_by_seed(tmp_path):
+    ours = [score("jump", "new", "a", seed, 30 + seed) for seed in (1, 2, 3)]
+    others = [score("jump", "new", "b", seed, 20, protocol="stand_in") for seed in (2, 3, 4)]
+    cell = only(make_cells("d", table(over="b"), evidence(tmp_path, ours + others)))
+    assert cell.seeds == {2: 12, 3: 13} and cell.protocol == "stand_in"
+    cell = only(make_cells("d", table(over="b", relative=True), evidence(tmp_path, ours + others)))
+    assert cell.seeds == pytest.approx({2: 60, 3: 65})
+    # One seed of the other: a model that is not trained again.
+    cell = only(make_cells("d", table(over="b"), evidence(tmp_path, [*ours, score("jump", "new", "b", 9, 30)])))
+    assert cell.seeds == {1: 1, 2: 2, 3: 3}
+
+
+def test_a_gain_over_nothing_is_none(tmp_path):
+    ours, none = [score("jump", "new", "a", 1, 30)], [score("jump", "new", "b", 1, 0)]
+    assert only(make_cells("d", table(over="b"), evidence(tmp_path, ours))).note == "not run at small"
+    assert (
+        only(make_cells("d", table(over="b", relative=True), evidence(tmp_path, ours + none))).note == "does not apply"
+    )
+
+
+def test_a_cell_of_published_numbers_has_no_run(tmp_path):
+    rows = [
+        score(task, None, None, None, value) | {"metric": "m", "unit": "runs"}
+        for task, value in (("idm", 4.0), ("sst", 9.0))
+    ]
+    display = table(analysis="audit", task="idm", metric="m").model_copy(update={"rows": [Row(row="r")]})
+    cell = only(make_cells("d", display, evidence(tmp_path, [], analyses={"audit": rows})))
+    assert (cell.status, cell.computed, cell.seeds) == ("computed", 4.0, {})

@@ -15,7 +15,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import make_cells, read_evidence
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
-from workflow_scripts.reporting.layout import number
+from workflow_scripts.reporting.layout import DECIMALS, number
 from workflow_scripts.reporting.spec import Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, judge
@@ -150,7 +150,7 @@ def ledger_effect(row: dict[str, str]) -> str:
     """`+59.4 (37.9 to 80.9) percent` of a row of claims.csv; empty when nothing was measured."""
     if not row["effect"]:
         return ""
-    interval, decimals = "", 1 if row["unit"] == "points" else 2
+    interval, decimals = "", DECIMALS.get(row["unit"], 2)
     if row["ci_low"]:
         interval = f" ({number(float(row['ci_low']), decimals)} to {number(float(row['ci_high']), decimals)})"
     return f"{number(float(row['effect']), decimals, signed=True)}{interval} {row['unit']}"

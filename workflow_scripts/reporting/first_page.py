@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from workflow_scripts.reporting.layout import PROTOCOLS, number, unbroken
+from workflow_scripts.reporting.layout import DECIMALS, PROTOCOLS, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
@@ -155,7 +155,7 @@ def _claims_texts(judged: list[Outcome]) -> list[dict]:
 def _claim_texts(outcome: Outcome, tested: int) -> dict:
     """What the ledger says about one claim, when the paper has `tested` claims with a p value."""
     claim, effect = outcome.claim, outcome.effect
-    decimals = 1 if claim.unit == "points" else 2
+    decimals = DECIMALS.get(claim.unit, 2)
     details = []
     if effect and effect.low is not None:
         details.append(_interval(effect.low, effect.high, decimals))

@@ -7,6 +7,7 @@ from workflow_scripts.reporting.examples import ALPHA, ExampleTest
 from workflow_scripts.reporting.spec import TableDisplay
 from workflow_scripts.reporting.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
 
+DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOLS = {
     "paper": (

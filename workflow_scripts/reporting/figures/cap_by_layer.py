@@ -47,9 +47,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         shown.append(points.assign(panel=name, pooling=pooling or "mean of all"))
     for unused in grid[len(panels) :]:
         unused.set_axis_off()
-    if shown:
-        figure.supxlabel("depth of the pooled block (%)", fontsize=8)
-        figure.supylabel("accuracy under CAP (%)", fontsize=8)
+    for axes in grid[max(0, len(panels) - columns) : len(panels)]:
+        axes.set_xlabel("depth of the pooled block (%)")
+    figure.supylabel("accuracy under CAP (%)", fontsize=8)
     in_order = [handles[name] for name in looks if name in handles]
     if in_order and len(panels) < len(grid):
         grid[-1].legend(handles=in_order, loc="center", labelspacing=0.9)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.markers import CARETUPBASE
+from matplotlib.markers import CARETUP
 from matplotlib.patches import Patch
 
 from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
@@ -34,7 +34,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     grid = figure.subplots(len(options["panels"]), 1, squeeze=False)[:, 0]
     rows, any_published = [], False
     for number, (panel, axes) in enumerate(zip(options["panels"], grid, strict=True)):
-        axes.set_title(f"({chr(ord('a') + number)}) {panel['title']}", loc="left")
+        letter = f"({chr(ord('a') + number)}) " if len(grid) > 1 else ""
+        axes.set_title(letter + panel["title"], loc="left")
         values = panel_values(inputs, panel, entries)
         printed = panel_published(inputs, panel, entries, options)
         rows += [values.assign(published=False, title=panel["title"]), printed.assign(title=panel["title"])]
@@ -44,13 +45,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         any_published |= not printed.empty
         end = top(panel, values, printed)
         draw_bars(axes, values, printed, models, looks, end)
-        for at, model in enumerate(models):
-            if not any(inputs.seeds(entry) for entry in entries if entry["panel"] == model):
-                # Above the axis, at the left edge of the group: the middle may hold published numbers.
-                axes.annotate(f"not run at {inputs.scale}", (at, 1), xycoords=("data", "axes fraction"), fontsize=6)
-                axes.texts[-1].set(color=GREY, ha="center", va="bottom")
+        run = {entry["panel"] for entry in entries if inputs.seeds(entry)}
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
-        axes.set_xticks(range(len(models)), models)
+        labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
+        axes.set_xticks(range(len(models)), labels)
         axes.spines[["top", "right"]].set_visible(False)
     legend_below(figure, legend_handles(looks, any_published), len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
@@ -104,15 +102,15 @@ def draw_bars(
                 axes.plot(spread, seeds, "o", color=look.colour, markersize=2.5)
             number = printed.loc[(printed["series"] == name) & (printed["panel"] == model), "value"]
             for value in number:
-                # A number beyond the axis, a misprint of the paper, is an arrow at its end.
-                marker, y = ("D", value) if value <= end else (CARETUPBASE, end)
+                # A number beyond the axis is an arrow at its end.
+                marker, y = ("D", value) if value <= end else (CARETUP, end)
                 axes.plot(x, y, marker=marker, color="black", markerfacecolor="white", markersize=3, clip_on=False)
 
 
 def top(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> float:
     """Where the axis ends: percent go to 100; others end above the ninth tenth of what is shown.
 
-    The paper has misprints far beyond all other numbers, which would leave nothing of the rest to be seen.
+    The paper has CVs far beyond all others, two of them misprints: they would leave nothing of the rest to be seen.
     """
     if panel["metric"] != "cv":
         return 105

@@ -12,7 +12,7 @@ from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_b
 
 LINE = 0.155  # inches from line to line
 BAND = "0.88"
-NEEDED = {"runs_needed_score": "ConsistSyn", "runs_needed_cv": "CV"}
+NEEDED = {"runs_needed_cv": "runs for CV", "runs_needed_score": "runs for ConsistSyn"}
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -61,7 +61,7 @@ def draw_ratios(axes: Axes, cells: pandas.DataFrame, looks: dict) -> None:
         edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
         axes.plot(mine["ratio"], mine["line"], marker=look.marker, color=look.colour, **edge)
     for line in cells.loc[cells["ratio"].isna(), "line"]:
-        axes.text(1, line, "misprinted", ha="center", va="center", fontsize=6, color=GREY, style="italic")
+        axes.text(1.1, line, "misprinted", ha="left", va="center", fontsize=6, color=GREY, style="italic")
     axes.set(xscale="log", xlim=(0.18, 4), xlabel=f"CV of CARMA / CV of FT (geometric mean {mean:.2f})")
     ticks = (0.2, 0.5, 1, 2, 4)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -74,7 +74,7 @@ def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
     for handle, name in zip(needed_handles(), NEEDED, strict=True):
         shown = cells.dropna(subset=name)
         style = {"marker": handle.get_marker(), "markerfacecolor": handle.get_markerfacecolor(), "color": "black"}
-        axes.plot(shown[name], shown["line"], linestyle="", markersize=4, **style)
+        axes.plot(shown[name], shown["line"], linestyle="", markersize=handle.get_markersize(), **style)
     for line in cells["line"]:
         axes.axhline(line, color="0.9", linewidth=0.5, zorder=0)
     for line in cells.loc[cells[list(NEEDED)].isna().all(axis=1) & cells["ratio"].notna(), "line"]:
@@ -84,8 +84,8 @@ def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
 
 def needed_handles() -> list[Line2D]:
     """The points of the right panel, for the legend."""
-    looks = (("o", "black"), ("s", "white"))
+    looks = (("s", "white", 5), ("o", "black", 3))  # where both fall together, the point stands in the square
     return [
-        Line2D([], [], marker=marker, color="black", markerfacecolor=face, linestyle="", label=f"runs for {name}")
-        for (marker, face), name in zip(looks, NEEDED.values(), strict=True)
+        Line2D([], [], marker=marker, color="black", markerfacecolor=face, markersize=size, linestyle="", label=name)
+        for (marker, face, size), name in zip(looks, NEEDED.values(), strict=True)
     ]
