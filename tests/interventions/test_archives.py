@@ -45,7 +45,7 @@ def test_broken_archives_are_one_line(tmp_path):
     whole = write_sources(tmp_path)["wordnet/wordnet-3.0-dict.tar.xz"].read_bytes()
     for name, content in {"text": b"no archive", "half": whole[: len(whole) // 2], "empty": b""}.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UserError, match=rf"{name}: not a readable .zip or .tar archive \(.*\); fetch it again$"):
+        with pytest.raises(UserError, match=rf"{name}: not a readable .zip or .tar archive; fetch it again$"):
             read_members(tmp_path / name, ["data.noun"])
     with pytest.raises(UserError, match="nowhere does not exist"):
         read_members(tmp_path / "nowhere", ["data.noun"])

@@ -28,7 +28,7 @@ def read_members(archive: Path, names: Collection[str]) -> dict[str, str]:
     except FileNotFoundError as error:
         raise UserError(f"{archive} does not exist; get it with the fetch command") from error
     except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError) as error:
-        raise UserError(f"{archive}: not a readable .zip or .tar archive ({error}); fetch it again") from error
+        raise UserError(f"{archive}: not a readable .zip or .tar archive; fetch it again") from error
     missing = sorted(set(names) - set(found))
     if missing:
         raise UserError(f"{archive} holds no file {missing[0]}; fetch it again")
