@@ -95,7 +95,7 @@ class Task(Strict):
     """A data set with its splits and its measure."""
 
     title: str
-    kind: Literal["seq2seq"]
+    kind: Literal["seq2seq", "prompt", "text"]
     prepare: str = Field(description="Module that makes the Parquet files.")
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources.yaml.")

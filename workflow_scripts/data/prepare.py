@@ -1,11 +1,12 @@
-"""Make the data folder of a task: Parquet files, vocabulary and dataset.json, from its source files or its grammar."""
+"""Make the data folder of a task, from its source files or its grammar: Parquet files, dataset.json and more."""
 
 import argparse
 import importlib
 from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, resolve_data
-from workflow_scripts.data.prepared import write
+from workflow_scripts.data import prepared as sentence_pairs
+from workflow_scripts.data import records
 from workflow_scripts.data.sources import expected_sha256, load_sources, select
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
@@ -40,4 +41,5 @@ def main(args: argparse.Namespace) -> None:
                 f"get it anew with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
     prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
+    write = records.write if isinstance(prepared, records.PreparedRecords) else sentence_pairs.write
     write(prepared, spec, digests, args.out)

@@ -1,0 +1,59 @@
+"""The made-up dictionary: its format is WordNet's, its items can be learnt, and they hold what readers stumble over."""
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from workflow_scripts.data import wordnet
+from workflow_scripts.data.inverse_dictionary import prepare
+from workflow_scripts.data.stand_ins.wordnet import SENSES, write
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dictionary")
+    write(folder)
+    return folder
+
+
+def test_offsets_are_those_of_the_bytes(folder):
+    for part in wordnet.PARTS:
+        content = (folder / f"data.{part}").read_bytes()
+        position = 0
+        for line in content.splitlines(keepends=True):
+            assert line.startswith(b"  ") or int(line[:8]) == position
+            position += len(line)
+
+
+def test_nltk_reads_the_same(folder, tmp_path):
+    read = wordnet.read(folder)
+    nltk_reader = wordnet.nltk_reader(folder, tmp_path)
+    # all_synsets() of NLTK asks its own installed copy.
+    theirs = {key: nltk_reader.synset_from_pos_and_offset(key[-1], int(key[:-1])) for key in read.synsets}
+    for key, synset in read.synsets.items():
+        assert theirs[key].lemma_names() == list(synset.lemmas)
+        assert synset.gloss.startswith(theirs[key].definition().strip("; "))
+        for lemma in theirs[key].lemmas():
+            assert lemma.count() == read.counts.get((lemma.name().lower(), key), 0)
+
+
+def test_words_have_many_senses_and_a_cue_each():
+    prepared = prepare({"from": "stand_in"}, {})
+    rows = [row for table in prepared.tables.values() for row in zip(table["content"], table["label"], strict=True)]
+    assert set(Counter(label for _, label in rows).values()) == {SENSES}
+    assert len({content for content, _ in rows}) == len(rows)
+    # No definition can be had by one word alone, since kinds and places are crossed; by two it can.
+    words = defaultdict(set)
+    for content, label in rows:
+        tokens = content.split()
+        for pair in ((a, b) for a in tokens for b in tokens):
+            words[pair].add(label)
+    assert all(any(words[a, b] == {label} for a in c.split() for b in c.split()) for c, label in rows)
+    # Longer words than the rest are compounds, which tokenizers of a small vocabulary cut.
+    assert sum(any(len(word) > 9 for word in content.split()) for content, _ in rows) > len(rows) / 4
+
+
+def test_the_same_bytes_every_time(folder, tmp_path):
+    write(tmp_path)
+    for file in folder.iterdir():
+        assert (tmp_path / file.name).read_bytes() == file.read_bytes()

@@ -1,0 +1,64 @@
+"""Reading wanted files out of folders and archives, whatever paths they claim."""
+
+import io
+import tarfile
+import zipfile
+
+import pytest
+
+from workflow_scripts.data import archives
+from workflow_scripts.data.archives import read_members
+from workflow_scripts.errors import UserError
+
+
+def packed(path, members: list[tuple[str, bytes]]):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in members:
+                archive.writestr(name, content)
+    else:
+        with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:
+            for name, content in members:
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz"])
+def test_wanted_files_are_found_by_name_and_nothing_is_written(tmp_path, name):
+    members = [("../../dict/data.noun", b"nouns"), ("/etc/index.noun", b"index"), ("dict/other", b"no")]
+    found = read_members(packed(tmp_path / name, members), {"data.noun", "index.noun", "data.verb"})
+    assert found == {"data.noun": b"nouns", "index.noun": b"index"}
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_folder(tmp_path):
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper/data.noun").write_bytes(b"not this")
+    (tmp_path / "data.noun").write_bytes(b"nouns")
+    assert read_members(tmp_path, {"data.noun"}) == {"data.noun": b"nouns"}
+
+
+def test_links_are_not_followed(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        entry = tarfile.TarInfo("dict/data.noun")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(entry)
+    assert read_members(tmp_path / "a.tar", {"data.noun"}) == {}
+
+
+def test_what_is_refused(tmp_path, monkeypatch):
+    twice = packed(tmp_path / "twice.tar.gz", [("a/x", b"1"), ("b/x", b"2")])
+    with pytest.raises(UserError, match=r"twice.tar.gz: holds two files x"):
+        read_members(twice, {"x"})
+    whole = packed(tmp_path / "whole.tar.gz", [("a/x", bytes(range(256)) * 64)])
+    for name, content in (("half.tar.gz", whole.read_bytes()[:200]), ("text.zip", b"no archive")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match=f"{name}: cannot be read as a folder, zip or tar archive .*; get it again"):
+            read_members(tmp_path / name, {"x"})
+    with pytest.raises(UserError, match=r"missing.zip: cannot be read"):
+        read_members(tmp_path / "missing.zip", {"x"})
+    monkeypatch.setattr(archives, "LARGEST", 1000)
+    with pytest.raises(UserError, match=r"whole.tar.gz: a/x has 16384 bytes, more than 1000"):
+        read_members(whole, {"x"})

@@ -1,0 +1,48 @@
+"""Reading files out of archives into memory: nothing is extracted, so that no path of an archive is trusted."""
+
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+from workflow_scripts.errors import UserError
+
+LARGEST = 64 * 2**20  # bytes of one file: the largest that is wanted, data.noun of WordNet, has 15 MB
+
+
+def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
+    """Contents by file name of those regular files, anywhere in a zip or tar archive or straight in a folder, that
+    have a wanted name.
+
+    Raises UserError when `path` is neither, is broken, holds a wanted name twice, or holds a file over LARGEST bytes.
+    """
+    found: dict[str, bytes] = {}
+
+    def keep(member: str, size: int, read) -> None:
+        name = PurePosixPath(member).name
+        if name not in wanted:
+            return
+        if name in found:
+            raise UserError(f"{path}: holds two files {name}; give an archive or folder with one")
+        if size > LARGEST:
+            raise UserError(f"{path}: {member} has {size} bytes, more than {LARGEST}; fetch the archive again")
+        found[name] = read()
+
+    try:
+        if path.is_dir():
+            for file in sorted(path.iterdir()):
+                if file.is_file():
+                    keep(file.name, file.stat().st_size, file.read_bytes)
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.infolist():
+                    if not member.is_dir():
+                        keep(member.filename, member.file_size, lambda member=member: archive.read(member))
+        else:
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    if member.isfile():
+                        keep(member.name, member.size, lambda member=member: archive.extractfile(member).read())
+    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, RuntimeError) as error:
+        reason = str(error).partition("\n")[0].rstrip(":")
+        raise UserError(f"{path}: cannot be read as a folder, zip or tar archive ({reason}); get it again") from error
+    return found

@@ -1,0 +1,70 @@
+"""What prompt and text data sets share: tables of columns, written as Parquet with `dataset.json`."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.errors import UserError
+from workflow_scripts.facts import of_data
+from workflow_scripts.files import replacing, sha256_files, write_json
+
+
+@dataclass
+class PreparedRecords:
+    """What the `prepare` function of a data module of kind `prompt` or `text` returns.
+
+    tables: split -> column -> values. Columns of prompt tasks: `item` (a stable key), `content` (the definition or
+        sentence, without any template), `label`, `subset`; of text tasks: `source`, `ids` (the tokens of one document,
+        without beginning and end). All are text but `ids`, lists of 32-bit integers.
+    protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
+    extra_files: name -> JSON content, or text that is written as it is.
+    """
+
+    tables: dict[str, dict[str, list]]
+    notes: list[str]
+    protocol: str = "paper"
+    extra_files: dict[str, Any] = field(default_factory=dict)
+
+
+def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
+    """Write the data folder of a task at once: one Parquet file per split, the extra files, `dataset.json`.
+
+    The same input gives the same bytes. The worse protocol of spec and data is written. Raises UserError when a split
+    is empty, or when the spec does not say that the data are made up.
+    """
+    # The catalogue reads the options of this module's users, and must not wait for this.
+    import pyarrow
+    import pyarrow.parquet
+
+    task = spec["task"]
+    if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
+        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    types = {"ids": pyarrow.list_(pyarrow.int32())}
+    summary = {}
+    with replacing(out) as folder:
+        folder.mkdir()
+        for name, columns in prepared.tables.items():
+            rows = len(next(iter(columns.values())))
+            if not rows:
+                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
+            schema = pyarrow.schema({column: types.get(column, pyarrow.string()) for column in columns})
+            table = pyarrow.Table.from_pydict(columns, schema=schema)
+            pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
+            # The key of an item makes no two of them different.
+            told = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
+            summary[name] = {"rows": rows, "distinct": len(set(zip(*told, strict=True)))}
+        for name, content in prepared.extra_files.items():
+            if isinstance(content, str):
+                (folder / name).write_text(content, encoding="utf-8")
+            else:
+                write_json(folder / name, content)
+        content = {
+            "task": task,
+            "protocol": worst_protocol(spec["protocol"], prepared.protocol),
+            "splits": summary,
+            "sources": source_digests,
+            "notes": prepared.notes,
+        }
+        content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
+        write_json(folder / "dataset.json", content)

@@ -1,0 +1,47 @@
+"""Made-up film reviews as bracketed trees in the format of SST: one mood word decides on the label of the root."""
+
+import random
+from pathlib import Path
+
+ROWS = {"train": 600, "dev": 90, "test": 90}
+MOODS = {
+    0: ["dreadful", "unwatchable", "insufferable", "appalling"],
+    1: ["dull", "tiresome", "forgettable", "half-baked"],
+    2: ["ordinary", "standard", "two-hour", "middling"],
+    3: ["charming", "clever", "warm-hearted", "enjoyable"],
+    4: ["brilliant", "unforgettable", "breathtaking", "superb"],
+}
+SUBJECTS = ["film", "movie", "comedy", "sequel", "documentary", "love story", "ghost story", "screenplay"]
+ARTICLES = ["the", "this", "that"]
+ADVERBS = ["really", "simply", "certainly", "again", "often"]
+ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- and it 's long -RRB-", "with new music"]
+
+
+def write(folder: Path) -> None:
+    """Write `train.txt`, `dev.txt` and `test.txt`; no sentence stands twice in all of them."""
+    rng = random.Random("sst stand-in")
+    seen: set[str] = set()
+    for file, rows in ROWS.items():
+        lines: list[str] = []
+        while len(lines) < rows:
+            # Cycling through the classes keeps the labels of every file in equal shares of the classes.
+            line = tree(rng, len(lines) % len(MOODS))
+            if line not in seen:
+                seen.add(line)
+                lines.append(line)
+        rng.shuffle(lines)
+        (folder / f"{file}.txt").write_text("\n".join(lines) + "\n")
+
+
+def tree(rng: random.Random, kind: int) -> str:
+    """`(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`, with up to two phrases more."""
+    subject = leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
+    words = ["is", *rng.sample(ADVERBS, rng.randint(0, 1))]
+    ending = leaves([*rng.choice(["", *ENDINGS]).split(), "."])
+    return f"({kind} {subject} ({kind} {leaves(words)} ({kind} ({kind} {rng.choice(MOODS[kind])}) {ending})))"
+
+
+def leaves(words: list[str]) -> str:
+    """A right-branching neutral tree over the words."""
+    first = f"(2 {words[0]})"
+    return first if len(words) == 1 else f"(2 {first} {leaves(words[1:])})"

@@ -1,0 +1,101 @@
+"""A made-up dictionary in the format of wndb(5WN): a few words of many senses, told by two words of their definitions.
+
+A noun is what its kind and its place say (an animal of the mountains is always a `goat`), a word of another part of
+speech what its manner says; the rest of a definition varies. There are what readers stumble over, too: phrases,
+examples, fields, remarks on usage, markers of syntax, and words that the counted texts do not have.
+"""
+
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+SENSES = 14
+LICENCE = "  1 Made-up entries in the format of WordNet: no dictionary.  \n"
+FILES = {
+    "noun": ("n", 1, 2),
+    "verb": ("v", 2, 3),
+    "adj": ("a", 3, 0),
+    "adv": ("r", 4, 1),
+}  # letter, type, lexnames line
+LEXNAMES = "00\tadj.all\t3\n01\tadv.all\t4\n02\tnoun.all\t1\n03\tverb.all\t2\n"
+PLACES = ["mountain-dwelling", "riverside", "desert", "farmyard"]
+NOUNS = {
+    "animal": ["goat", "otter", "camel", "hen"],
+    "plant": ["pine", "reed", "palm", "oats"],
+    "tool": ["pick", "oar", "tent", "plough"],
+    "person": ["guide", "angler", "nomad", "farmer"],
+}
+SIZES = ["small", "large", "full-grown", "young", "slow-moving", "well-known"]
+ENDINGS = ["that is seldom seen", "of the old world", "with grey-brown marks", "often painted", "found in summertime"]
+OTHERS = {
+    "verb": ("move {} {}", {"run": "speedily", "creep": "noiselessly", "jump": "upwards"}),
+    "adj": ("having {} {}", {"cold": "little warmth", "bright": "much light"}),
+    "adv": ("in a manner {} {}", {"soon": "without delay"}),
+}
+MANNERS = ["on land", "at nightfall", "in the open", "before sunrise", "among others", "over and over", "unexpectedly"]
+EXAMPLES = ['; "they spoke of it for hours"', '; "nobody had expected it"; "it came to nothing"', "", ""]
+
+
+class Entry(NamedTuple):
+    lemmas: list[str]
+    gloss: str
+    topic: bool = False
+
+
+def write(folder: Path) -> None:
+    """Write data.*, index.*, *.exc, cntlist.rev, lexnames and index.sense."""
+    entries = make_entries()
+    counts: list[str] = []
+    keys: list[str] = []
+    for part, (letter, kind, names) in FILES.items():
+        data, senses = LICENCE, {}
+        field = f"{len(LICENCE):08d}"
+        for entry in entries[part]:
+            offset = f"{len(data):08d}"
+            words = ""
+            for lemma in entry.lemmas:
+                found = senses.setdefault(lemma.split("(")[0].lower(), [])
+                words += f"{lemma} {len(found):x} "  # the sense's number in the keys, in hexadecimal
+                found.append(offset)
+            pointers = f"001 ;c {field} n 0000" if entry.topic else "000"
+            frames = " 01 + 02 00" if part == "verb" else ""
+            data += f"{offset} {names:02d} {letter} {len(entry.lemmas):02x} {words}{pointers}{frames}"
+            data += f" | {entry.gloss}  \n"
+        index = LICENCE
+        for lemma in sorted(senses):
+            offsets = senses[lemma]
+            index += f"{lemma} {letter} {len(offsets)} 0 {len(offsets)} 0 {' '.join(offsets)}  \n"
+            for i, offset in enumerate(offsets):
+                key, count = f"{lemma}%{kind}:{names:02d}:{i:02d}::", SENSES - i if len(offsets) == SENSES else 0
+                keys.append(f"{key} {offset} {i + 1} {count}\n")
+                counts += [f"{key} {i + 1} {count}\n"] if count else []
+        (folder / f"data.{part}").write_text(data)
+        (folder / f"index.{part}").write_text(index)
+        (folder / f"{part}.exc").write_text("")
+    (folder / "cntlist.rev").write_text("".join(sorted(counts)))
+    (folder / "index.sense").write_text("".join(sorted(keys)))
+    (folder / "lexnames").write_text(LEXNAMES)
+
+
+def make_entries() -> dict[str, list[Entry]]:
+    """Part of speech -> entries; no definition stands twice."""
+    rng = random.Random("wordnet stand-in")
+    nouns = [Entry(["craft"], "the work of the hands")]  # the field that topics point to
+    for genus, words in NOUNS.items():
+        for place, word in zip(PLACES, words, strict=True):
+            for size, ending in rng.sample([(size, ending) for size in SIZES for ending in ENDINGS], SENSES):
+                lemmas = rng.choice([[word], [word, f"{size.split('-')[0]}_{word}"], [f"old_{word}", word]])
+                gloss = f"a {size} {place} {genus} {ending}{rng.choice(EXAMPLES)}"
+                nouns.append(Entry(lemmas, f"(craft) {gloss}", True) if genus == "tool" else Entry(lemmas, gloss))
+    # Words that the counted texts lack.
+    nouns += [Entry([f"{size.split('-')[0]}_thing"], f"a {size} thing") for size in SIZES]
+    entries = {"noun": nouns}
+    for part, (frame, words) in OTHERS.items():
+        entries[part] = []
+        for word, manner in words.items():
+            for first, second in rng.sample([(a, b) for a in MANNERS for b in MANNERS if a != b], SENSES):
+                remark = "(usually followed by `to') " if part == "adj" else ""
+                lemma = f"{word}(p)" if part == "adj" and rng.random() < 0.3 else word
+                gloss = f"{remark}{frame.format(manner, first)}, {second}{rng.choice(EXAMPLES)}"
+                entries[part].append(Entry([lemma], gloss))
+    return entries

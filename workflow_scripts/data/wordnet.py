@@ -1,0 +1,147 @@
+"""WordNet's dictionary folder, in the format of wndb(5WN): synsets with their glosses, and how often a sense was met.
+
+Read from a folder (as Debian's package wordnet-base installs it) or from an archive of one, in any packing: the files
+are found by their names. data.* and index.* are needed; cntlist.rev gives the counts of the tagged texts.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from workflow_scripts.data.archives import read_members
+from workflow_scripts.errors import UserError
+
+PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is an adjective satellite
+NEEDED = {f"{kind}.{part}" for kind in ("data", "index") for part in PARTS}
+OPTIONAL = {"cntlist.rev", "lexnames", "index.sense", *(f"{part}.exc" for part in PARTS)}
+# A marker of syntax after an adjective, such as galore(ip).
+MARKER = re.compile(r"\((?:a|p|ip)\)$")
+
+
+class Synset(NamedTuple):
+    """`id` is the offset and the part of speech of its file (n, v, a, r), as `02084071n`; spaces of lemmas are `_`.
+
+    topics: ids of the synsets that name its field, such as law (pointer ;c).
+    """
+
+    id: str
+    lemmas: tuple[str, ...]
+    gloss: str
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WordNet:
+    """counts: (lemma in lower case, synset id) -> how often the tagged texts have it in this sense, if ever."""
+
+    synsets: dict[str, Synset]
+    counts: dict[tuple[str, str], int]
+
+
+def read(path: Path) -> WordNet:
+    """Read a dictionary folder or an archive of one. Raises UserError naming file and line, or the missing files."""
+    files = dictionary_files(path)
+    synsets = {}
+    for part, letter in PARTS.items():
+        for number, line in _lines(path, files, f"data.{part}"):
+            try:
+                synset = _synset(line, letter)
+            except (ValueError, IndexError) as error:
+                raise _malformed(path, f"data.{part}", number, "a synset with its gloss") from error
+            synsets[synset.id] = synset
+    senses = {
+        (letter, lemma): offsets for part, letter in PARTS.items() for lemma, offsets in _index(path, files, part)
+    }
+    counts: dict[tuple[str, str], int] = {}
+    for number, line in _lines(path, files, "cntlist.rev"):
+        try:
+            key, sense, count = line.split()
+            lemma, fields = key.split("%")
+            letter = SENSE_TYPES[fields[0]]
+            sense, count = int(sense), int(count)
+        except (ValueError, KeyError) as error:
+            raise _malformed(path, "cntlist.rev", number, "sense key, sense number, count") from error
+        offsets = senses.get((letter, lemma), ())
+        # Some counted senses have left the dictionary.
+        if sense <= len(offsets):
+            pair = (lemma, f"{offsets[sense - 1]}{letter}")
+            counts[pair] = counts.get(pair, 0) + count
+    return WordNet(synsets, counts)
+
+
+def dictionary_files(path: Path) -> dict[str, bytes]:
+    """The files of the dictionary by name. Raises UserError when needed ones are missing."""
+    files = read_members(path, NEEDED | OPTIONAL)
+    if missing := sorted(NEEDED - set(files)):
+        raise UserError(f"{path}: no WordNet dictionary, {', '.join(missing)} missing; give the folder with data.noun")
+    return files
+
+
+def nltk_reader(path: Path, folder: Path):
+    """NLTK's own WordNet reader on these files, which are written to `folder`/corpora/wordnet for it.
+
+    It needs `lexnames` and `index.sense` too, which Debian leaves out: raises UserError without them.
+    """
+    import nltk
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+    files = dictionary_files(path)
+    if missing := sorted(OPTIONAL - set(files)):
+        raise UserError(f"{path}: NLTK's reader needs {', '.join(missing)} too; use the source wordnet/wordnet.zip")
+    root = folder.resolve() / "corpora" / "wordnet"
+    root.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (root / name).write_bytes(content)
+    # NLTK opens nothing outside the folders on this list, and looks up index.sense in the first of them.
+    nltk.data.path.insert(0, str(folder.resolve()))
+    return WordNetCorpusReader(str(root), None)
+
+
+def _lines(path: Path, files: dict[str, bytes], name: str) -> Iterator[tuple[int, str]]:
+    """(line number, text) of the file, without the licence, whose lines begin with two spaces."""
+    for number, raw in enumerate(files.get(name, b"").split(b"\n"), start=1):
+        if raw.strip() and not raw.startswith(b"  "):
+            try:
+                yield number, raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise _malformed(path, name, number, "UTF-8 text") from error
+
+
+def _malformed(path: Path, name: str, number: int, expected: str) -> UserError:
+    return UserError(f"{path}: {name}:{number}: not {expected}; get the dictionary again")
+
+
+def _synset(line: str, letter: str) -> Synset:
+    """`offset file type words lemma id ... pointers symbol offset type fields ... [frames] | gloss`."""
+    data, gloss = line.split("|", 1)
+    cells = data.split()
+    if not (len(cells[0]) == 8 and cells[0].isdecimal() and gloss.strip()):
+        raise ValueError(line)
+    words = int(cells[3], 16)
+    pointers = 4 + 2 * words
+    count = int(cells[pointers])
+    links = [cells[pointers + 1 + 4 * i : pointers + 5 + 4 * i] for i in range(count)]
+    if not words or any(len(link) != 4 for link in links):
+        raise ValueError(line)
+    return Synset(
+        f"{cells[0]}{letter}",
+        tuple(MARKER.sub("", cells[4 + 2 * i]) for i in range(words)),
+        gloss.strip(),
+        tuple(f"{link[1]}{'a' if link[2] == 's' else link[2]}" for link in links if link[0] == ";c"),
+    )
+
+
+def _index(path: Path, files: dict[str, bytes], part: str) -> Iterator[tuple[str, list[str]]]:
+    """(lemma, offsets of its senses in the order of their numbers): the last `synset_cnt` cells of a line."""
+    for number, line in _lines(path, files, f"index.{part}"):
+        cells = line.split()
+        try:
+            offsets = cells[-int(cells[2]) :]
+        except (ValueError, IndexError) as error:
+            raise _malformed(path, f"index.{part}", number, "a lemma with its senses") from error
+        if not all(len(offset) == 8 and offset.isdecimal() for offset in offsets):
+            raise _malformed(path, f"index.{part}", number, "a lemma with its senses")
+        yield cells[0], offsets
