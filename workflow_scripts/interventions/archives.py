@@ -1,86 +1,51 @@
-"""What the synonyms need from pinned archives: stop words and the weights of the tagger. Nothing is ever extracted."""
+"""What the synonyms need from pinned archives: text files, stop words and the weights of the tagger."""
 
 import json
 import lzma
-import tarfile
-import zipfile
+import zlib
 from collections.abc import Collection
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.data.archives import read_members
 from workflow_scripts.errors import UserError
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger
 
-LARGEST = 64 * 1024 * 1024  # bytes of one member; the largest real one, data.noun, has 15 million
 TAGGER = "averaged_perceptron_tagger_eng"
 
 
-def read_members(archive: Path, names: Collection[str]) -> dict[str, str]:
-    """UTF-8 text of the regular files called `names` in a .zip or .tar.* archive, whatever folder they lie in.
+def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
+    """UTF-8 text of the files called `names`, in whatever folder of the archive they lie.
 
-    Only the last part of a member's path counts, and nothing is written, so that a path cannot do harm. Raises
-    UserError when the archive is broken, or a member is missing, doubled, larger than `LARGEST` or not UTF-8.
+    Raises UserError as `read_members` does, and when a file is missing, damaged or not UTF-8.
     """
     try:
-        found = _zip_members(archive, names) if zipfile.is_zipfile(archive) else _tar_members(archive, names)
-    except FileNotFoundError as error:
-        raise UserError(f"{archive} does not exist; get it with the fetch command") from error
-    except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError) as error:
-        raise UserError(f"{archive}: not a readable .zip or .tar archive; fetch it again") from error
-    missing = sorted(set(names) - set(found))
-    if missing:
-        raise UserError(f"{archive} holds no file {missing[0]}; fetch it again")
-    try:
-        return {name: content.decode("utf-8") for name, content in found.items()}
+        found = {name: content.decode("utf-8") for name, content in read_members(archive, set(names)).items()}
+    except (lzma.LZMAError, zlib.error) as error:
+        raise UserError(f"{archive}: damaged ({error}); fetch it again") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{archive}: a file in it is not UTF-8 text; fetch it again") from error
-
-
-def _zip_members(archive: Path, names: Collection[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with zipfile.ZipFile(archive) as opened:
-        for member in opened.infolist():
-            name = PurePosixPath(member.filename).name
-            if name in names and not member.is_dir():
-                _check(archive, name, member.file_size, found)
-                found[name] = opened.read(member)
+    if missing := sorted(set(names) - set(found)):
+        raise UserError(f"{archive} holds no file {missing[0]}; fetch it again")
     return found
-
-
-def _tar_members(archive: Path, names: Collection[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with tarfile.open(archive) as opened:
-        for member in opened:
-            name = PurePosixPath(member.name).name
-            if name in names and member.isfile():
-                _check(archive, name, member.size, found)
-                found[name] = opened.extractfile(member).read()
-    return found
-
-
-def _check(archive: Path, name: str, size: int, found: Collection[str]) -> None:
-    if name in found:
-        raise UserError(f"{archive} holds two files {name}; fetch it again")
-    if size > LARGEST:
-        raise UserError(f"{archive}: {name} has {size} bytes, more than the {LARGEST} that are read; fetch it again")
 
 
 def stop_words(archive: Path) -> frozenset[str]:
-    """NLTK's English stop words, lower case, from `stopwords.zip`. Raises UserError as `read_members` does."""
-    return frozenset(read_members(archive, ["english"])["english"].split())
+    """NLTK's English stop words, lower case, from `stopwords.zip`. Raises UserError as `read_texts` does."""
+    return frozenset(read_texts(archive, ["english"])["english"].split())
 
 
 def tagger(archive: Path) -> "PerceptronTagger":
     """NLTK's averaged perceptron tagger (Penn Treebank tags), made from the JSON files of its zip.
 
-    The folder inside may be called as it likes. Raises UserError as `read_members` does, and for malformed weights.
+    The folder inside may be called as it likes. Raises UserError as `read_texts` does, and for malformed weights.
     """
     from nltk.tag.perceptron import PerceptronTagger
 
     parts = [f"{TAGGER}.{part}.json" for part in ("weights", "tagdict", "classes")]
-    texts = read_members(archive, parts)
+    texts = read_texts(archive, parts)
     loaded: list[Any] = []
     for part in parts:
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.interventions.archives import read_members
+from workflow_scripts.interventions.archives import read_texts
 
 FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 ENDINGS = {
@@ -62,7 +62,7 @@ class Lexicon:
 def read_lexicon(archive: Path) -> Lexicon:
     """Read the archive of a WordNet 3.0 dictionary folder. Raises UserError with file and line for another format."""
     wanted = [f"data.{name}" for name in FILES.values()] + [f"{name}.exc" for name in FILES.values()]
-    texts = read_members(archive, wanted)
+    texts = read_texts(archive, wanted)
     synsets: list[Synset] = []
     senses: dict[tuple[str, str], list[int]] = {}
     for pos, name in FILES.items():
