@@ -59,6 +59,7 @@ def test_the_size_of_the_real_dictionary(real):
     assert len(real.synsets) == 117_659
 
 
+@pytest.mark.filterwarnings("ignore:The multilingual functions")
 def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror, tmp_path, monkeypatch):
     wordnet = pytest.importorskip("nltk.corpus.reader.wordnet")
     nltk_data = pytest.importorskip("nltk.data")

@@ -1,6 +1,8 @@
-"""What the synonyms need from pinned archives: texts, stop words and the weights of the tagger."""
+"""What the synonyms need from pinned archives: text files, stop words and the weights of the tagger."""
 
 import json
+import lzma
+import zlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +16,20 @@ if TYPE_CHECKING:
 TAGGER = "averaged_perceptron_tagger_eng"
 
 
-def read_texts(path: Path, names: Collection[str]) -> dict[str, str]:
-    """UTF-8 text of the files called `names` in an archive or a folder, whatever folder of it they lie in.
+def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
+    """UTF-8 text of the files called `names`, in whatever folder of the archive they lie.
 
-    Raises UserError as `data.archives.read_members` does, and when a file is missing or not UTF-8.
+    Raises UserError as `read_members` does, and when a file is missing, damaged or not UTF-8.
     """
-    if not path.exists():
-        raise UserError(f"{path} does not exist; get it with the fetch command")
-    found = read_members(path, set(names))
-    missing = sorted(set(names) - set(found))
-    if missing:
-        raise UserError(f"{path} holds no file {missing[0]}; fetch it again")
     try:
-        return {name: content.decode("utf-8") for name, content in found.items()}
+        found = {name: content.decode("utf-8") for name, content in read_members(archive, set(names)).items()}
+    except (lzma.LZMAError, zlib.error) as error:
+        raise UserError(f"{archive}: damaged ({error}); fetch it again") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: a file in it is not UTF-8 text; fetch it again") from error
+        raise UserError(f"{archive}: a file in it is not UTF-8 text; fetch it again") from error
+    if missing := sorted(set(names) - set(found)):
+        raise UserError(f"{archive} holds no file {missing[0]}; fetch it again")
+    return found
 
 
 def stop_words(archive: Path) -> frozenset[str]:

@@ -5,7 +5,6 @@ only add an order of the senses, which nothing here depends on, and are not read
 """
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +76,12 @@ def read_lexicon(archive: Path) -> Lexicon:
             for word in {word.lower() for word in synset.words}:
                 senses.setdefault((pos, word), []).append(len(synsets))
             synsets.append(synset)
-    return Lexicon(synsets, senses, _exceptions(texts, senses))
+    exceptions = {
+        (pos, form): bases
+        for pos, name in FILES.items()
+        for form, *bases in (line.split(" ") for line in texts[f"{name}.exc"].splitlines())
+    }
+    return Lexicon(synsets, senses, exceptions)
 
 
 def _synset(line: str) -> Synset:
@@ -88,15 +92,3 @@ def _synset(line: str) -> Synset:
         raise ValueError(cells[2])
     words = cells[4 : 4 + 2 * int(cells[3], 16) : 2]
     return Synset(cells[2], tuple(MARKER.sub("", word) for word in words), gloss.strip())
-
-
-def _exceptions(texts: dict[str, str], known: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for pos, name in FILES.items():
-        for line in texts[f"{name}.exc"].split("\n"):
-            form, *bases = line.split(" ")
-            # A few entries lead to words that WordNet lacks; for them the endings are tried.
-            bases = [base for base in bases if (pos, base) in known]
-            if bases:
-                found[pos, form] = bases
-    return found
