@@ -12,8 +12,8 @@ rule analyse:
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=mem_mb(analyse_resources),
-        runtime=runtime(analyse_resources),
+        mem_mb=fixed_resource("analyse", "mem_mb"),
+        runtime=fixed_resource("analyse", "runtime"),
     params:
         facts=facts_of("analyse"),
         runs=analysis_run_names,

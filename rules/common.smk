@@ -12,12 +12,12 @@ from shlex import quote
 from shutil import which
 
 from workflow_scripts.catalogue import (
+    Run,
     canonical_json,
     digest,
     load_catalogue,
     load_config,
     parent,
-    parse_run,
     requested_runs,
     resolve_candidates,
     resolve_data,
@@ -86,18 +86,19 @@ MET = {}  # facts of the jobs of this call, by their short form
 
 
 @cache
-def job_facts(rule, *wildcards):
-    found = of_job(CATALOGUE, CONFIG, rule, dict(wildcards))
+def job_facts(rule, **wildcards):
+    found = of_job(CATALOGUE, CONFIG, rule, wildcards)
     short = str(found)
     MET[short] = (rule, found)
     return short
 
 
-def facts_of(rule):
-    """The parameter `facts` of a rule's jobs."""
+def facts_of(rule, **same):
+    """The parameter `facts` of a rule's jobs. `same` takes the place of wildcards that do not change it: facts that
+    many jobs share are found once."""
 
     def facts(wildcards):
-        return job_facts(rule, *wildcards.items())
+        return job_facts(rule, **(dict(wildcards.items()) | same))
 
     return called_often(facts)
 
@@ -105,11 +106,6 @@ def facts_of(rule):
 # What the facts stand for is kept, so that a later `why` can say what has changed.
 onstart:
     remember(MET.values())
-
-
-@called_often
-def run_name(wildcards):
-    return f"{wildcards.task}/{wildcards.method}/{wildcards.variant}/{wildcards.seed}"
 
 
 # Inputs and parameters of data.smk
@@ -134,34 +130,36 @@ def candidate_sources(wildcards):
 
 # Parameters of train.smk and evaluate.smk
 
-
-@cache
-def run_spec(run, scale):
-    return resolve_run(CATALOGUE, parse_run(CATALOGUE, run), scale, CONFIG.precision)
+# A string that Snakemake fills in: for thousands of jobs that is faster than a function.
+RUN = "{task}/{method}/{variant}/{seed}"
 
 
 @cache
-def parent_folder(run, scale):
-    """Where the run lies that another starts from; None where it starts from none."""
-    before = parent(CATALOGUE, parse_run(CATALOGUE, run), scale, CONFIG.precision)
+def variant_parent(task, method, variant, scale):
+    before = parent(CATALOGUE, Run(task, method, variant, seed=0), scale, CONFIG.precision)
     return f"results/{scale}/runs/{before}" if before else None
+
+
+def parent_folder(wildcards):
+    """Where the run lies that a run starts from, the same for all seeds; None where it starts from none."""
+    return variant_parent(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
 
 
 @called_often
 def parent_run(wildcards):
-    folder = parent_folder(run_name(wildcards), wildcards.scale)
+    folder = parent_folder(wildcards)
     return [f"{folder}/run.json"] if folder else []
 
 
 @called_often
 def parent_checkpoint(wildcards):
-    folder = parent_folder(run_name(wildcards), wildcards.scale)
+    folder = parent_folder(wildcards)
     return [f"{folder}/checkpoint/model.safetensors"] if folder else []
 
 
 @called_often
 def init_option(wildcards):
-    folder = parent_folder(run_name(wildcards), wildcards.scale)
+    folder = parent_folder(wildcards)
     return f"--init {folder}/checkpoint" if folder else ""
 
 
@@ -169,13 +167,9 @@ def init_option(wildcards):
 def train_state(wildcards):
     """Where a killed run goes on from; its name changes with the spec, the data and their code, so that no run goes on
     from another's state. Never an output: Snakemake deletes those of a failed job."""
-    given = digest([job_facts(rule, *wildcards.items()) for rule in ("train", "prepare")])
-    return f"results/{wildcards.scale}/state/{run_name(wildcards)}/{given}"
-
-
-@called_often
-def train_threads(wildcards):
-    return run_spec(run_name(wildcards), wildcards.scale)["training"]["torch_threads"]
+    trained = job_facts("train", **dict(wildcards.items()))
+    prepared = job_facts("prepare", scale=wildcards.scale, task=wildcards.task)
+    return f"results/{wildcards.scale}/state/{RUN.format(**wildcards)}/{digest([trained, prepared])}"
 
 
 # Inputs and parameters of analyse.smk and report.smk. Each command is told its runs: config.yaml alone does not say
@@ -278,34 +272,25 @@ def device():
     return "cuda" if not workflow.local_exec or which("nvidia-smi") else "cpu"
 
 
-def train_resources(wildcards, attempt=1):
-    run = run_name(wildcards)
-    settings = run_spec(run, wildcards.scale)["training"]
-    return resources.training(parse_run(CATALOGUE, run), wildcards.scale, settings, device(), attempt)
+@cache
+def variant_resources(stage, task, method, variant, scale, attempt):
+    """Of a training or an evaluation: the same for all seeds of a variant, so that they are found once."""
+    run = Run(task, method, variant, seed=0)
+    settings = resolve_run(CATALOGUE, run, scale, CONFIG.precision)["training"]
+    if stage == "train":
+        return resources.training(run, scale, settings, device(), attempt)
+    return resources.scoring(settings, device(), attempt)
 
 
-def evaluate_resources(wildcards, attempt=1):
-    return resources.scoring(run_spec(run_name(wildcards), wildcards.scale)["training"], device(), attempt)
+def run_resource(stage, name):
+    """A function, since Snakemake does not know its executor, and with it the device, when it reads this."""
+
+    def resource(wildcards, attempt):
+        run = (wildcards.task, wildcards.method, wildcards.variant)
+        return getattr(variant_resources(stage, *run, wildcards.scale, attempt), name)
+
+    return called_often(resource)
 
 
-def candidates_resources(wildcards, attempt=1):
-    return resources.fixed("candidates", attempt)
-
-
-def analyse_resources(wildcards, attempt=1):
-    return resources.fixed("analyse", attempt)
-
-
-def mem_mb(of):
-    return called_often(lambda wildcards, attempt: of(wildcards, attempt).mem_mb)
-
-
-def runtime(of):
-    return called_often(lambda wildcards, attempt: of(wildcards, attempt).runtime)
-
-
-@called_often
-def gpus(wildcards):
-    """1 where a job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows. A function,
-    since Snakemake does not know its executor yet when it reads this."""
-    return int(device() == "cuda")
+def fixed_resource(rule, name):
+    return called_often(lambda wildcards, attempt: getattr(resources.fixed(rule, attempt), name))

@@ -12,18 +12,20 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: train_threads
+    threads: run_resource("evaluate", "threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=mem_mb(evaluate_resources),
-        runtime=runtime(evaluate_resources),
-        gpu=gpus,
+        mem_mb=run_resource("evaluate", "mem_mb"),
+        runtime=run_resource("evaluate", "runtime"),
+        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        gpu=run_resource("evaluate", "gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
-        facts=facts_of("evaluate"),
-        run=run_name,
+        # How a variant is scored is the same for all of its seeds.
+        facts=facts_of("evaluate", seed="seed-0"),
+        run=RUN,
     shell:
         "python -m workflow_scripts evaluate --device {resources.device}"
         " --data results/{wildcards.scale}/data/{wildcards.task}"

@@ -9,8 +9,8 @@ rule candidates:
     conda:
         "../envs/environment.yaml"
     resources:
-        mem_mb=mem_mb(candidates_resources),
-        runtime=runtime(candidates_resources),
+        mem_mb=fixed_resource("candidates", "mem_mb"),
+        runtime=fixed_resource("candidates", "runtime"),
     params:
         facts=facts_of("candidates"),
     shell:
@@ -34,18 +34,20 @@ rule intervene:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: train_threads
+    threads: run_resource("evaluate", "threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=mem_mb(evaluate_resources),
-        runtime=runtime(evaluate_resources),
-        gpu=gpus,
+        mem_mb=run_resource("evaluate", "mem_mb"),
+        runtime=run_resource("evaluate", "runtime"),
+        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        gpu=run_resource("evaluate", "gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
-        facts=facts_of("intervene"),
-        run=run_name,
+        # What is done to a variant is the same for all of its seeds.
+        facts=facts_of("intervene", seed="seed-0"),
+        run=RUN,
     shell:
         "python -m workflow_scripts intervene --device {resources.device} --candidates {input.candidates}"
         " --data results/{wildcards.scale}/data/{wildcards.task}"

@@ -12,18 +12,19 @@ rule train:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: train_threads
+    threads: run_resource("train", "threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=mem_mb(train_resources),
-        runtime=runtime(train_resources),
-        gpu=gpus,
+        mem_mb=run_resource("train", "mem_mb"),
+        runtime=run_resource("train", "runtime"),
+        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        gpu=run_resource("train", "gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
         facts=facts_of("train"),
-        run=run_name,
+        run=RUN,
         state=train_state,
         precision=CONFIG.precision,
         init=init_option,

@@ -124,6 +124,7 @@ class LogHandler(LogHandlerBase):
         self.errors = Console(stderr=True, **options) if settings.stdout else self.console
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
+        self.planned: list[str] = []  # of a dry run: shown at its end, for thousands of lines are fast as one text only
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False
@@ -173,7 +174,7 @@ class LogHandler(LogHandlerBase):
             self.failed.pop(record.jobid, None)
         elif job.command and not self.common_settings.quiet:
             reason = record.reason.split(":")[0].strip()
-            self.console.print(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
+            self.planned.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
     def shell_command(self, record: logging.LogRecord) -> None:
         if self.common_settings.printshellcmds and getattr(record, "shellcmd", None):
@@ -268,6 +269,8 @@ class LogHandler(LogHandlerBase):
             self.live.stop()
             took = f"in {duration(time.monotonic() - self.started)}"
             if self.common_settings.dryrun:
+                if self.planned:
+                    self.console.print("\n".join(self.planned))
                 if self.counts:
                     self.console.print(f"{self.summary()} [dim](not run: -n)[/]")
             elif self.failed or self.running or self.cancelled:
