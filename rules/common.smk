@@ -23,7 +23,7 @@ from workflow_scripts.catalogue import (
     resolve_data,
     resolve_run,
 )
-from workflow_scripts.data.sources import load_sources
+from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs, intervened, score_files
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
@@ -65,6 +65,7 @@ wildcard_constraints:
     # The catalogue's own names: a misspelled target is refused at once, with no rule that could make it.
     scale=any_of(CATALOGUE.scales),
     source=any_of(load_sources()),
+    model=any_of(name for name, entry in load_repositories().items() if entry.kind == "model"),
     task=any_of(CATALOGUE.tasks),
     method=any_of(CATALOGUE.methods),
     variant=any_of({variant for method in CATALOGUE.methods.values() for variant in method.variants}),
@@ -124,6 +125,10 @@ def source_sha256(wildcards):
     return load_sources()[wildcards.source].sha256
 
 
+def model_revision(wildcards):
+    return load_repositories()[wildcards.model].revision
+
+
 # Inputs of intervene.smk
 
 
@@ -147,10 +152,19 @@ def parent_folder(run, scale):
     return f"results/{scale}/runs/{before}" if before else None
 
 
+@cache
+def hub_folder(run, scale):
+    """Where the model of the hub lies that the run starts from; None where it starts from none."""
+    origin = run_spec(run, scale)["init"]
+    return f"results/downloads/models/{origin['hub']}" if origin and "hub" in origin else None
+
+
 @called_often
-def parent_run(wildcards):
-    folder = parent_folder(run_name(wildcards), wildcards.scale)
-    return [f"{folder}/run.json"] if folder else []
+def origin_manifest(wildcards):
+    """What says which first weights a run has, and holds their sha256."""
+    run, scale = run_name(wildcards), wildcards.scale
+    model, before = hub_folder(run, scale), parent_folder(run, scale)
+    return [f"{model}/model.json"] if model else [f"{before}/run.json"] if before else []
 
 
 @called_often
@@ -161,8 +175,9 @@ def parent_checkpoint(wildcards):
 
 @called_often
 def init_option(wildcards):
-    folder = parent_folder(run_name(wildcards), wildcards.scale)
-    return f"--init {folder}/checkpoint" if folder else ""
+    run, scale = run_name(wildcards), wildcards.scale
+    model, before = hub_folder(run, scale), parent_folder(run, scale)
+    return f"--init {model}" if model else f"--init {before}/checkpoint" if before else ""
 
 
 @called_often
