@@ -23,7 +23,7 @@ from workflow_scripts.catalogue import (
     resolve_data,
     resolve_run,
 )
-from workflow_scripts.data.sources import load_sources
+from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs, intervened, score_files
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
@@ -65,6 +65,7 @@ wildcard_constraints:
     # The catalogue's own names: a misspelled target is refused at once, with no rule that could make it.
     scale=any_of(CATALOGUE.scales),
     source=any_of(load_sources()),
+    model=any_of(name for name, entry in load_repositories().items() if entry.kind == "model"),
     task=any_of(CATALOGUE.tasks),
     method=any_of(CATALOGUE.methods),
     variant=any_of({variant for method in CATALOGUE.methods.values() for variant in method.variants}),
@@ -120,6 +121,10 @@ def source_sha256(wildcards):
     return load_sources()[wildcards.source].sha256
 
 
+def model_revision(wildcards):
+    return load_repositories()[wildcards.model].revision
+
+
 # Inputs of intervene.smk
 
 
@@ -135,32 +140,35 @@ RUN = "{task}/{method}/{variant}/{seed}"
 
 
 @cache
-def variant_parent(task, method, variant, scale):
-    before = parent(CATALOGUE, Run(task, method, variant, seed=0), scale, CONFIG.precision)
-    return f"results/{scale}/runs/{before}" if before else None
-
-
-def parent_folder(wildcards):
-    """Where the run lies that a run starts from, the same for all seeds; None where it starts from none."""
-    return variant_parent(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+def origin(task, method, variant, scale):
+    """(manifest, folder of the weights) that a run starts from, the same for all seeds; (None, None) where it starts
+    from random ones."""
+    run = Run(task, method, variant, seed=0)
+    if before := parent(CATALOGUE, run, scale, CONFIG.precision):
+        folder = f"results/{scale}/runs/{before}"
+        return f"{folder}/run.json", f"{folder}/checkpoint"
+    init = resolve_run(CATALOGUE, run, scale, CONFIG.precision)["init"]
+    folder = f"results/downloads/models/{init['hub']}" if init else None
+    return (f"{folder}/model.json", folder) if folder else (None, None)
 
 
 @called_often
-def parent_run(wildcards):
-    folder = parent_folder(wildcards)
-    return [f"{folder}/run.json"] if folder else []
+def origin_manifest(wildcards):
+    """What says which first weights a run has, and holds their sha256."""
+    manifest, _ = origin(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    return [manifest] if manifest else []
 
 
 @called_often
 def parent_checkpoint(wildcards):
-    folder = parent_folder(wildcards)
-    return [f"{folder}/checkpoint/model.safetensors"] if folder else []
+    manifest, folder = origin(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    return [f"{folder}/model.safetensors"] if manifest and manifest.endswith("run.json") else []
 
 
 @called_often
 def init_option(wildcards):
-    folder = parent_folder(wildcards)
-    return f"--init {folder}/checkpoint" if folder else ""
+    _, folder = origin(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    return f"--init {folder}" if folder else ""
 
 
 @called_often

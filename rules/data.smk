@@ -1,6 +1,7 @@
 # Seconds each: on a cluster they run where Snakemake runs and wait in no queue. It is also where a network is.
 localrules:
     fetch,
+    fetch_model,
     prepare,
 
 
@@ -19,6 +20,25 @@ rule fetch:
         sha256=source_sha256,
     shell:
         "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
+
+
+# Of a model of the Hugging Face hub. HF_ENDPOINT and HF_TOKEN are taken from the environment, and written nowhere.
+rule fetch_model:
+    output:
+        # The manifest of the folder: it holds the sha256 of the other files.
+        "results/downloads/models/{model}/model.json",
+    log:
+        "results/downloads/logs/models/{model}.log",
+    conda:
+        "../envs/environment.yaml"
+    resources:
+        # Not a parameter: another folder has the same files.
+        local=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
+    params:
+        revision=model_revision,
+    shell:
+        "python -m workflow_scripts fetch-model {wildcards.model}"
+        " --out results/downloads/models/{wildcards.model} {resources.local} > {log} 2>&1"
 
 
 rule prepare:

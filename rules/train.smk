@@ -1,7 +1,7 @@
 rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=parent_run,
+        init=origin_manifest,
         # run.json has its sha256: the time of a large file says nothing more.
         checkpoint=ancient(parent_checkpoint),
     output:

@@ -10,6 +10,7 @@ from workflow_scripts.errors import UserError
 
 COMMANDS = {
     "fetch": ("workflow_scripts.data.fetch", "download source files, checked against their pinned sha256"),
+    "fetch-model": ("workflow_scripts.data.models", "get a model of the Hugging Face hub at its pinned commit"),
     "prepare": ("workflow_scripts.data.prepare", "make a task's Parquet files from its sources"),
     "train": ("workflow_scripts.training.train", "train one run; resumes where it was stopped"),
     "evaluate": ("workflow_scripts.evaluation.evaluate", "decode and score one trained run"),
@@ -30,7 +31,7 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 an error that the user can mend)."""
-    summary = "\n".join(f"  {name:10} {what}" for name, (_, what) in COMMANDS.items())
+    summary = "\n".join(f"  {name:11} {what}" for name, (_, what) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="python -m workflow_scripts",
         description=f"commands:\n{summary}",

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions import candidates
 from workflow_scripts.models import settings as model_settings
@@ -294,6 +295,13 @@ def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: 
     if init.hub:
         if not init.revision:
             raise UserError(f"{where}: init.hub is {init.hub}; init.revision must name its commit")
+        models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
+        if init.hub not in models:
+            raise UserError(
+                f"{where}: init.hub is {init.hub}, not a model of sources.yaml; {nearest(init.hub, models)}"
+            )
+        if init.revision != models[init.hub]:
+            raise UserError(f"{where}: init.revision is {init.revision}, in sources.yaml it is {models[init.hub]}")
         return {"hub": init.hub, "revision": init.revision}
     if init.task is None:
         return None

@@ -39,13 +39,20 @@ class PassingError(Exception):
 
 
 def download(
-    url: str, part: Path, expected_bytes: int | None, pinned: bool, advance: Advance, patience: Patience
+    url: str,
+    part: Path,
+    expected_bytes: int | None,
+    pinned: bool,
+    advance: Advance,
+    patience: Patience,
+    headers: dict[str, str] | None = None,
 ) -> None:
     """Fill `part` with the body of `url`, going on from what `part` already holds where the server can.
 
     Without a checksum to come (`pinned` false), it goes on only where the server vouches by a strong ETag that the file
     is the same, else from the start. Raises UserError in one line when the server refuses, offers another size than
-    `expected_bytes`, or stays unreachable. After a broken connection `part` keeps what was received.
+    `expected_bytes`, or stays unreachable. After a broken connection `part` keeps what was received. An Authorization
+    among `headers` is not sent on to another host that the server redirects to.
     """
     validator = ""
     idle = 0
@@ -55,17 +62,17 @@ def download(
         max_redirects=5,
         event_hooks={"response": [refuse_unsafe_redirect]},
         # A body that is compressed on the way has neither the size of the file nor its offsets.
-        headers={"Accept-Encoding": "identity"},
+        headers={"Accept-Encoding": "identity", **(headers or {})},
     ) as client:
         while True:
             if not (pinned or validator):
                 part.unlink(missing_ok=True)
             before = size(part)
-            headers = {"Range": f"bytes={before}-"} if before else {}
+            asked = {"Range": f"bytes={before}-"} if before else {}
             if before and validator:
-                headers["If-Range"] = validator
+                asked["If-Range"] = validator
             try:
-                with client.stream("GET", url, headers=headers) as response:
+                with client.stream("GET", url, headers=asked) as response:
                     if response.is_success:
                         validator = response.headers.get("ETag", "")
                         validator = "" if validator.startswith("W/") else validator

@@ -44,14 +44,7 @@ def main(args: argparse.Namespace) -> None:
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
     failures = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with progress_bars(console) as progress:
         for source in chosen:
             bar = progress.add_task(source.name, total=source.bytes)
 
@@ -69,6 +62,18 @@ def main(args: argparse.Namespace) -> None:
             progress.remove_task(bar)
     if failures:
         raise UserError(f"{len(failures)} of {len(chosen)} files could not be had: {', '.join(failures)}")
+
+
+def progress_bars(console: Console) -> Progress:
+    """Bars of downloads: shown on a terminal only, and gone afterwards."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def print_list(names: list[str]) -> None:

@@ -18,7 +18,7 @@ from workflow_scripts.catalogue import (
     resolve_data,
     resolve_run,
 )
-from workflow_scripts.data.sources import load_sources
+from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import cluster
@@ -119,12 +119,17 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         files = {file for task in tasks for file in resolve_data(catalogue, task, config.scale)["sources"]}
         missing = {file for file in files if not (results / "downloads" / file).exists()}
         displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
+        models = [name for name in hub_models(catalogue, own, config) if not fetched(results, name)]
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
+        if models:
+            jobs["fetch_model"] = len(models)
         jobs += Counter(analyse=len(catalogue.papers[paper].analyses), **displays)
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
         print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
         print(f"  download   {megabytes([sources[file].bytes for file in missing])} in {len(missing)} files")
+        for name in models:
+            print(f"             {name} of the Hugging Face hub{', gated' if load_repositories()[name].gated else ''}")
         print(
             f"  training   {time(*hours(catalogue, own, config.scale, config.precision, 'cpu'))} hours of CPU threads",
             end="",
@@ -132,6 +137,16 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
         print(f"  disk       {megabytes([checkpoint_bytes(times, run, config.scale) for run in own])} of checkpoints")
     print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
+
+
+def hub_models(catalogue: Catalogue, runs: list[Run], config) -> list[str]:
+    """The models of the hub that runs start from, sorted."""
+    origins = [resolve_run(catalogue, run, config.scale, config.precision)["init"] or {} for run in runs]
+    return sorted({origin["hub"] for origin in origins if "hub" in origin})
+
+
+def fetched(results: Path, name: str) -> bool:
+    return (results / "downloads/models" / name / "model.json").exists()
 
 
 def megabytes(sizes: list[int | None]) -> str:

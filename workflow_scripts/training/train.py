@@ -1,6 +1,7 @@
 """Train one run. A run that was stopped goes on where its saved state is, and ends with the same numbers."""
 
 import argparse
+import hashlib
 import importlib
 import statistics
 import sys
@@ -74,7 +75,7 @@ def main(args: argparse.Namespace) -> None:
     facts, started = of_training(spec), provenance.now()
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     if args.init:
-        identity["init_digest"] = sha256_file(args.init / "model.safetensors")
+        identity["init_digest"] = weights_digest(args.init)
     folder = StateFolder(args.state, identity)
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         bf16 = spec["training"]["precision"] == "bf16"
@@ -120,6 +121,28 @@ def outcome(state: "State", settings: Training, device: "torch.device") -> dict[
     }
 
 
+def weights_digest(folder: Path) -> str:
+    """sha256 of a model's weights; of several files, over their names and contents."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise UserError(f"{folder} has no *.safetensors; give the folder of a trained model with --init")
+    digests = [sha256_file(file) for file in files]
+    if len(files) == 1:
+        return digests[0]
+    lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
+    """Raise UserError unless the folder holds the model of the hub that a spec names, by what `fetch-model` wrote."""
+    found = read_json(folder / "model.json")
+    if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
+        raise UserError(
+            f"{folder} holds {found.get('name')} at {found.get('revision')}, the run starts from {origin['hub']} at "
+            f"{origin['revision']}; get it with fetch-model"
+        )
+
+
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     """The resolved spec and its checked training settings. Raises UserError naming file and key."""
     if args.run:
@@ -146,4 +169,6 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if bool(args.init) != bool(spec["init"]):
         what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
         raise UserError(f"{origin}: {what}; {'give its folder with' if spec['init'] else 'leave out'} --init")
+    if args.init and "hub" in spec["init"]:
+        check_hub_model(args.init, spec["init"])
     return spec, settings

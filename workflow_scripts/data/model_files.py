@@ -1,0 +1,30 @@
+"""Which files of a model's repository are taken: safetensors, configuration and tokenizer."""
+
+import re
+from collections.abc import Collection
+
+from workflow_scripts.errors import UserError
+
+MANIFEST = "model.json"
+NEEDED = ("config.json", "tokenizer.json")
+WELCOME = ("generation_config.json", "tokenizer_config.json")
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+
+
+def wanted(file: str) -> bool:
+    """Whether a file is of those that a model is read from: never pickled weights, never code."""
+    return file in (*NEEDED, *WELCOME, WHOLE, INDEX) or SHARD.fullmatch(file) is not None
+
+
+def choose(files: Collection[str], where: str) -> list[str]:
+    """Which of a repository's files to take. Raises UserError when one is missing without which nothing works."""
+    weights = [WHOLE] if WHOLE in files else sorted(file for file in files if SHARD.fullmatch(file))
+    if not weights:
+        pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))
+        why = f"only {pickled[0]}, and a pickled file can run code; pin" if pickled else "so no weights; pin"
+        raise UserError(f"{where} has no {WHOLE}, {why} a commit with safetensors in sources.yaml")
+    missing = [file for file in (*NEEDED, *([INDEX] if weights != [WHOLE] else [])) if file not in files]
+    if missing:
+        raise UserError(f"{where} has no {missing[0]}; pin another commit in sources.yaml")
+    return [*NEEDED, *(file for file in WELCOME if file in files), *([INDEX] if weights != [WHOLE] else []), *weights]
