@@ -8,10 +8,13 @@ import yaml
 
 from workflow_scripts import schema
 from workflow_scripts.catalogue import (
+    _resolved,
     canonical_json,
+    digest,
     load_catalogue,
     load_config,
     merged,
+    parent,
     parse_run,
     requested_runs,
     resolve_data,
@@ -123,8 +126,8 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
 
 
 def test_a_value_out_of_range_is_refused(copy: Path):
-    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=0))
-    with pytest.raises(UserError, match=r"training\.max_steps' is 0; input should be greater than 0"):
+    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=-1))
+    with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than or equal to 0"):
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
 
 
@@ -177,6 +180,7 @@ def test_two_papers_may_share_a_run_but_not_disagree_about_it(copy: Path):
 
     edit(copy / "papers/other/requests.yaml", ask_differently)
     load_catalogue.cache_clear()
+    _resolved.cache_clear()
     with pytest.raises(UserError, match="ask for different settings of scan-jump-x2/transformer/default"):
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-11", "small")
 
@@ -236,3 +240,45 @@ def test_a_method_names_every_setting_of_its_modules_with_the_defaults(method: s
     for section, classes in ((settings.model, MODELS), (settings.objective, OBJECTIVES)):
         defaults = dataclasses.asdict(classes[section["module"].rsplit(".", 1)[1]]())
         assert {key: value for key, value in section.items() if key != "module"} == defaults
+
+
+def test_a_run_comes_behind_the_one_that_it_starts_from():
+    catalogue = load_catalogue(ROOT)
+    runs = list(requested_runs(catalogue, load_config({"scale": "small", "papers": ["carma"]}, ROOT)))
+    for run in runs:
+        before = parent(catalogue, run, "small")
+        assert (before is None) == (run.variant == "pretrain")
+        assert before is None or runs.index(before) < runs.index(run)
+    spec = resolve_run(catalogue, "idm/gpt2-small/ft/seed-21", "small")
+    pretrained = resolve_run(catalogue, "text-bpe-8k/gpt2-small/pretrain/seed-1", "small")
+    assert spec["init"] == {"run": "text-bpe-8k/gpt2-small/pretrain/seed-1", "spec": digest(pretrained)}
+
+
+def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
+    spec = resolve_run(load_catalogue(ROOT), "idm/gpt2-small/ft/seed-42", "paper")
+    assert spec["init"]["hub"] == "openai-community/gpt2" and len(spec["init"]["revision"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        ({"hub": "openai-community/gpt2", "revision": None}, "init.revision must name its commit"),
+        ({"seed": None}, "init.variant and init.seed must name the run"),
+        ({"variant": "pretrained"}, "did you mean 'pretrain'?"),
+        ({"tusk": "sst"}, "did you mean 'task'?"),
+        ({"task": "idm", "variant": "ft"}, "init names the run itself"),
+    ],
+)
+def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
+    edit(
+        copy / "catalogue/methods.yaml",
+        lambda methods: methods["gpt2-small"]["variants"]["ft"]["settings"].update(init=init),
+    )
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
+    assert message in str(error.value)
+
+
+def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
+    with pytest.raises(UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, text"):
+        resolve_run(load_catalogue(ROOT), "scan-jump/gpt2-small/ft/seed-1", "small")

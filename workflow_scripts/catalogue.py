@@ -11,7 +11,7 @@ from typing import Any
 
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.errors import UserError
-from workflow_scripts.interventions import candidates
+from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.models import settings as model_settings
 from workflow_scripts.objectives import settings as objective_settings
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
@@ -349,8 +349,14 @@ def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
         layers.append(catalogue.scales[scale].by_task[task])
     merged = {key: value for layer in layers for key, value in layer.intervention.items()}
     settings = checked(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
-    options = checked(candidates.Options, settings.candidates, f"settings of task {task}", "intervention.candidates")
-    return {"split": settings.split, "options": settings.candidates, "sources": candidates.sources_of(options)}
+    options = checked(
+        intervention_settings.Options, settings.candidates, f"settings of task {task}", "intervention.candidates"
+    )
+    return {
+        "split": settings.split,
+        "options": settings.candidates,
+        "sources": intervention_settings.sources_of(options),
+    }
 
 
 @lru_cache(maxsize=10_000)

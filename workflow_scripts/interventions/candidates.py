@@ -1,31 +1,13 @@
 """The synonyms that each word of a data set may be replaced with: one table, made once, kept as a Parquet file.
 
-A content is a definition or sentence without its template. Its words are what stands between white space; punctuation
-glued to a word is not part of it. A word may be replaced if it has 3 characters or more, is no English stop word
-(NLTK's list), and NLTK's tagger, shown the whole content, takes it for a noun, verb, adjective or adverb.
-
-Options of `build`:
-
-source: `wordnet` (what the official code does): the words of all synsets of the word with that part of speech, in
-  plain text, of 1 or 2 words. `vectors` (what the paper says): words of a spaCy model with a cosine above
-  `min_similarity`, alphabetic, common by `frequencies`, and of the same part of speech, which here means that WordNet
-  has them with it (the tagger cannot judge a word without context).
-resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` the made-up dictionary of the demo.
-top: so many are kept, by similarity_weight * cosine + (1 - similarity_weight) * (1 - |difference of polarity|).
-  Polarity is TextBlob's, in [-1, 1].
-vectors: which cosine `wordnet` is ranked by. `auto` is the spaCy model where it is installed, else `glosses`; the table
-  says which it was.
-satellites: whether adjective satellites are adjectives. The official code compares `s` with `a` and so loses most
-  adjectives: true mends that.
+`settings` says what the options of `build` are.
 """
 
 import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
@@ -38,43 +20,15 @@ from workflow_scripts.interventions.lexical_vectors import (
     spacy_vectors,
 )
 from workflow_scripts.interventions.lexicon import Lexicon, read_lexicon
+from workflow_scripts.interventions.settings import SOURCES, WHERE, Options
 from workflow_scripts.interventions.synonym_rules import Resources, best, queries_of, vector_pairs, wordnet_pairs
-from workflow_scripts.schema import Strict, checked
+from workflow_scripts.schema import checked
 
 if TYPE_CHECKING:
     import pyarrow
     from spacy.language import Language
 
-WHERE = "options of workflow_scripts.interventions.candidates"
-SOURCES = {  # what is needed -> the files that hold it, the preferred one first
-    "stop words": ["nltk/stopwords.zip"],
-    "tagger": ["nltk/averaged_perceptron_tagger_eng.zip"],
-    "WordNet": ["wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip"],
-}
 Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
-
-
-class Options(Strict):
-    """See the module's docstring."""
-
-    source: Literal["wordnet", "vectors"] = "wordnet"
-    resources: Literal["upstream", "stand_in"] = "upstream"
-    top: int = Field(5, ge=1)
-    similarity_weight: float = Field(0.6, ge=0, le=1)
-    vectors: Literal["auto", "spacy", "glosses"] = "auto"
-    spacy_model: str = "en_core_web_md"
-    satellites: bool = True
-    base_forms: bool = True
-    min_similarity: float = Field(0.6, ge=-1, lt=1, description="Of the source vectors; a cosine.")
-    frequencies: str | None = Field(
-        None, description="Of the source vectors: file with a word, a tab, its count a line."
-    )
-    min_log_probability: float = Field(-15.0, description="Of the source vectors: natural logarithm of count / total.")
-
-
-def sources_of(options: Options) -> list[str]:
-    """The source files that `build` needs, as <dataset>/<file>."""
-    return [] if options.resources == "stand_in" else [names[0] for names in SOURCES.values()]
 
 
 def load_resources(sources: dict[str, Path]) -> Resources:
