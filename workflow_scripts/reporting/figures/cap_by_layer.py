@@ -48,7 +48,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     for unused in grid[len(panels) :]:
         unused.set_axis_off()
     for axes in grid[max(0, len(panels) - columns) : len(panels)]:
-        axes.set_xlabel("depth of the pooled block (%)")
+        axes.set_xlabel("depth of block (%)")
     figure.supylabel("accuracy under CAP (%)", fontsize=8)
     in_order = [handles[name] for name in looks if name in handles]
     if in_order and len(panels) < len(grid):
