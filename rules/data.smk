@@ -33,12 +33,12 @@ rule fetch_model:
         "../envs/environment.yaml"
     resources:
         # Not a parameter: another folder has the same files.
-        local=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
+        models=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
     params:
         revision=model_revision,
     shell:
         "python -m workflow_scripts fetch-model {wildcards.model}"
-        " --out results/downloads/models/{wildcards.model} {resources.local} > {log} 2>&1"
+        " --out results/downloads/models/{wildcards.model} {resources.models} > {log} 2>&1"
 
 
 rule prepare:

@@ -5,6 +5,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeVar
+
+Server = TypeVar("Server", bound="FileServer")
 
 
 class FileServer(ThreadingHTTPServer):
@@ -23,8 +26,8 @@ class FileServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, handler: type[BaseHTTPRequestHandler] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), handler or FileHandler)
         self.files: dict[str, bytes] = {}
         self.faults: list[tuple] = []
         self.ranges = True
@@ -33,8 +36,11 @@ class FileServer(ThreadingHTTPServer):
         self.requests: list[tuple[str, str | None, str | None]] = []
         self.url = f"http://127.0.0.1:{self.server_port}"
 
+    def handle_error(self, *words: object) -> None:
+        """Quiet: a client that was killed breaks its connections."""
 
-class _Handler(BaseHTTPRequestHandler):
+
+class FileHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: FileServer
 
@@ -86,9 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[FileServer]:
+def serving(kind: type[Server] = FileServer) -> Iterator[Server]:
     """A server that runs while the block does."""
-    with FileServer() as server:
+    with kind() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

@@ -112,9 +112,11 @@ def refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -
             f"({repository.licence}) at https://huggingface.co/{name} as the token's owner, and let the token read "
             "gated repositories"
         )
-    if isinstance(error, RepositoryNotFoundError):
+    # The hub answers strangers with 401 where there is nothing, and where something is private.
+    if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
         return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {without_network(name)}"
-    return f"{name}: {hub.endpoint} answers with HTTP status {status}; try again later"
+    what = "try again later" if status in PASSING_FAULTS else "check HF_ENDPOINT and HF_TOKEN"
+    return f"{name}: {hub.endpoint} answers with HTTP status {status}; {what}, {without_network(name)}"
 
 
 def fetch_file(
