@@ -1,17 +1,20 @@
 """Take over results that came without Snakemake's records: copied from a cluster, unpacked, or of a killed workflow.
 
 Snakemake would take them as current whatever they are. Here each is held against what would be made now: what agrees is
-recorded as current, and what does not is moved to results/<scale>/not-adopted/ and so made again.
+recorded as current, and what does not is moved to results/<scale>/not-adopted/ and so made again. Where runs came
+without their prepared data, the data are made first: run.json has their digest, and equal sources give equal bytes.
 """
 
 import argparse
 import os
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workflow_scripts.planning.records import record_path, snakemake
+from workflow_scripts.planning.records import environment, record_path, snakemake
 
 if TYPE_CHECKING:
     from workflow_scripts.facts import Facts
@@ -25,6 +28,8 @@ MANIFESTS = {
 # Made again from the others in little time.
 DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.csv", "overview.*", "config.json")
 
+NO_DATA = "the data that it was made from are missing"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
@@ -35,9 +40,13 @@ def main(args: argparse.Namespace) -> None:
     folders = [folder for folder in sorted(Path("results").glob("*/")) if folder.name not in ("downloads", "reference")]
     adopted: set[Path] = set()
     for rule, pattern in MANIFESTS.items():
+        if rule == "train":
+            prepare(without_data(folders, adopted), args.dry_run)
         agreeing = defaultdict(list)
         for file in unrecorded(folders, pattern):
             objection = judge(rule, file, adopted)
+            if objection == NO_DATA and args.dry_run:
+                continue  # the data will tell
             if objection:
                 print(f"{file}: {objection}; {'would be ' * args.dry_run}moved to {aside(file.parent)} and made again")
                 move(file.parent, args.dry_run)
@@ -54,6 +63,30 @@ def main(args: argparse.Namespace) -> None:
         move(file.parent if file.name == "analysis.json" else file, args.dry_run)
     if derived:
         print(f"{len(derived)} analyses, tables and figures without records {'would be ' * args.dry_run}made again")
+
+
+def without_data(folders: list[Path], adopted: set[Path]) -> dict[Path, list[Path]]:
+    """Manifests of data that are missing or were moved away, each with the runs made from it that agree in all else."""
+    found = defaultdict(list)
+    for file in unrecorded(folders, MANIFESTS["train"]):
+        if judge("train", file, adopted) == NO_DATA:
+            found[data_of(file)].append(file)
+    return found
+
+
+def prepare(missing: dict[Path, list[Path]], dry_run: bool) -> None:
+    """Let Snakemake make missing data. Raises UserError when it cannot; no run has been moved then."""
+    from workflow_scripts.errors import UserError
+
+    for data, runs in missing.items():
+        which = f"{data.parent} {'would be' if dry_run else 'is'} made first"
+        print(f"{which}, to be compared with the data that {len(runs)} runs were made from", flush=True)
+    if missing and not dry_run:
+        # Seen by the user: it may take a download. Without a lock: if it is killed, the next call can go on.
+        command = ["snakemake", "--logger=terminal", "--nolock", "--", *map(str, missing)]
+        if subprocess.run([sys.executable, "-m", *command], env=environment()).returncode:
+            runs = ", ".join(str(Path(*data.parts[:2], "runs", data.parts[3])) for data in missing)
+            raise UserError(f"data cannot be made; mend that, or move their runs out of results/: {runs}")
 
 
 def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
@@ -76,16 +109,17 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
         catalogue, content, scale = load_catalogue(), read_json(file), file.parts[1]
         if rule == "prepare":
             return disagreement(content, content["spec"], of_data(resolve_data(catalogue, file.parts[3], scale)), file)
-        run = parse_run(catalogue, "/".join(file.parts[3:7]))
-        data = Path("results", scale, "data", run.task, "dataset.json")
-        folder = Path(*file.parts[:7])
-        needed = [data] if rule == "train" else [data, folder / "run.json"]
-        for path in needed:
-            if not path.exists() or not (record_path(path).exists() or path in adopted):
-                return f"{path}, which it was made from, is {'not current' if path.exists() else 'missing'}"
+        run, data, folder = parse_run(catalogue, "/".join(file.parts[3:7])), data_of(file), Path(*file.parts[:7])
         if rule == "train":
             spec = resolve_run(catalogue, run, scale, content["spec"]["training"]["precision"])
-            return disagreement(content, content["spec"], of_training(spec), file) or other_data(content, data.parent)
+            objection = disagreement(content, content["spec"], of_training(spec), file)
+            if objection or not current(data, adopted):
+                return objection or NO_DATA
+            return other_data(content, data.parent)
+        if not current(data, adopted):
+            return NO_DATA
+        if not current(folder / "run.json", adopted):
+            return f"{folder / 'run.json'}, which it was made from, is missing or not current"
         trained = read_json(folder / "run.json")
         if content["checkpoint_sha256"] != trained["files"]["checkpoint/model.safetensors"]:
             return "it scored another checkpoint"
@@ -93,6 +127,15 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
         return disagreement(content, content["settings"], now, file) or other_data(content, data.parent)
     except (UserError, KeyError, TypeError) as error:
         return f"cannot be judged ({error})"
+
+
+def data_of(file: Path) -> Path:
+    """The manifest of the data that a run, to which a file belongs, is made from."""
+    return Path(*file.parts[:2], "data", file.parts[3], "dataset.json")
+
+
+def current(file: Path, adopted: set[Path]) -> bool:
+    return file.exists() and (record_path(file).exists() or file in adopted)
 
 
 def disagreement(content: dict, given: dict, now: "Facts", file: Path) -> str | None:
@@ -129,7 +172,8 @@ def precision_of(rule: str, file: Path) -> str | None:
 def record(rule: str, files: list[Path], precision: str | None) -> None:
     """Let Snakemake record the files as made by it. It sees this one rule: no other job is touched along."""
     config = ["--config", f"precision={precision}"] if precision else []
-    snakemake("--quiet", "all", "--touch", "--force", *config, "--allowed-rules", rule, "--", *map(str, files))
+    how = ("--quiet", "all", "--nolock", "--touch", "--force")
+    snakemake(*how, *config, "--allowed-rules", rule, "--", *map(str, files))
 
 
 def aside(path: Path) -> Path:

@@ -28,11 +28,16 @@ def read_record(file: str | Path) -> dict[str, Any] | None:
     return read_json(path) if path.exists() else None
 
 
+def environment() -> dict[str, str]:
+    """Where Snakemake finds the loggers of profiles/logger, and its jobs this Python, as under ./reproduce."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return os.environ | {"PATH": path, "PYTHONPATH": f"{Path('profiles/logger').resolve()}"}
+
+
 def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake of this environment. Raises UserError with its message when it fails."""
-    environment = os.environ | {"PYTHONPATH": f"{Path('profiles/logger').resolve()}"}
     command = [sys.executable, "-m", "snakemake", "--logger=plan", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(f"snakemake {' '.join(arguments[:3])} failed: {said[-1] if said else done.returncode}")
