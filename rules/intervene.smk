@@ -3,7 +3,8 @@ rule candidates:
         candidate_sources,
         data="results/{scale}/data/{task}/dataset.json",
     output:
-        "results/{scale}/candidates/{task}.parquet",
+        # The manifest of the folder: it holds the sha256 of the other file.
+        "results/{scale}/candidates/{task}/candidates.json",
     log:
         "results/{scale}/logs/candidates/{task}.log",
     conda:
@@ -15,14 +16,14 @@ rule candidates:
         facts=facts_of("candidates"),
     shell:
         "python -m workflow_scripts candidates --task {wildcards.task} --scale {wildcards.scale}"
-        " --data results/{wildcards.scale}/data/{wildcards.task} --out {output} > {log} 2>&1"
+        " --data results/{wildcards.scale}/data/{wildcards.task} --out results/{wildcards.scale}/candidates/{wildcards.task} > {log} 2>&1"
 
 
 # All interventions on a run in one job: they start from the same answers of the same model.
 rule intervene:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        candidates="results/{scale}/candidates/{task}.parquet",
+        candidates="results/{scale}/candidates/{task}/candidates.json",
         run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
         # run.json has its sha256: the time of a large file says nothing more.
         checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
@@ -49,7 +50,7 @@ rule intervene:
         facts=facts_of("intervene", seed="seed-0"),
         run=RUN,
     shell:
-        "python -m workflow_scripts intervene --device {resources.device} --candidates {input.candidates}"
+        "python -m workflow_scripts intervene --device {resources.device} --candidates results/{wildcards.scale}/candidates/{wildcards.task}"
         " --data results/{wildcards.scale}/data/{wildcards.task}"
         " --run-dir results/{wildcards.scale}/runs/{params.run}"
         " --out results/{wildcards.scale}/runs/{params.run}/interventions > {log} 2>&1"

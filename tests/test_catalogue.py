@@ -250,8 +250,8 @@ def test_a_run_comes_behind_the_one_that_it_starts_from():
         assert (before is None) == (run.variant == "pretrain")
         assert before is None or runs.index(before) < runs.index(run)
     spec = resolve_run(catalogue, "idm/gpt2-small/ft/seed-21", "small")
-    pretrained = resolve_run(catalogue, "text-bpe-8k/gpt2-small/pretrain/seed-1", "small")
-    assert spec["init"] == {"run": "text-bpe-8k/gpt2-small/pretrain/seed-1", "spec": digest(pretrained)}
+    pretrained = resolve_run(catalogue, "text-bpe-4k/gpt2-small/pretrain/seed-1", "small")
+    assert spec["init"] == {"run": "text-bpe-4k/gpt2-small/pretrain/seed-1", "spec": digest(pretrained)}
 
 
 def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():

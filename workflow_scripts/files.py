@@ -61,7 +61,7 @@ def sha256_files(folder: str | Path) -> dict[str, str]:
 
 def check_whole(path: Path) -> None:
     """Raise UserError when a file is not what the manifest beside it (a JSON file with `files`) says was written."""
-    for name in ("evaluation.json", "analysis.json", "run.json"):
+    for name in ("evaluation.json", "intervention.json", "analysis.json", "run.json"):
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():
             expected = read_json(manifest).get("files", {}).get(path.name)

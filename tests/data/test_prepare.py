@@ -56,10 +56,8 @@ def test_made_up_data_load_with_hugging_face_datasets(tmp_path, monkeypatch):
     from datasets import load_dataset
 
     monkeypatch.setattr("socket.create_connection", None)  # nothing may be asked of the hub
-    for task, columns in {
-        "idm": ["item", "content", "label", "subset"],
-        "sst": ["item", "content", "label", "subset"],
-    }.items():
+    prompt, text = ["item", "content", "label", "subset"], ["source", "ids"]
+    for task, columns in {"idm": prompt, "sst": prompt, "text-bpe-1k": text, "text-unigram-4k": text}.items():
         run("--task", task, "--scale", "demo", "--out", tmp_path / task)
         rows = json.loads((tmp_path / task / "dataset.json").read_text())["splits"]
         files = {split: str(tmp_path / task / f"{split}.parquet") for split in rows}

@@ -1,8 +1,8 @@
 """Text for the pre-training of small models, as tokens of a small tokenizer that is trained on it.
 
-The documents: definitions of WordNet with their word, in several FORMS; its usage examples; sentences of WikiText-2; the
-training sentences of SST. No definition or sentence of a validation or test item of the inverse dictionary (split either
-way) or of SST is inside, and no text that contains a longer one of them.
+The documents: definitions of WordNet with their word, in several FORMS; its usage examples; sentences of WikiText-2;
+the training sentences of SST. No definition or sentence of a validation or test item of the inverse dictionary (split
+either way) or of SST is inside, and no text that contains a longer one of them.
 
 Options of `prepare`, besides those of `inverse_dictionary.DictionaryOptions` (which must be those of the inverse
 dictionary tasks, since they say which items there are):
@@ -96,7 +96,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
     ]
     for name in WIKITEXT:
         if name in sources:
-            documents += [Document("wikitext", plain(text), text) for text in wikitext(sources[name]) if text not in held]
+            documents += [
+                Document("wikitext", plain(text), text) for text in wikitext(sources[name]) if text not in held
+            ]
     splits = split_up(documents, settings.valid_fraction)
     answers = Counter([item.label for item in items] + [sst.LABELS[kind] for _, _, kind in trees["train"]])
     bare = Counter({answer: times * settings.bare_words for answer, times in answers.items()})
@@ -110,7 +112,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
     notes += [
         *counts(tables),
         f"vocabulary of {tokenizer.get_vocab_size()}; {share_of_single(tokenizer, items)}",
-        f"left out: definitions and sentences of the validation and test items, and texts with {LONG} or more words of one",
+        f"left out: what validation and test items say, and texts that contain an item's text of {LONG} or more words",
     ]
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
     return PreparedRecords(tables, notes, protocol, {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
@@ -123,7 +125,9 @@ def counts(tables: dict[str, dict[str, list]]) -> list[str]:
         rows, tokens = Counter(table["source"]), Counter()
         for source, ids in zip(table["source"], table["ids"], strict=True):
             tokens[source] += len(ids)
-        found.append(f"{split}: " + ", ".join(f"{source} {rows[source]} documents, {tokens[source]} tokens" for source in rows))
+        found.append(
+            f"{split}: " + ", ".join(f"{source} {rows[source]} documents, {tokens[source]} tokens" for source in rows)
+        )
     return found
 
 

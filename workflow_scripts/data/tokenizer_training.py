@@ -2,9 +2,11 @@
 
 Both cut a text into words with the space before them, numbers, and runs of other marks, and then each of these into
 pieces. Nothing is added before or after the text. Offsets count characters; that of a piece at the beginning of a word
-includes the space before it.
+includes the space before it. The name of a special token is that token wherever it stands in a text.
 """
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -17,6 +19,8 @@ UNKNOWN = SPECIAL_TOKENS.index("<unk>")
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 # Words, numbers, other marks, each with the space before it, as in GPT-2's byte-level tokenizer.
 PIECE_OF_TEXT = r"▁?\p{L}+|▁?\p{N}+|▁?[^▁\p{L}\p{N}]+|▁+"
+WORD = re.compile(r"▁?[^\W\d_]+|▁?\d+|▁?(?:[^\w▁]|_)+|▁+")  # the same, nearly, for counting
+OFTEN = 20  # a character that the texts have less often has no piece
 # A score below that of every piece: a byte only stands for a character that no piece has.
 BYTE_SCORE = -100.0
 
@@ -55,43 +59,61 @@ def byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
 
 
 def unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
-    """Unigram language model as Gemma's: `▁` stands for a space; characters without a piece become bytes."""
-    import json
+    """Unigram language model of pieces, after Kudo 2018: `▁` stands for a space, rare characters become bytes.
 
-    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+    The pieces begin as those of byte-pair encoding, three times too many; each round scores a piece by the logarithm of
+    its share in the best segmentation of all texts, and keeps the more used half of those that are too many. (The
+    trainer of the library gives other pieces each time.)
+    """
+    from tokenizers import Tokenizer, models, trainers
 
-    def empty(model: models.Unigram) -> Tokenizer:
-        tokenizer = Tokenizer(model)
-        tokenizer.normalizer = normalizers.Replace(" ", "▁")
-        tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE_OF_TEXT), "isolated")
-        tokenizer.decoder = decoders.Sequence(
-            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-        )  # fmt: skip
-        return tokenizer
-
-    trained = empty(models.Unigram())
-    trainer = trainers.UnigramTrainer(
-        vocab_size=vocabulary_size - len(BYTES),
-        special_tokens=SPECIAL_TOKENS,
-        unk_token=SPECIAL_TOKENS[UNKNOWN],
-        shrinking_factor=0.5,  # of the pieces per round; 0.75, the usual value, takes twice as long
-        show_progress=False,
+    words = Counter(word for text in texts for word in WORD.findall(text.replace(" ", "▁")))
+    wanted = vocabulary_size - len(SPECIAL_TOKENS) - len(BYTES)
+    pairs = Tokenizer(models.BPE())
+    pairs.train_from_iterator(
+        (word for word in sorted(words) for _ in range(words[word])),
+        trainers.BpeTrainer(vocab_size=3 * wanted, show_progress=False),
     )
-    trained.train_from_iterator(texts, trainer)
-    pieces = [(piece, score) for piece, score in json.loads(trained.to_str())["model"]["vocab"]]
-    special, pieces = pieces[: len(SPECIAL_TOKENS)], _joined_spaces(pieces[len(SPECIAL_TOKENS) :])
-    vocabulary = [*special, *((byte, BYTE_SCORE) for byte in BYTES), *pieces]
-    tokenizer = empty(models.Unigram(vocabulary, UNKNOWN, byte_fallback=True))
+    characters: Counter[str] = Counter()
+    for word, times in words.items():
+        for character in word:
+            characters[character] += times
+    common = {character for character, times in characters.items() if times >= OFTEN}
+    # With these, a space need never stand alone, which would make two tokens of a common word.
+    kept = common | {f"▁{character}" for character in common if character != "▁"}
+    size = 3 * wanted
+    tokenizer = pairs
+    while True:
+        uses = _uses(tokenizer, words)
+        # So small a rest is not worth a round.
+        size = (size + wanted) // 2 if size > 1.1 * wanted else wanted
+        others = [piece for piece in uses if piece not in kept and set(piece) <= common]
+        others = sorted(others, key=lambda piece: (-uses[piece], piece))[: max(0, size - len(kept))]
+        pieces = sorted(kept) + others
+        total = math.log(sum(uses[piece] for piece in pieces) + len(pieces))
+        scores = [(p, BYTE_SCORE if p == "▁" else math.log(uses[p] + 1) - total) for p in pieces]
+        tokenizer = _unigram_tokenizer(sorted(scores, key=lambda entry: (-entry[1], entry[0])))
+        if size == wanted:
+            return tokenizer
+
+
+def _uses(tokenizer: "Tokenizer", words: Counter[str]) -> Counter[str]:
+    """How often each piece stands in the words, by this tokenizer."""
+    uses: Counter[int] = Counter()
+    known = sorted(words)
+    for word, encoded in zip(known, tokenizer.encode_batch_fast(known), strict=True):
+        for piece in encoded.ids:
+            uses[piece] += words[word]
+    return Counter({tokenizer.id_to_token(piece): times for piece, times in uses.items()})
+
+
+def _unigram_tokenizer(scores: list[tuple[str, float]]) -> "Tokenizer":
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    vocabulary = [(token, 0.0) for token in SPECIAL_TOKENS] + [(byte, BYTE_SCORE) for byte in BYTES] + scores
+    tokenizer = Tokenizer(models.Unigram(vocabulary, UNKNOWN, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE_OF_TEXT), "isolated")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     tokenizer.add_special_tokens(SPECIAL_TOKENS)
     return tokenizer
-
-
-def _joined_spaces(pieces: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """As many pieces, in which a space goes with what follows it: alone it would make two tokens of a common word."""
-    known, lowest = {piece for piece, _ in pieces}, min(score for _, score in pieces)
-    begun = [(f"▁{c}", lowest) for c in map(chr, range(33, 127)) if f"▁{c}" not in known]
-    # The rarest pieces make room; single characters stay.
-    spare = sorted((i for i, (piece, _) in enumerate(pieces) if len(piece) > 1), key=lambda i: (pieces[i][1], -i))
-    removed = set(spare[: len(begun)])
-    kept = [(piece, BYTE_SCORE if piece == "▁" else score) for i, (piece, score) in enumerate(pieces) if i not in removed]
-    return kept + begun

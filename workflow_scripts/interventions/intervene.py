@@ -31,7 +31,7 @@ PREFIX = {"vocabulary": "", "labels": "constrained_"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="what train wrote")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data that the run was trained on")
-    parser.add_argument("--candidates", type=Path, required=True, metavar="FILE", help="what the words may become")
+    parser.add_argument("--candidates", type=Path, required=True, metavar="DIR", help="what the words may become")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and answers.parquet, one row an answer"
     )
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> None:
         tables, scores = pooled(subject, settings)
         reporter.advance()
         reporter.stage("replace words")
-        more_tables, more_scores = replaced(subject, settings, args.candidates, reporter)
+        more_tables, more_scores = replaced(subject, settings, args.candidates / "candidates.parquet", reporter)
     columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
     columns |= {"split": settings.split, "subset": "all"}
     with replacing(args.out) as out:
@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> None:
         made = {"facts": str(of_intervention(content, spec)), "files": sha256_files(out), "settings": content}
         of_what = {"run": run["run"], "scale": run["scale"], "data_digest": run["data_digest"]}
         of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
-        of_what["candidates_sha256"] = sha256_file(args.candidates)
+        of_what["candidates_sha256"] = sha256_file(args.candidates / "candidates.parquet")
         times = {"started": started, "finished": provenance.now(), "cpu_seconds": provenance.cpu_seconds()}
         write_json(out / "intervention.json", {**made, **of_what, **times, **describe(device)})
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, resolve_candidates
 from workflow_scripts.data.sources import downloaded
+from workflow_scripts.facts import of_candidates
+from workflow_scripts.files import replacing, sha256_files, write_json
+from workflow_scripts.training.outputs import check_replaceable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,18 +15,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", required=True, help="name in catalogue/scales.yaml")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the Parquet file to write")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets candidates.parquet and .json")
 
 
 def main(args: argparse.Namespace) -> None:
     """Write the candidates of one task. Raises UserError when a source is missing or not the pinned file."""
     spec = resolve_candidates(load_catalogue(), args.task, args.scale)
-    sources, _ = downloaded(spec["sources"], args.downloads)
+    sources, digests = downloaded(spec["sources"], args.downloads)
+    check_replaceable(args.out, {"candidates.parquet", "candidates.json"})
 
     from workflow_scripts.interventions.candidates import build, load_resources, write
     from workflow_scripts.interventions.stand_in import made_up_resources
-    from workflow_scripts.training.prepared import read_table
+    from workflow_scripts.training.prepared import data_digest, read_table
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else made_up_resources()
-    write(build(contents, resources, spec["options"]), args.out)
+    with replacing(args.out) as out:
+        out.mkdir()
+        write(build(contents, resources, spec["options"]), out / "candidates.parquet")
+        made = {"facts": str(of_candidates(spec)), "files": sha256_files(out), "spec": spec}
+        write_json(out / "candidates.json", made | {"sources": digests, "data_digest": data_digest(args.data)})

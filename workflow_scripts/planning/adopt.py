@@ -24,6 +24,8 @@ MANIFESTS = {
     "prepare": "data/*/dataset.json",
     "train": "runs/*/*/*/*/run.json",
     "evaluate": "runs/*/*/*/*/eval/evaluation.json",
+    "candidates": "candidates/*/candidates.json",
+    "intervene": "runs/*/*/*/*/interventions/intervention.json",
 }
 # Made again from the others in little time.
 DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.csv", "overview.*", "config.json")
@@ -92,30 +94,56 @@ def prepare(missing: dict[Path, list[Path]], dry_run: bool) -> None:
 def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
     """Files that Snakemake has no record of. Evaluations of a run that was moved away are not met any more."""
     for folder in folders:
-        for file in sorted(folder.glob(pattern)):
+        for file in sorted(folder.glob(pattern), key=generation):
             if not record_path(file).exists():
                 yield file
+
+
+def generation(file: Path) -> tuple[bool, Path]:
+    """Sorts a run behind those that it may have started from."""
+    from workflow_scripts.errors import UserError
+    from workflow_scripts.files import read_json
+
+    try:
+        return file.name == "run.json" and bool(read_json(file)["spec"]["init"]), file
+    except (UserError, KeyError, TypeError):
+        return False, file
 
 
 def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
     """Why the result of a manifest is not what would be made now; None if it is."""
     # Only where there is something to judge: ./reproduce asks each time.
-    from workflow_scripts.catalogue import load_catalogue, parse_run, resolve_data, resolve_evaluation, resolve_run
+    from workflow_scripts.catalogue import (
+        load_catalogue,
+        parse_run,
+        resolve_candidates,
+        resolve_data,
+        resolve_evaluation,
+        resolve_intervention,
+        resolve_run,
+    )
     from workflow_scripts.errors import UserError
-    from workflow_scripts.facts import of_data, of_evaluation, of_training
+    from workflow_scripts.facts import of_candidates, of_data, of_evaluation, of_intervention, of_training
     from workflow_scripts.files import read_json
 
     try:
         catalogue, content, scale = load_catalogue(), read_json(file), file.parts[1]
         if rule == "prepare":
             return disagreement(content, content["spec"], of_data(resolve_data(catalogue, file.parts[3], scale)), file)
+        if rule == "candidates":
+            objection = disagreement(
+                content, content["spec"], of_candidates(resolve_candidates(catalogue, file.parts[3], scale)), file
+            )
+            if objection or not current(data_of(file), adopted):
+                return objection or NO_DATA
+            return other_data(content, data_of(file).parent)
         run, data, folder = parse_run(catalogue, "/".join(file.parts[3:7])), data_of(file), Path(*file.parts[:7])
         if rule == "train":
             spec = resolve_run(catalogue, run, scale, content["spec"]["training"]["precision"])
             objection = disagreement(content, content["spec"], of_training(spec), file)
             if objection or not current(data, adopted):
                 return objection or NO_DATA
-            return other_data(content, data.parent)
+            return other_data(content, data.parent) or other_parent(content, Path(*file.parts[:2]), adopted)
         if not current(data, adopted):
             return NO_DATA
         if not current(folder / "run.json", adopted):
@@ -123,14 +151,22 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
         trained = read_json(folder / "run.json")
         if content["checkpoint_sha256"] != trained["files"]["checkpoint/model.safetensors"]:
             return "it scored another checkpoint"
-        now = of_evaluation(resolve_evaluation(catalogue, run, scale), trained["spec"])
+        if rule == "intervene":
+            candidates = Path(*file.parts[:2], "candidates", run.task, "candidates.json")
+            if not current(candidates, adopted):
+                return f"{candidates}, which it was made from, is missing or not current"
+            if content["candidates_sha256"] != read_json(candidates)["files"]["candidates.parquet"]:
+                return "it was made from other candidates"
+            now = of_intervention(resolve_intervention(catalogue, run, scale), trained["spec"])
+        else:
+            now = of_evaluation(resolve_evaluation(catalogue, run, scale), trained["spec"])
         return disagreement(content, content["settings"], now, file) or other_data(content, data.parent)
     except (UserError, KeyError, TypeError) as error:
         return f"cannot be judged ({error})"
 
 
 def data_of(file: Path) -> Path:
-    """The manifest of the data that a run, to which a file belongs, is made from."""
+    """The manifest of the data that a run or candidates, to which a file belongs, are made from."""
     return Path(*file.parts[:2], "data", file.parts[3], "dataset.json")
 
 
@@ -160,11 +196,25 @@ def other_data(content: dict, data: Path) -> str | None:
     return None if content["data_digest"] == data_digest(data) else f"it was made from other data than {data}"
 
 
+def other_parent(content: dict, scale: Path, adopted: set[Path]) -> str | None:
+    """Whether the run started from weights that are not those of its parent now."""
+    from workflow_scripts.files import read_json
+
+    origin = content["spec"]["init"]
+    if not origin or "run" not in origin:
+        return None
+    manifest = scale / "runs" / origin["run"] / "run.json"
+    if not current(manifest, adopted):
+        return f"{manifest}, which it started from, is missing or not current"
+    weights = read_json(manifest)["files"]["checkpoint/model.safetensors"]
+    return None if content["init_digest"] == weights else f"it started from other weights than {origin['run']} has"
+
+
 def precision_of(rule: str, file: Path) -> str | None:
     """The `--config precision` under which Snakemake is to record a result."""
     from workflow_scripts.files import read_json
 
-    if rule == "prepare":
+    if rule in ("prepare", "candidates"):
         return None
     return read_json(Path(*file.parts[:7]) / "run.json")["spec"]["training"]["precision"]
 

@@ -29,6 +29,8 @@ SCORES = (
     "runs/*/*/*/*/training.csv",
     "runs/*/*/*/*/eval/evaluation.json",
     "runs/*/*/*/*/eval/scores.csv",
+    "runs/*/*/*/*/interventions/intervention.json",
+    "runs/*/*/*/*/interventions/scores.csv",
     "analyses/*/*/*",
 )
 mimetypes.add_type("application/yaml", ".yaml")
@@ -65,11 +67,13 @@ def main(args: argparse.Namespace) -> None:
     given = add(crate, results / "config.json")
     shown = [add(crate, file) for file in matching(results, SHOWN)]
     scores = [add(crate, file) for file in matching(results, SCORES) if file.name != "config.json"]
-    made = ("runs/*/*/*/*/run.json", "runs/*/*/*/*/eval/evaluation.json")
+    made = tuple(
+        pattern for pattern in SCORES if pattern.endswith(("run.json", "evaluation.json", "intervention.json"))
+    )
     runs = [read_json(file) for file in matching(results, made)]
     action = crate.add_action(workflow, object=given, result=shown + scores)
     action["name"] = f"./reproduce --config scale={args.scale}"
-    action["description"] = f"{len(runs)} trainings and evaluations; each is described by its own JSON file"
+    action["description"] = f"{len(runs)} trainings, evaluations and interventions, each with a JSON file of its own"
     commits = sorted({run["commit"] for run in runs if run["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
     action["startTime"], action["endTime"] = min(r["started"] for r in runs), max(r["finished"] for r in runs)
