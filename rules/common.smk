@@ -18,6 +18,7 @@ from workflow_scripts.catalogue import (
     load_catalogue,
     load_config,
     parent,
+    parse_run,
     requested_runs,
     resolve_candidates,
     resolve_data,
@@ -143,7 +144,7 @@ RUN = "{task}/{method}/{variant}/{seed}"
 def origin(task, method, variant, scale):
     """(manifest, folder of the weights) that a run starts from, the same for all seeds; (None, None) where it starts
     from random ones."""
-    run = Run(task, method, variant, seed=0)
+    run = parse_run(CATALOGUE, f"{task}/{method}/{variant}/seed-0")  # says so, if the method has no such variant
     if before := parent(CATALOGUE, run, scale, CONFIG.precision):
         folder = f"results/{scale}/runs/{before}"
         return f"{folder}/run.json", f"{folder}/checkpoint"

@@ -23,6 +23,9 @@ def requested(project: Project, scale: str, extra: bool) -> set[str]:
     }
 
 
+ONE_PAPER = ("--config", "papers=[sq_transformer]")
+
+
 def jobs(project: Project, *arguments: str) -> Counter[str]:
     """How many jobs of each rule ./reproduce -n names, in the last line that it prints."""
     done = project.reproduce("-n", *arguments)
@@ -35,7 +38,7 @@ def test_a_first_run_makes_everything_that_is_asked_for(project):
     displays = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())
     kinds = Counter(display["kind"] for display in displays["displays"].values())
     runs = requested(project, "demo", extra=True)
-    planned = jobs(project)
+    planned = jobs(project, *ONE_PAPER)
     assert planned["train"] == planned["evaluate"] == len(runs)
     assert planned["prepare"] == len({run.split("/")[0] for run in runs})
     assert (planned["table"], planned["figure"]) == (kinds["table"], kinds["figure"])
@@ -43,10 +46,10 @@ def test_a_first_run_makes_everything_that_is_asked_for(project):
 
 
 def test_config_of_one_call_chooses_scale_and_extra_runs(project):
-    scale = ("--config", "scale=small")
+    scale = (*ONE_PAPER, "scale=small")
     assert jobs(project, *scale)["train"] == len(requested(project, "small", extra=False))
     assert jobs(project, *scale, "extra=true")["train"] == len(requested(project, "small", extra=True))
-    assert jobs(project, "--config", "seeds=[7,8,9]")["train"] == 3 * len(
+    assert jobs(project, *ONE_PAPER, "seeds=[7,8,9]")["train"] == 3 * len(
         {run.rsplit("/", 1)[0] for run in requested(project, "demo", extra=True)}
     )
 
@@ -55,7 +58,7 @@ def test_real_data_are_fetched_at_other_scales(project):
     catalogue = yaml.safe_load((project.root / "catalogue/tasks.yaml").read_text())
     tasks = {run.split("/")[0] for run in requested(project, "small", extra=False)}
     sources = {source for task in tasks for source in catalogue[task].get("sources", ())}
-    assert jobs(project, "--config", "scale=small")["fetch"] == len(sources) > 0
+    assert jobs(project, *ONE_PAPER, "scale=small")["fetch"] == len(sources) > 0
 
 
 def test_a_target_of_another_scale_needs_no_config(project):
@@ -94,7 +97,7 @@ def test_unknown_target_and_unknown_run_are_one_line(project):
     assert "error: no rule makes results/demo/tables/sq_transformer/table99.csv" in done.stderr
     done = project.reproduce("results/demo/runs/cogs/transformer/srl/seed-1/run.json")
     assert done.returncode == 1
-    assert "error: run 'cogs/transformer/srl/seed-1': " in done.stderr
+    assert "error: run 'cogs/transformer/srl/" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -109,3 +112,19 @@ def test_broken_catalogue_is_said_before_any_job(project):
 def test_lint_is_clean(project):
     done = subprocess.run([".venv/bin/snakemake", "--lint"], cwd=project.root, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_fine_tuning_waits_for_what_it_starts_from(project):
+    """A run brings along its parent, and the parent's data, which no paper names."""
+    target = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
+    planned = project.planned(target)
+    trained = {output for rule, output in planned if rule == "train" and output.endswith("run.json")}
+    folder = "results/demo/runs"
+    parent = f"{folder}/text-bpe-4k/gpt2-small/pretrain/seed-1/run.json"
+    assert trained == {f"{folder}/idm/gpt2-small/carma/seed-1/run.json", parent}
+    prepared = {output for rule, output in planned if rule in ("prepare", "candidates")}
+    assert prepared == {
+        "results/demo/data/idm/dataset.json",
+        "results/demo/data/text-bpe-4k/dataset.json",
+        "results/demo/candidates/idm/candidates.json",
+    }

@@ -11,19 +11,21 @@ import yaml
 
 from tests.workflow.projects import Project
 
+PAPER = "sq_transformer"
 # Every display, analysis and verdict that a change reaches ends in the record of the configuration.
 END = {("record_config", "")}
 
 
 def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """(rule, name of the job) of (rule, output file): a run, an analysis or a display."""
+    """(rule, name of the job) of (rule, output file): a run, or an analysis or display with its paper."""
     forms = {
         "prepare": r"results/demo/data/([^/]+)/",
         "train": r"results/demo/runs/(.+/seed-\d+)/",
         "evaluate": r"results/demo/runs/(.+/seed-\d+)/",
-        "analyse": r"results/demo/analyses/sq_transformer/([^/]+)/",
-        "table": r"results/demo/tables/sq_transformer/(.+)\.\w+$",
-        "figure": r"results/demo/figures/sq_transformer/(.+)\.\w+$",
+        "intervene": r"results/demo/runs/(.+/seed-\d+)/",
+        "analyse": r"results/demo/analyses/([^/]+/[^/]+)/",
+        "table": r"results/demo/tables/(.+)\.\w+$",
+        "figure": r"results/demo/figures/(.+)\.\w+$",
     }
     return {(rule, re.match(forms[rule], output)[1] if rule in forms else "") for rule, output in planned}
 
@@ -34,7 +36,7 @@ def judged_displays(project: Project) -> set[str]:
 
 
 def readers(project: Project, runs: set[str]) -> set[tuple[str, str]]:
-    """Analyses, tables, figures and claims that show one of `runs`, read from displays.yaml without the package."""
+    """Analyses, tables, figures and claims of PAPER that show one of `runs`, read without the package."""
     content = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())
     changed = {tuple(run.split("/")[:3]) for run in runs}
 
@@ -56,7 +58,7 @@ def readers(project: Project, runs: set[str]) -> set[tuple[str, str]]:
         if uses & analyses or named_runs(display) & changed:
             shown.add((display["kind"], name))
     verdicts = {("claims", "")} if judged_displays(project) & {name for _, name in shown} else set()
-    return {("analyse", name) for name in analyses} | shown | verdicts
+    return {(rule, f"{PAPER}/{name}") for rule, name in {("analyse", name) for name in analyses} | shown} | verdicts
 
 
 def retrained(project: Project, runs: set[str]) -> set[tuple[str, str]]:
@@ -170,7 +172,7 @@ def test_title_of_one_table(demo):
             name for name, display in content["displays"].items() if display["kind"] == "table" and name not in judged
         )
         content["displays"][name]["title"] = "Another title"
-    assert named(demo.planned()) == {("table", name)} | END
+    assert named(demo.planned()) == {("table", f"{PAPER}/{name}")} | END
 
 
 def test_code_of_one_figure(demo):
@@ -179,7 +181,7 @@ def test_code_of_one_figure(demo):
     file = demo.root / f"{module.replace('.', '/')}.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     same = {name for name, display in displays.items() if display.get("module") == module}
-    assert named(demo.planned()) == {("figure", name) for name in same} | END
+    assert named(demo.planned()) == {("figure", f"{PAPER}/{name}") for name in same} | END
 
 
 def test_options_of_one_data_set(demo):
@@ -227,12 +229,12 @@ def test_one_published_number(demo):
     file.write_text("\n".join(lines) + "\n")
     displays = yaml.safe_load((demo.root / "papers/sq_transformer/displays.yaml").read_text())["displays"]
     drawn = {
-        ("figure", figure)
+        ("figure", f"{PAPER}/{figure}")
         for figure, display in displays.items()
         if any(f"{name}/" in str(run.get("published")) for run in display.get("runs", ()))
     }
     assert name in judged_displays(demo)
-    assert named(demo.planned()) == {("table", name), ("claims", "")} | drawn | END
+    assert named(demo.planned()) == {("table", f"{PAPER}/{name}"), ("claims", "")} | drawn | END
 
 
 def test_results_of_one_run_deleted(demo):
@@ -243,7 +245,38 @@ def test_results_of_one_run_deleted(demo):
 
 def test_one_table_deleted(demo):
     (demo.root / "results/demo/tables/sq_transformer/table1.csv").unlink()
-    assert named(demo.planned()) == {("table", "table1")} | END
+    assert named(demo.planned()) == {("table", f"{PAPER}/table1")} | END
+
+
+def of_rule(planned: set[tuple[str, str]], *rules: str) -> set[str]:
+    return {name for rule, name in planned if rule in rules}
+
+
+def test_setting_of_one_fine_tuning(demo):
+    with demo.edited("catalogue/methods.yaml") as methods:
+        methods["gpt2-small"]["variants"]["mi-only"]["settings"]["objective"]["mi"] = 0.9
+    planned, runs = named(demo.planned()), made(demo, "/gpt2-small/mi-only/")
+    assert runs and of_rule(planned, "train", "evaluate") == runs
+    assert of_rule(planned, "prepare", "candidates") == set()
+
+
+def test_pre_training_reruns_what_starts_from_it(demo):
+    """And what is done to that, but nothing of other papers."""
+    file = demo.root / "workflow_scripts/objectives/language_modelling.py"
+    file.write_text(file.read_text() + "\nCHANGED = 1\n")
+    planned = named(demo.planned())
+    causal = {run for method in ("gpt2-small", "llama-small", "gemma") for run in made(demo, f"/{method}/")}
+    assert of_rule(planned, "train") == of_rule(planned, "evaluate") == causal
+    assert of_rule(planned, "intervene") == {run for run in causal if "/pretrain/" not in run} - made(demo, "/mi-only/")
+    assert of_rule(planned, "prepare", "candidates") == set()
+
+
+def test_options_of_an_intervention_rerun_no_training(demo):
+    with demo.edited("catalogue/scales.yaml") as content:
+        content["demo"]["by_task"]["idm"]["intervention"]["rates"] = [0.3]
+    planned = named(demo.planned())
+    assert of_rule(planned, "train", "evaluate", "candidates") == set()
+    assert of_rule(planned, "intervene") and all(run.startswith("idm/") for run in of_rule(planned, "intervene"))
 
 
 def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
