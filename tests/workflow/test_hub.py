@@ -1,0 +1,83 @@
+"""Runs that start from a model of the Hugging Face hub: what is planned, and the rule that fetches it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from tests.data.file_server import serving
+from tests.data.hub_server import HubServer
+from tests.workflow.projects import Project
+from workflow_scripts.data.sources import load_repositories
+
+GATED = "google/gemma-2b"
+REVISION = load_repositories()[GATED].revision
+MANIFEST = f"results/downloads/models/{GATED}/model.json"
+FILES = {"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": bytes(1000)}
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    """With one paper: the test is not about the others."""
+    for folder in (project.root / "papers").iterdir():
+        if folder.name != "sq_transformer":
+            shutil.rmtree(folder)
+    return project
+
+
+@pytest.fixture
+def from_hub(project: Project) -> Project:
+    """The demo of one paper, in which all Transformers start from a model of the hub."""
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["by_method"]["transformer"] = {"init": {"hub": GATED, "revision": REVISION}}
+    return project
+
+
+def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
+    assert ("fetch_model", MANIFEST) in from_hub.planned()
+    run = "results/demo/runs/scan-jump/transformer/default/seed-1/run.json"
+    done = from_hub.reproduce("-n", "-p", run)
+    assert done.returncode == 0, done.stderr
+    assert f"--init results/downloads/models/{GATED} " in re.sub(r"\s+", " ", done.stdout + done.stderr)
+    plan = subprocess.run(
+        [".venv/bin/python", "-m", "workflow_scripts", "plan"], cwd=from_hub.root, capture_output=True, text=True
+    )
+    assert plan.returncode == 0, plan.stderr
+    assert ", 1 fetch_model" in plan.stdout and f"{GATED} of the Hugging Face hub, gated" in plan.stdout
+
+
+def test_a_commit_that_is_not_the_pinned_one_is_refused(from_hub):
+    from_hub.edit("catalogue/scales.yaml", REVISION, "a" * 40)
+    done = from_hub.reproduce("-n")
+    assert done.returncode != 0
+    assert f"init.revision is {'a' * 40}, in sources.yaml it is {REVISION}" in done.stdout + done.stderr
+
+
+def test_the_rule_fetches_with_the_environments_token_and_writes_it_nowhere(project, monkeypatch):
+    token = "hf_averysecretone"
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    with serving(HubServer) as hub:
+        hub.add(GATED, REVISION, FILES)
+        hub.gated, hub.tokens = {GATED}, {token}
+        done = project.reproduce(MANIFEST, env=os.environ | {"HF_ENDPOINT": hub.url, "HF_TOKEN": token})
+    assert done.returncode == 0, done.stderr
+    assert json.loads((project.root / MANIFEST).read_text())["files"].keys() == FILES.keys()
+    written = [project.root / "results", project.root / ".snakemake"]
+    for file in (path for folder in written for path in folder.rglob("*") if path.is_file()):
+        assert token.encode() not in file.read_bytes(), file
+    assert token not in done.stdout + done.stderr
+
+
+def test_without_network_a_model_comes_from_the_folder_of_the_configuration(project, tmp_path_factory):
+    models = tmp_path_factory.mktemp("models")
+    (models / GATED).mkdir(parents=True)
+    for file, content in FILES.items():
+        (models / GATED / file).write_bytes(content)
+    with project.edited("config.yaml") as config:
+        config["models"]["local"] = str(models)
+    done = project.reproduce(MANIFEST, env=os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9"})
+    assert done.returncode == 0, done.stderr
+    assert (project.root / MANIFEST).with_name("model.safetensors").read_bytes() == FILES["model.safetensors"]
