@@ -122,7 +122,8 @@ def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
 
 
 def print_ledger(path: Path) -> None:
-    """Print the verdicts of claims.csv: a line a claim, and how many there are of each kind."""
+    """Print the verdicts of claims.csv: a line for each claim that anything was measured of, and how many there are of
+    each kind."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             rows = list(csv.DictReader(stream))
@@ -136,6 +137,8 @@ def print_ledger(path: Path) -> None:
     ):
         table.add_column(heading, **options)
     for row in rows:
+        if not row["effect"]:
+            continue
         colour = COLOURS[row["verdict"]]
         table.add_row(escape(row["claim"]), ledger_effect(row), f"[{colour}]{row['verdict']}[/]")
     console = Console(highlight=False)
