@@ -42,11 +42,14 @@ def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
     done = from_hub.reproduce("-n", "-p", run)
     assert done.returncode == 0, done.stderr
     assert f"--init results/downloads/models/{GATED} " in re.sub(r"\s+", " ", done.stdout + done.stderr)
-    plan = subprocess.run(
-        [".venv/bin/python", "-m", "workflow_scripts", "plan"], cwd=from_hub.root, capture_output=True, text=True
-    )
-    assert plan.returncode == 0, plan.stderr
-    assert ", 1 fetch_model" in plan.stdout and f"{GATED} of the Hugging Face hub, gated" in plan.stdout
+
+    def command(*words: str) -> str:
+        call = [".venv/bin/python", "-m", "workflow_scripts", *words]
+        return subprocess.run(call, cwd=from_hub.root, capture_output=True, text=True, check=True).stdout
+
+    plan, why = command("plan"), command("why", run)
+    assert ", 1 fetch_model" in plan and f"{GATED} of the Hugging Face hub, gated" in plan
+    assert "fetch_model" in why
 
 
 def test_a_commit_that_is_not_the_pinned_one_is_refused(from_hub):

@@ -15,7 +15,10 @@ from workflow_scripts.planning.changes import fact_changes, few
 from workflow_scripts.planning.records import planned_jobs, read_overrides, read_record
 from workflow_scripts.schema import Config, read_yaml
 
-STAGES = ("fetch", "prepare", "train", "evaluate", "analyse", "table", "figure", "claims", "record_config")
+STAGES = (
+    *("fetch", "fetch_model", "prepare", "candidates", "train", "evaluate", "intervene"),
+    *("analyse", "table", "figure", "claims", "record_config"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
