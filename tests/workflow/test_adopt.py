@@ -131,7 +131,11 @@ def test_runs_without_their_data_are_compared_with_the_data_of_now(without_data)
 
 def test_while_data_cannot_be_made_nothing_is_moved(without_data):
     before = trained(without_data)
-    without_data.edit("workflow_scripts/data/prepare.py", "    sources, digests = {}, {}", '    raise UserError("no")')
+    without_data.edit(
+        "workflow_scripts/data/prepare.py",
+        '    sources, digests = downloaded(spec["sources"], args.downloads)',
+        '    raise UserError("no")',
+    )
     done = without_data.reproduce()
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -22,9 +21,8 @@ FILES = {"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": byt
 @pytest.fixture
 def project(project: Project) -> Project:
     """With one paper: the test is not about the others."""
-    for folder in (project.root / "papers").iterdir():
-        if folder.name != "sq_transformer":
-            shutil.rmtree(folder)
+    with project.edited("config.yaml") as config:
+        config["papers"] = ["sq_transformer"]
     return project
 
 
