@@ -1,0 +1,108 @@
+"""The intervene command on a small fine-tuned model: its scores, recomputed from its answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.training.causal_toy import causal_spec, definitions, write_prompts, write_text
+from tests.training.toy import assert_one_error
+from workflow_scripts.__main__ import main
+from workflow_scripts.interventions.candidates import build, write
+from workflow_scripts.interventions.intervene import chosen_blocks
+from workflow_scripts.interventions.stand_in import made_up_resources
+
+SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
+
+
+def train(place: Path, name: str, spec: dict, data: str, *more: object) -> None:
+    (place / f"{name}.json").write_text(json.dumps(spec))
+    paths = {"spec": f"{name}.json", "data": data, "out": f"runs/{name}", "state": f"state/{name}"}
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", place / path)]
+    assert main(["train", *arguments, "--progress", "none", *map(str, more)]) == 0
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A folder with a model fine-tuned on toy prompts, their candidates, and what the command made of them in out/."""
+    place = tmp_path_factory.mktemp("intervened")
+    write_text(place / "text")
+    write_prompts(place / "prompts")
+    train(place, "pretrain", causal_spec("text"), "text")
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    # Stopped early, so that some answers are wrong.
+    train(place, "ft", causal_spec("prompt", max_steps=12, validate_every=12), "prompts", *init)
+    contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
+    (place / "candidates").mkdir()
+    write(build(contents, made_up_resources(), {"resources": "stand_in"}), place / "candidates/candidates.parquet")
+    (place / "settings.json").write_text(json.dumps(SETTINGS))
+    assert call(place) == 0
+    return place
+
+
+def call(place: Path, run: str = "ft", data: str = "prompts") -> int:
+    paths = {"run-dir": f"runs/{run}", "data": data, "candidates": "candidates", "settings": "settings.json"}
+    arguments = [
+        str(part) for option, path in (paths | {"out": "out"}).items() for part in (f"--{option}", place / path)
+    ]
+    return main(["intervene", *arguments, "--progress", "none"])
+
+
+@pytest.fixture
+def scores(place) -> pd.DataFrame:
+    return pd.read_csv(place / "out/scores.csv")
+
+
+@pytest.fixture
+def answers(place) -> pd.DataFrame:
+    return pd.read_parquet(place / "out/answers.parquet")
+
+
+def test_shares_are_those_of_the_answers(scores, answers):
+    measured = scores[scores["metric"].isin(["exact_match", "constrained"])]
+    assert set(measured["intervention"]) == {"cap", "synonyms"}
+    where = ["intervention", "layer", "pooling", "rate", "intervention_seed", "readout"]
+    for _, row in measured.iterrows():
+        same = np.logical_and.reduce([(answers[c] == row[c]) | (answers[c].isna() & pd.isna(row[c])) for c in where])
+        chosen = answers[same]
+        if row["item_set"] == "own_correct":
+            chosen = chosen[chosen["correct_before"]]
+        assert row["n"] == len(chosen)
+        assert row["value"] == pytest.approx(100 * chosen["correct"].mean())
+
+
+def test_all_blocks_but_the_first_are_pooled_in_three_ways(scores):
+    pooled = scores[scores["intervention"] == "cap"]
+    assert set(pooled["layer"]) == {1} and set(pooled["pooling"]) == {"max", "mean", "sum"}
+
+
+def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(scores, answers):
+    kept = scores[scores["metric"] == "consistency"]
+    assert len(kept) == len(SETTINGS["rates"]) * len(SETTINGS["seeds"])
+    before = answers.query("readout == 'vocabulary' and correct_before")
+    for _, row in kept.iterrows():
+        mine = before[(before["rate"] == row["rate"]) & (before["intervention_seed"] == row["intervention_seed"])]
+        assert row["value"] == pytest.approx(100 * mine["correct"].mean())
+    for rate, values in kept.groupby("rate")["value"]:
+        cv = scores[(scores["metric"] == "cv") & (scores["rate"] == rate)]["value"].item()
+        assert cv == pytest.approx(values.std(ddof=1) / values.mean())
+
+
+def test_few_words_are_replaced_where_few_have_synonyms(scores):
+    realised = scores[scores["metric"] == "realised_rate"]
+    assert len(realised) == 6 and realised["value"].between(0, 100).all()
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted", "blocks"),
+    [(2, "all", [1]), (4, "all", [1, 2, 3]), (12, 5, [1, 4, 6, 8, 11]), (36, 5, [1, 10, 18, 26, 35]), (12, 1, [1])],
+)
+def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
+    assert chosen_blocks(count, wanted) == blocks
+
+
+def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
+    assert call(place, "pretrain", "text") == 1
+    assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind text")
