@@ -63,6 +63,12 @@ def intervened(displays: Iterable[dict]) -> set[Variant]:
     return found | {(run["task"], run["method"], run["variant"]) for run in entries}
 
 
+def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
+    """Those of `runs` whose scores under an intervention the paper's displays show."""
+    variants = intervened(catalogue.papers[paper].displays.values())
+    return [run for run in runs if (run.task, run.method, run.variant) in variants]
+
+
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
     """The variants that a table reads the runs of, each with its cell."""
     found = []

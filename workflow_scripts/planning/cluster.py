@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_run
+from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning.resources import Resources, fixed, scoring, training
 from workflow_scripts.schema import read_yaml
@@ -23,10 +24,16 @@ def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
     """How many jobs of which rule ask for what, at their first attempt. A run that two papers ask for counts once."""
     device = "cuda" if config.device == "auto" else config.device
     found: Counter[tuple[str, Resources]] = Counter()
-    for run in requested_runs(catalogue, config):
+    runs = requested_runs(catalogue, config)
+    changed = {run for paper in config.papers for run in intervened_runs(catalogue, paper, runs)}
+    for run in runs:
         settings = resolve_run(catalogue, run, config.scale, config.precision)["training"]
         found["train", training(run, config.scale, settings, device)] += 1
         found["evaluate", scoring(settings, device)] += 1
+        if run in changed:
+            found["intervene", scoring(settings, device)] += 1
+    if changed:
+        found["candidates", fixed("candidates")] += len({run.task for run in changed})
     for paper in config.papers:
         if analyses := len(catalogue.papers[paper].analyses):
             found["analyse", fixed("analyse")] += analyses

@@ -19,6 +19,7 @@ from workflow_scripts.catalogue import (
     resolve_run,
 )
 from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import cluster
@@ -120,7 +121,9 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         missing = {file for file in files if not (results / "downloads" / file).exists()}
         displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
         models = [name for name in hub_models(catalogue, own, config) if not fetched(results, name)]
+        changed = intervened_runs(catalogue, paper, own)
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
+        jobs += Counter(candidates=len({run.task for run in changed}), intervene=len(changed))
         if models:
             jobs["fetch_model"] = len(models)
         jobs += Counter(analyse=len(catalogue.papers[paper].analyses), **displays)
