@@ -288,7 +288,7 @@ def variant_resources(stage, task, method, variant, scale, attempt):
     settings = resolve_run(CATALOGUE, run, scale, CONFIG.precision)["training"]
     if stage == "train":
         return resources.training(run, scale, settings, device(), attempt)
-    return resources.scoring(settings, device(), attempt)
+    return resources.scoring(run, scale, settings, device(), attempt)
 
 
 def run_resource(stage, name):

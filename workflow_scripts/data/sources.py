@@ -48,6 +48,7 @@ class Repository(Strict):
 
     kind: Literal["model", "dataset"]
     revision: Commit | None
+    parameters: int | None = Field(None, gt=0, description="Tied weights once.")
     licence: str
     gated: bool
     used_for: str

@@ -10,6 +10,8 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.planning.resources import Resources, fixed, scoring, training
 from workflow_scripts.schema import read_yaml
 
+ORDER = ("train", "evaluate", "candidates", "intervene", "analyse")
+
 
 def read_profile(folder: str) -> dict[str, Any]:
     """A workflow profile that submits to SLURM. Raises UserError for any other."""
@@ -29,9 +31,9 @@ def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
     for run in runs:
         settings = resolve_run(catalogue, run, config.scale, config.precision)["training"]
         found["train", training(run, config.scale, settings, device)] += 1
-        found["evaluate", scoring(settings, device)] += 1
+        found["evaluate", scoring(run, config.scale, settings, device)] += 1
         if run in changed:
-            found["intervene", scoring(settings, device)] += 1
+            found["intervene", scoring(run, config.scale, settings, device)] += 1
     if changed:
         found["candidates", fixed("candidates")] += len({run.task for run in changed})
     for paper in config.papers:
@@ -66,10 +68,10 @@ def show(catalogue: Catalogue, config, folder: str) -> None:
     profile, rows = read_profile(folder), asked(catalogue, config)
     print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")
     print(f"  {'rule':10} {'jobs':>6} {'GPUs':>5} {'cores':>6} {'memory':>8} {'time':>7}")
-    for (rule, resources), count in rows.items():
+    for (rule, resources), count in sorted(rows.items(), key=lambda row: (ORDER.index(row[0][0]), row[0][1].mem_mb)):
         memory, time = f"{resources.mem_mb / 1000:g} GB", f"{resources.runtime // 60}:{resources.runtime % 60:02}"
         print(f"  {rule:10} {count:6} {resources.gpu:5} {resources.threads:6} {memory:>8} {time:>7}")
-    for rule, resources in rows:
-        print(sbatch_line(rule, resources, profile))
+    for line in dict.fromkeys(sbatch_line(rule, resources, profile) for rule, resources in rows):
+        print(line)
     print("Each further attempt asks for as much memory again. Other jobs take seconds and run where Snakemake runs.")
     print("Account, partition and QOS are yours to name, and so is any --set-resources: see docs/cluster.md.")

@@ -130,7 +130,7 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
         print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
-        print(f"  download   {megabytes([sources[file].bytes for file in missing])} in {len(missing)} files")
+        print(f"  download   {amount([sources[file].bytes for file in missing])} in {len(missing)} files")
         for name in models:
             print(f"             {name} of the Hugging Face hub{', gated' if load_repositories()[name].gated else ''}")
         print(
@@ -138,7 +138,11 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
             end="",
         )
         print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
-        print(f"  disk       {megabytes([checkpoint_bytes(times, run, config.scale) for run in own])} of checkpoints")
+        sizes = [checkpoint_bytes(times, run, config.scale) for run in own]
+        print(f"  disk       {amount(sizes)} of checkpoints")
+        # Weights, their gradients and Adam's two moments, all in float32.
+        if largest := max(filter(None, sizes), default=0):
+            print(f"  memory     {4 * largest / 1e9:.1f} GB for the largest model known, and its activations on top")
     print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
 
 
@@ -152,10 +156,12 @@ def fetched(results: Path, name: str) -> bool:
     return (results / "downloads/models" / name / "model.json").exists()
 
 
-def megabytes(sizes: list[int | None]) -> str:
+def amount(sizes: list[int | None]) -> str:
     """Sum of the known sizes, and how many are not known."""
     unknown = sum(size is None for size in sizes)
-    return f"{sum(size or 0 for size in sizes) / 1e6:.1f} MB" + (f" + {unknown} unknown" if unknown else "")
+    total = sum(size or 0 for size in sizes)
+    known = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
+    return known + (f" + {unknown} unknown" if unknown else "")
 
 
 def time(total: float, unknown: int) -> str:

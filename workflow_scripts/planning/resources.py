@@ -61,9 +61,13 @@ def training(run: Run, scale: str, settings: dict, device: str, attempt: int = 1
     return Resources(megabytes * attempt, minutes, settings["torch_threads"], int(device == "cuda"))
 
 
-def scoring(settings: dict, device: str, attempt: int = 1) -> Resources:
-    """Of the evaluation of a run. It starts anew at each attempt, so that time grows too."""
-    return replace(fixed("evaluate", attempt), threads=settings["torch_threads"], gpu=int(device == "cuda"))
+def scoring(run: Run, scale: str, settings: dict, device: str, attempt: int = 1) -> Resources:
+    """Of the evaluation of a run, or of interventions on it. It starts anew at each attempt, so that time grows too."""
+    asked = fixed("evaluate", attempt)
+    # The file and the model made from it.
+    size = checkpoint_bytes(read_step_times(), run, scale) or 0
+    megabytes = max(asked.mem_mb, 1000 * round(BASE_GIGABYTES + 2 * size / 1e9) * attempt)
+    return replace(asked, mem_mb=megabytes, threads=settings["torch_threads"], gpu=int(device == "cuda"))
 
 
 def fixed(rule: str, attempt: int = 1) -> Resources:

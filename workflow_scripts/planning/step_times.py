@@ -4,7 +4,8 @@ import csv
 import statistics
 from pathlib import Path
 
-from workflow_scripts.catalogue import Run
+from workflow_scripts.catalogue import Run, load_catalogue, resolve_run
+from workflow_scripts.data.sources import load_repositories
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 
@@ -28,6 +29,11 @@ def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: 
 
 
 def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
-    """Size of a checkpoint like this run's; None if none was recorded."""
+    """Size of a checkpoint like this run's: as recorded, or of the hub's model that it starts from, in float32; None if
+    neither is known."""
     rows = [row for row in times if (row["scale"], row["method"]) == (scale, run.method)]
-    return max((int(row["checkpoint_bytes"]) for row in rows), default=None)
+    if rows:
+        return max(int(row["checkpoint_bytes"]) for row in rows)
+    init = resolve_run(load_catalogue(), run, scale)["init"]
+    parameters = load_repositories()[init["hub"]].parameters if init and "hub" in init else None
+    return parameters and 4 * parameters
