@@ -75,7 +75,7 @@ def in_general(arguments: list[str]) -> str:
 
 
 def test_the_plan_prints_the_sbatch_lines_that_are_sent(submitted: Project):
-    plan = [".venv/bin/python", "-m", "workflow_scripts", "plan", "--cluster"]
+    plan = [".venv/bin/python", "-m", "workflow_scripts", "plan", "--papers", "sq_transformer", "--cluster"]
     printed = subprocess.run(plan, cwd=submitted.root, capture_output=True, text=True, check=True).stdout
     planned = [line for line in printed.splitlines() if line.startswith("sbatch ")]
     assert len(planned) == len(set(planned)) == 3
