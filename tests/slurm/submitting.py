@@ -8,14 +8,12 @@ from pathlib import Path
 from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
 
-# The shipped profile looks at the queue every 20 s or more; only waiting times are changed here.
-WAITS = ("--slurm-init-seconds-before-status-checks=6", "--max-status-checks-per-second=1", "--latency-wait=5")
 # What must not depend on where and how often a run was started. (The manifests also hold times and machines.)
 RESULTS = ("model.safetensors", "training.csv", "predictions.parquet", "scores.csv")
 
 
 def command(*arguments: str, profile: str = "slurm-gpus") -> list[str]:
-    return ["./reproduce", f"--workflow-profile=profiles/{profile}", *WAITS, *arguments]
+    return ["./reproduce", f"--workflow-profile=profiles/{profile}", *arguments]
 
 
 def reproduce(
@@ -72,21 +70,31 @@ def state_saved(project: Project, run: str) -> bool:
 
 def trainings(project: Project) -> dict[str, int]:
     """The processes that train in this project, by their runs."""
+    return {run: process for process, run in processes(project).items()}
+
+
+def training(project: Project, run: str) -> int | None:
+    """The process that trains a run in this project."""
+    return trainings(project).get(run)
+
+
+def trainers(project: Project, run: str) -> set[int]:
+    """The same where there may be more than one."""
+    return {process for process, trained in processes(project).items() if trained == run}
+
+
+def processes(project: Project) -> dict[int, str]:
+    """The run that each process of this project trains."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
             own = os.path.realpath(folder / "cwd") == str(project.root)
             if own and words[1:4] == ["-m", "workflow_scripts", "train"]:
-                found[words[words.index("--run") + 1]] = int(folder.name)
+                found[int(folder.name)] = words[words.index("--run") + 1]
         except (OSError, UnicodeDecodeError):
             continue
     return found
-
-
-def training(project: Project, run: str) -> int | None:
-    """The process that trains a run in this project."""
-    return trainings(project).get(run)
 
 
 def running(cluster: Cluster, project: Project, rule: str, run: str) -> str:

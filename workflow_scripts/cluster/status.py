@@ -6,6 +6,9 @@ So it always gets an answer here, and every job that will not end by itself is g
 - While SLURM does not answer the answer is empty, which the executor takes for "all still running".
 - A job that SLURM no longer knows has failed.
 - A job that SLURM will never start is cancelled, and its log says why.
+
+It puts off its next look by 10 s more whenever no job has ended, so most jobs would have ended long before. An answer
+therefore waits a while for a job to end.
 """
 
 import subprocess
@@ -13,12 +16,15 @@ import sys
 import time
 from pathlib import Path
 
-from workflow_scripts.cluster.slurm import ask, queue, real, remembered
+from workflow_scripts.cluster.slurm import QueuedJob, ask, queue, real, remembered
 
 # After so long without an answer of SLURM the run ends with an error.
 PATIENCE_SECONDS = 24 * 3600
+# An answer waits at most so long for news, and looks so often. The executor gives up after 60 s, of which a busy
+# slurmctld may need some.
+NEWS_SECONDS, PAUSE_SECONDS = 30, 2
 # So many looks in a row must miss a job: a slurmctld that has just started may not have read all of them.
-LOOKS = 3
+LOOKS = 5
 RUNNING = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "RESIZING", "STAGE_OUT")
 # Why a waiting job will wait for ever, unless somebody changes the job or the cluster.
 NEVER = (
@@ -45,7 +51,7 @@ def look(run: str, record: dict, now: float) -> dict[str, str]:
     for job in found:
         before = jobs.get(job.number, {"state": None})["state"]
         state = job.state
-        if state == "PENDING" and (reason := job.reason.strip("()").replace(" ", "_")) in NEVER:
+        if reason := never(job):
             cancel(job.number, reason)
             state = "CANCELLED"
         if state == before == "PREEMPTED":
@@ -58,6 +64,12 @@ def look(run: str, record: dict, now: float) -> dict[str, str]:
             if jobs[number]["missed"] >= LOOKS:
                 jobs[number]["state"] = accounted(number) or "FAILED"
     return {number: job["state"] for number, job in jobs.items()}
+
+
+def never(job: QueuedJob) -> str:
+    """Why a job will wait for ever; empty if it will not."""
+    reason = job.reason.strip("()").replace(" ", "_")
+    return reason if job.state == "PENDING" and reason in NEVER else ""
 
 
 def accounted(number: str) -> str | None:
@@ -76,8 +88,25 @@ def cancel(number: str, reason: str) -> None:
                 log.write(f"error: SLURM would never start this job ({reason}); docs/cluster.md: how to ask for less\n")
 
 
+def wait_for_news(run: str, told: dict[str, str]) -> None:
+    """Return when a job has ended that ran by the last answer, `told`, or will never start."""
+    ran = {number for number, state in told.items() if state in RUNNING}
+    deadline = time.monotonic() + NEWS_SECONDS
+    while ran and time.monotonic() < deadline and (found := queue("--name", run)) is not None:
+        if ran - {job.number for job in found if job.state in RUNNING and not never(job)}:
+            return
+        time.sleep(PAUSE_SECONDS)
+
+
 def main() -> None:
     """Print the states of the jobs of the run that is the only argument."""
+    with remembered(sys.argv[1]) as record:
+        told = {number: job["state"] for number, job in record["jobs"].items()}
+    try:
+        wait_for_news(sys.argv[1], told)
+    except KeyboardInterrupt:
+        # Snakemake is interrupted too, and forgets to cancel the jobs that it is just asking for.
+        subprocess.run([real("scancel"), f"--name={sys.argv[1]}"], stdin=subprocess.DEVNULL, capture_output=True)
     with remembered(sys.argv[1]) as record:
         for number, state in look(sys.argv[1], record, time.time()).items():
             print(f"{number}|{state}")

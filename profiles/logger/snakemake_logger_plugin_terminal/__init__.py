@@ -33,6 +33,7 @@ SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
 NOISE = (
+    "--keep-incomplete mode is set",
     "Adding ",
     "Assuming unrestricted shared filesystem",
     "Building DAG of jobs",
