@@ -99,10 +99,11 @@ class Cluster:
         self.run("slurmctld")
         wait(lambda: "UP" in self.run("scontrol", "ping", check=False), 30, "slurmctld does not answer")
 
-    def start_slurmd(self, node: str) -> None:
+    def start_slurmd(self, node: str, begins: list[str] | None = None) -> None:
+        """Start it, behind the words that begin its command."""
         file = self.folder / f"run/slurmd-{node}.pid"
         file.unlink(missing_ok=True)
-        self.run("slurmd", "-N", node)
+        self.run(*(begins or []), "slurmd", "-N", node)
         wait(lambda: file.exists() and file.read_text().strip(), 30, f"slurmd of {node} does not start")
 
     def shown(self, job: str) -> dict[str, str]:
@@ -170,9 +171,9 @@ def free_ports(count: int) -> int:
     raise OSError("no free ports between 20000 and 30000")
 
 
-def up(folder: Path, nodes: int = 2) -> Cluster:
-    """Start a cluster in an empty folder. Its path must be short (a Unix socket's has 107 bytes) and its parents open
-    to others: munged refuses anything else."""
+def up(folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | None = None) -> Cluster:
+    """Start a cluster in an empty folder, every slurmd behind the words that begin its command. The folder's path must
+    be short (a Unix socket's has 107 bytes) and its parents open to others: munged refuses anything else."""
     for name in ("munge", "state", "spool", "log", "run", "dev"):
         (folder / name).mkdir(parents=True)
     folder.chmod(0o755)
@@ -189,7 +190,7 @@ def up(folder: Path, nodes: int = 2) -> Cluster:
         # Without File= the node is refused for having fewer GPUs than its configuration says.
         gpus.append(f"NodeName=n{index} Name=gpu Type=fake File={folder}/dev/n{index}-gpu[0-{GPUS - 1}]\n")
         lines.append(
-            f"NodeName=n{index} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + index} CPUs={CORES}"
+            f"NodeName=n{index} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + index} CPUs={cores}"
             f" RealMemory={MEMORY_MB} Gres=gpu:fake:{GPUS} State=UNKNOWN\n"
         )
     (folder / "slurm.conf").write_text("".join(lines))
@@ -201,7 +202,7 @@ def up(folder: Path, nodes: int = 2) -> Cluster:
         cluster.run("munged", *munge, *logs)
         cluster.start_slurmctld()
         for index in range(1, nodes + 1):
-            cluster.start_slurmd(f"n{index}")
+            cluster.start_slurmd(f"n{index}", begins)
         wait(lambda: cluster.run("sinfo", "-hN", "-p", "gpu", "-o", "%T").split() == ["idle"] * nodes, 30, "no nodes")
     except (AssertionError, TimeoutError) as error:
         cluster.down()
