@@ -20,7 +20,8 @@ def test_a_profile_leaves_the_users_own_settings_alone(name: str):
 
 def test_profiles_differ_in_the_form_of_gpus_only():
     gpus, gres = (yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text()) for name in PROFILES)
-    assert {rule: given["gpu"] for rule, given in gres.pop("set-resources").items()} == {"train": 0, "evaluate": 0}
+    instead = gres.pop("set-resources")
+    assert instead == dict.fromkeys(("train", "evaluate", "intervene"), {"gpu": 0, "gres": "gpu:1"})
     assert gres == gpus
 
 
