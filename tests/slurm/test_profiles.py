@@ -21,7 +21,7 @@ def test_a_profile_leaves_the_users_own_settings_alone(name: str):
 def test_profiles_differ_in_the_form_of_gpus_only():
     gpus, gres = (yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text()) for name in PROFILES)
     instead = gres.pop("set-resources")
-    assert instead == dict.fromkeys(("train", "evaluate", "intervene"), {"gpu": 0, "gres": "gpu:1"})
+    assert instead == {rule: {"gpu": 0, "gres": "gpu:1"} for rule in ("train", "evaluate", "intervene")}
     assert gres == gpus
 
 
