@@ -2,7 +2,7 @@
 
 Layout of a state folder (`*` is a step number):
 
-    lock            held by the process that trains here
+    lock            held by the process that trains here, and names it
     log.txt         append-only: started, resumed, saved, stopped, damaged
     best-*.safetensors      weights of the best validation so far
     step-*/         one generation: tensors.safetensors, state.json, training.csv, and their sha256sums
@@ -18,6 +18,7 @@ import os
 import random
 import re
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -140,6 +141,7 @@ class StateFolder:
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
         self.identity = identity
+        self.owner = ""  # what this process has written into the lock
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -153,10 +155,25 @@ class StateFolder:
                 raise UserError(f"{self.folder} is in use by process {holder}; wait for it or stop it") from error
             if not os.path.exists(stream.name) or not os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name)):
                 raise UserError(f"{self.folder}: another process has just finished this run; call the command again")
+            self.owner = f"{os.getpid()} on {socket.gethostname()}"
             stream.truncate(0)
-            stream.write(f"{os.getpid()}\n")
+            stream.write(self.owner)
             stream.flush()
+            os.fsync(stream.fileno())
             yield
+
+    def check_owner(self) -> None:
+        """Raise UserError when the lock was held here and names another process. Not every file system's locks reach
+        other machines: one taken for dead may wake up when its run was started again elsewhere, or is complete.
+        """
+        if not self.owner:
+            return
+        try:
+            owner = (self.folder / "lock").read_text()
+        except FileNotFoundError:
+            owner = "another process, which has finished it"
+        if owner != self.owner:
+            raise UserError(f"{self.folder} was taken over by {owner}; nothing more is written")
 
     def log(self, message: str) -> None:
         """Append one line, with time and process, to log.txt."""
@@ -176,6 +193,7 @@ class StateFolder:
 
     def keep_best(self, state: State, model: nn.Module) -> None:
         """Write the weights as those of the best validation, made at `state.best_step`."""
+        self.check_owner()
         path = self.best_path(state.best_step)
         part = path.with_name(f".{path.name}.part")
         write_tensors(named_weights(model), part)
@@ -185,6 +203,7 @@ class StateFolder:
 
     def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Write a new generation and drop all but the one before it."""
+        self.check_owner()
         generation = self.folder / f"step-{state.step}"
         part = self.folder / f".{generation.name}.part"
         part.mkdir()
@@ -202,6 +221,8 @@ class StateFolder:
         (part / SUMS).write_text("".join(f"{sha256_file(part / name)}  {name}\n" for name in names))
         for name in (*names, SUMS):
             _flush(part / name)
+        # One that the former owner was still writing when this process took over.
+        shutil.rmtree(generation, ignore_errors=True)
         os.rename(part, generation)
         self.log(f"saved {generation.name}")
         self._drop_old()
@@ -275,6 +296,6 @@ class StateFolder:
         for generation in self.generations():
             shutil.rmtree(generation)
         for path in (*self.folder.glob("best-*.safetensors"), self.folder / "log.txt", self.folder / "lock"):
-            path.unlink()
+            path.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()

@@ -90,6 +90,7 @@ def main(args: argparse.Namespace) -> None:
             sys.exit(128 + stop.number)
         except torch.OutOfMemoryError as error:
             raise UserError(f"{run_id}: the GPU's memory is full; lower training.batch_tokens") from error
+        folder.check_owner()
         with replacing(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
             write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
