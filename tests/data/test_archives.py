@@ -40,6 +40,30 @@ def test_a_folder(tmp_path):
     assert read_members(tmp_path, {"data.noun"}) == {"data.noun": b"nouns"}
 
 
+def debian_package(path, members: list[tuple[str, bytes]]):
+    """deb(5): an ar archive, whose members begin at even offsets."""
+    with path.open("wb") as file:
+        file.write(b"!<arch>\n")
+        for name, content in members:
+            file.write(f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n".encode())
+            file.write(content + b"\n" * (len(content) % 2))
+    return path
+
+
+def test_a_debian_package(tmp_path):
+    data = packed(tmp_path / "data.tar.xz", [("./usr/share/wordnet/data.noun", b"nouns")]).read_bytes()
+    control = packed(tmp_path / "control.tar.xz", [("./data.noun", b"not this")]).read_bytes()
+    members = [("debian-binary", b"2.0\n"), ("control.tar.xz/", control), ("data.tar.xz/", data)]
+    assert read_members(debian_package(tmp_path / "a.deb", members), {"data.noun"}) == {"data.noun": b"nouns"}
+    members = [("debian-binary", b"2.0"), ("data.tar.xz", data)]  # an odd length, a name without its slash
+    whole = debian_package(tmp_path / "b.deb", members)
+    assert read_members(whole, {"data.noun"}) == {"data.noun": b"nouns"}
+    for name, content in {"none": whole.read_bytes()[:72], "half": whole.read_bytes()[:100], "head": b"!<arch>\nx"}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match=f"{name}: cannot be read .* Debian package .*; get it again"):
+            read_members(tmp_path / name, {"data.noun"})
+
+
 def test_links_are_not_followed(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         entry = tarfile.TarInfo("dict/data.noun")
@@ -55,7 +79,7 @@ def test_what_is_refused(tmp_path, monkeypatch):
     whole = packed(tmp_path / "whole.tar.gz", [("a/x", bytes(range(256)) * 64)])
     for name, content in (("half.tar.gz", whole.read_bytes()[:200]), ("text.zip", b"no archive")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UserError, match=f"{name}: cannot be read as a folder, zip or tar archive .*; get it again"):
+        with pytest.raises(UserError, match=f"{name}: cannot be read as a folder, zip or tar archive, or Debian package .*; get it again"):
             read_members(tmp_path / name, {"x"})
     with pytest.raises(UserError, match=r"missing.zip: cannot be read"):
         read_members(tmp_path / "missing.zip", {"x"})

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -241,6 +242,21 @@ def test_no_network_and_no_mirror(tmp_path):
 def test_a_file_without_url(tmp_path):
     with pytest.raises(UserError, match=r"no mirror is set, and it has no URL \(made from b.zip\)"):
         get(toy(note="made from b.zip"), tmp_path)
+
+
+def test_another_packing_is_as_good(server, tmp_path):
+    other = CONTENT[1000:]
+    digest = hashlib.sha256(other).hexdigest()
+    server.files["/other.bin"] = other
+    source = replace(toy(), packings=(replace(toy(f"{server.url}/other.bin"), sha256=digest, bytes=len(other)),))
+    assert get(source, tmp_path / "a").startswith(f"from {server.url}/other.bin")
+    assert kept(tmp_path / "a") == {"toy/file.bin": other}
+    assert get(source, tmp_path / "a") == "already there"
+    assert get(source, tmp_path / "b", tmp_path / "a").startswith(f"from {tmp_path}/a/toy/file.bin")
+    server.files["/other.bin"] = other[::-1]
+    with pytest.raises(UserError, match=f"expected {digest}, actual .*nothing was kept"):
+        get(source, tmp_path / "c")
+    assert kept(tmp_path / "c") == {}
 
 
 def test_the_mirror_comes_first(server, tmp_path):

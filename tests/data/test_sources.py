@@ -57,7 +57,8 @@ def test_the_list_is_sound():
         "bird",
     }
     # Two files of one digest would be one file declared twice.
-    digests = [source.sha256 for source in sources.values() if source.sha256]
+    packings = [packing for source in sources.values() for packing in (source, *source.packings)]
+    digests = [packing.sha256 for packing in packings if packing.sha256]
     assert len(digests) == len(set(digests))
 
 
@@ -95,6 +96,7 @@ def test_urls_come_in_the_order_of_trial(tmp_path):
         (("files", "b.txt"), {"note": ""}, "key 'datasets.toy.files.b.txt.note' is missing"),
         (("files", "a.txt"), {"urls": ["file:///etc/passwd"]}, "key 'datasets.toy.files.a.txt.urls.0'"),
         (("files", "a.txt"), {"urls": ["https://me:secret@example.org/"]}, "key 'datasets.toy.files.a.txt.urls.0'"),
+        (("files", "a.txt"), {"packings": [{"urls": ["https://example.org/a"], "bytes": 1}]}, "packings.0.sha256' is missing"),
         (("files",), {"../a.txt": TOY["datasets"]["toy"]["files"]["b.txt"]}, "names are of letters"),
     ],
 )

@@ -1,5 +1,6 @@
 """Reading files out of archives into memory: nothing is extracted, so that no path of an archive is trusted."""
 
+import io
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
@@ -10,8 +11,8 @@ LARGEST = 64 * 2**20  # bytes of one file: the largest that is wanted, data.noun
 
 
 def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
-    """Contents by file name of those regular files, anywhere in a zip or tar archive or straight in a folder, that
-    have a wanted name.
+    """Contents by file name of those regular files, anywhere in a zip or tar archive or a Debian package or straight in
+    a folder, that have a wanted name.
 
     Raises UserError when `path` is neither, is broken, holds a wanted name twice, or holds a file over LARGEST bytes.
     """
@@ -38,11 +39,28 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
                     if not member.is_dir():
                         keep(member.filename, member.file_size, lambda member=member: archive.read(member))
         else:
-            with tarfile.open(path) as archive:
+            with tarfile.open(fileobj=_tar(path)) as archive:
                 for member in archive:
                     if member.isfile():
                         keep(member.name, member.size, lambda member=member: archive.extractfile(member).read())
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, RuntimeError) as error:
         reason = str(error).partition("\n")[0].rstrip(":")
-        raise UserError(f"{path}: cannot be read as a folder, zip or tar archive ({reason}); get it again") from error
+        raise UserError(f"{path}: cannot be read as a folder, zip or tar archive, or Debian package ({reason}); get it again") from error
     return found
+
+
+def _tar(path: Path) -> io.BytesIO:
+    """The bytes of a tar archive: the file itself, or the files of a Debian package (deb(5), an ar archive)."""
+    content = path.read_bytes()
+    if not content.startswith(b"!<arch>\n"):
+        return io.BytesIO(content)
+    start = 8
+    while header := content[start : start + 60]:
+        name, length = header[:16].decode("ascii", "replace").strip().rstrip("/"), header[48:58].decode("ascii", "replace")
+        if not (header.endswith(b"`\n") and length.strip().isdecimal()):
+            break
+        start += 60
+        if name.startswith("data.tar"):
+            return io.BytesIO(content[start : start + int(length)])
+        start += int(length) + int(length) % 2
+    raise tarfile.ReadError("no data.tar in the package")

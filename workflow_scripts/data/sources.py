@@ -1,7 +1,7 @@
 """The declared source files: `sources.yaml`, validated and flattened to one entry per file."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,6 +20,14 @@ Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
+class Packing(Strict):
+    """Another archive of the same files, as good as the one that is declared."""
+
+    urls: Annotated[list[Url], Field(min_length=1)]
+    sha256: Sha256
+    bytes: Annotated[int, Field(gt=0)]
+
+
 class File(Strict):
     """One file; see the head of sources.yaml."""
 
@@ -27,6 +35,7 @@ class File(Strict):
     urls: list[Url] = []
     sha256: Sha256 | None
     bytes: Annotated[int, Field(gt=0)] | None
+    packings: list[Packing] = []
     note: str = ""
 
 
@@ -64,7 +73,10 @@ class Sources(Strict):
 
 @dataclass(frozen=True)
 class Source:
-    """One source file: `name` is `<dataset>/<file>`, `urls` are in the order in which they are tried."""
+    """One source file: `name` is `<dataset>/<file>`, `urls` are in the order in which they are tried.
+
+    packings: the same source as other archives of its files, each with its own urls, sha256 and bytes.
+    """
 
     name: str
     urls: tuple[str, ...]
@@ -75,6 +87,7 @@ class Source:
     redistributable: bool
     citation: str
     note: str
+    packings: tuple["Source", ...] = ()
 
 
 @lru_cache(maxsize=4)
@@ -92,7 +105,7 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
             urls += entry.urls
             if not entry.note and (entry.sha256 is None or not urls):
                 raise UserError(f"{file}: key '{key}.note' is missing; say why there is no sha256 or no URL")
-            found[f"{dataset_name}/{name}"] = Source(
+            source = Source(
                 name=f"{dataset_name}/{name}",
                 urls=tuple(urls),
                 sha256=entry.sha256,
@@ -103,6 +116,11 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
                 citation=dataset.citation,
                 note="; ".join(filter(None, [entry.note, dataset.note])),
             )
+            packings = tuple(
+                replace(source, urls=tuple(packing.urls), sha256=packing.sha256, bytes=packing.bytes)
+                for packing in entry.packings
+            )
+            found[source.name] = replace(source, packings=packings)
     return found
 
 
@@ -156,10 +174,10 @@ def downloaded(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict
                 f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
         paths[source.name], digests[source.name] = path, sha256_file(path)
-        expected = expected_sha256(source, path)
-        if expected and digests[source.name] != expected:
+        expected = [expected_sha256(packing, path) for packing in (source, *source.packings)]
+        if expected[0] and digests[source.name] not in expected:
             raise UserError(
-                f"{path} has the wrong sha256: expected {expected}, actual {digests[source.name]}; "
+                f"{path} has the wrong sha256: expected {' or '.join(expected)}, actual {digests[source.name]}; "
                 f"get it anew with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
     return paths, digests
