@@ -58,7 +58,11 @@ def test_a_debian_package(tmp_path):
     members = [("debian-binary", b"2.0"), ("data.tar.xz", data)]  # an odd length, a name without its slash
     whole = debian_package(tmp_path / "b.deb", members)
     assert read_members(whole, {"data.noun"}) == {"data.noun": b"nouns"}
-    for name, content in {"none": whole.read_bytes()[:72], "half": whole.read_bytes()[:100], "head": b"!<arch>\nx"}.items():
+    for name, content in {
+        "none": whole.read_bytes()[:72],
+        "half": whole.read_bytes()[:100],
+        "head": b"!<arch>\nx",
+    }.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError, match=f"{name}: cannot be read .* Debian package .*; get it again"):
             read_members(tmp_path / name, {"data.noun"})
@@ -79,7 +83,10 @@ def test_what_is_refused(tmp_path, monkeypatch):
     whole = packed(tmp_path / "whole.tar.gz", [("a/x", bytes(range(256)) * 64)])
     for name, content in (("half.tar.gz", whole.read_bytes()[:200]), ("text.zip", b"no archive")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UserError, match=f"{name}: cannot be read as a folder, zip or tar archive, or Debian package .*; get it again"):
+        with pytest.raises(
+            UserError,
+            match=f"{name}: cannot be read as a folder, zip or tar archive, or Debian package .*; get it again",
+        ):
             read_members(tmp_path / name, {"x"})
     with pytest.raises(UserError, match=r"missing.zip: cannot be read"):
         read_members(tmp_path / "missing.zip", {"x"})

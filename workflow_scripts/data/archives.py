@@ -45,7 +45,9 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
                         keep(member.name, member.size, lambda member=member: archive.extractfile(member).read())
     except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, RuntimeError) as error:
         reason = str(error).partition("\n")[0].rstrip(":")
-        raise UserError(f"{path}: cannot be read as a folder, zip or tar archive, or Debian package ({reason}); get it again") from error
+        raise UserError(
+            f"{path}: cannot be read as a folder, zip or tar archive, or Debian package ({reason}); get it again"
+        ) from error
     return found
 
 
@@ -56,7 +58,10 @@ def _tar(path: Path) -> io.BytesIO:
         return io.BytesIO(content)
     start = 8
     while header := content[start : start + 60]:
-        name, length = header[:16].decode("ascii", "replace").strip().rstrip("/"), header[48:58].decode("ascii", "replace")
+        name, length = (
+            header[:16].decode("ascii", "replace").strip().rstrip("/"),
+            header[48:58].decode("ascii", "replace"),
+        )
         if not (header.endswith(b"`\n") and length.strip().isdecimal()):
             break
         start += 60

@@ -1,6 +1,7 @@
 """Reading a prepared data folder: Parquet splits, vocabulary.json, dataset.json."""
 
 import hashlib
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,9 +48,14 @@ def read_pairs(folder: Path, split: str) -> Pairs:
 
 
 def data_digest(folder: Path) -> str:
-    """sha256 over names and contents of the folder's files: equal data, equal digest."""
-    if not (folder / "dataset.json").exists():
-        raise UserError(f"{folder / 'dataset.json'} does not exist; make it with ./reproduce {folder}/dataset.json")
-    files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".json"))
+    """sha256 over names and contents of the folder's files: equal data, equal digest.
+
+    Of dataset.json without what says by which code and from which archives the data were made.
+    """
+    manifest = folder / "dataset.json"
+    if not manifest.exists():
+        raise UserError(f"{manifest} does not exist; make it with ./reproduce {manifest}")
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path != manifest)
     lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in files)
-    return hashlib.sha256(lines.encode()).hexdigest()
+    content = {key: value for key, value in read_json(manifest).items() if key not in ("facts", "sources")}
+    return hashlib.sha256((lines + json.dumps(content, sort_keys=True)).encode()).hexdigest()
