@@ -64,8 +64,9 @@ def intervened(displays: Iterable[dict]) -> set[Variant]:
 
 
 def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
-    """Those of `runs` whose scores under an intervention the paper's displays show."""
-    variants = intervened(catalogue.papers[paper].displays.values())
+    """Those of `runs` whose scores under an intervention the paper's displays show or its analyses read."""
+    found = catalogue.papers[paper]
+    variants = intervened([*found.displays.values(), *found.analyses.values()])
     return [run for run in runs if (run.task, run.method, run.variant) in variants]
 
 

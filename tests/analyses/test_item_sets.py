@@ -1,0 +1,74 @@
+"""Shares on common items, counted by hand."""
+
+from pathlib import Path
+
+import pandas
+import pytest
+
+from workflow_scripts.analyses.item_sets import analyse
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.errors import UserError
+
+SYNONYMS = {"intervention": "synonyms", "layer": None, "pooling": None, "rate": 0.25}
+CAP = {"intervention": "cap", "layer": 1, "pooling": "mean", "rate": None, "intervention_seed": None}
+#                       before, draw 1, draw 2, pooled
+ANSWERS = {
+    "ft": {"a": (1, 1, 0, 1), "b": (1, 0, 0, 0), "c": (1, 1, 1, 1), "d": (0, 1, 1, 1)},
+    "carma": {"a": (1, 1, 1, 0), "b": (1, 1, 0, 0), "c": (0, 0, 0, 1), "d": (1, 1, 1, 1)},
+}
+
+
+def trained(folder: Path, variant: str, answers: dict[str, tuple[int, ...]], readout: str = "vocabulary") -> TrainedRun:
+    """A run whose answers.parquet has two draws of synonyms and one pooling."""
+    rows = []
+    for item, (before, *after) in answers.items():
+        wheres = [SYNONYMS | {"intervention_seed": 42}, SYNONYMS | {"intervention_seed": 7}, CAP]
+        known = {"item": item, "readout": readout, "correct_before": bool(before)}
+        rows += [known | where | {"correct": bool(right)} for where, right in zip(wheres, after, strict=True)]
+    run = TrainedRun("idm", "gpt2-small", variant, 1, "reduced", folder / variant, folder)
+    (run.folder / "interventions").mkdir(parents=True)
+    pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
+    return run
+
+
+def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tuple[float, int]]:
+    """Draw -> (value, n)."""
+    rows = [row for row in scores if row["variant"] == variant and row["metric"] == metric]
+    assert all(row["item_set"] == "common_correct" and row["split"] == "test" for row in rows)
+    return {row.get("intervention_seed"): (row["value"], row["n"]) for row in rows}
+
+
+def test_both_are_measured_on_the_items_that_both_had_right(tmp_path):
+    runs = [trained(tmp_path, variant, answers) for variant, answers in ANSWERS.items()]
+    scores = analyse(runs, {}).scores  # common: a and b
+    assert found(scores, "ft", "consistency") == {42: (50.0, 2), 7: (0.0, 2)}
+    assert found(scores, "carma", "consistency") == {42: (100.0, 2), 7: (50.0, 2)}
+    assert found(scores, "ft", "exact_match") == {None: (50.0, 2)}
+    assert found(scores, "carma", "exact_match") == {None: (0.0, 2)}
+    # Deviation over mean of 100 and 50, with n - 1: sqrt(1250) / 75.
+    assert found(scores, "carma", "cv") == {None: (pytest.approx(1250**0.5 / 75), 2)}
+
+
+def test_the_readout_of_labels_is_called_as_elsewhere(tmp_path):
+    runs = [trained(tmp_path, variant, answers, "labels") for variant, answers in ANSWERS.items()]
+    metrics = {row["metric"] for row in analyse(runs, {}).scores}
+    assert metrics == {"constrained", "constrained_consistency", "constrained_cv"}
+
+
+def test_no_common_item_no_score(tmp_path):
+    wrong = {item: (0, *after) for item, (_, *after) in ANSWERS["ft"].items()}
+    runs = [trained(tmp_path, "ft", wrong), trained(tmp_path, "carma", ANSWERS["carma"])]
+    assert analyse(runs, {}).scores == []
+
+
+def test_a_variant_alone_is_noted(tmp_path):
+    analysis = analyse([trained(tmp_path, "ft", ANSWERS["ft"])], {})
+    assert analysis.scores == []
+    assert analysis.notes == ["idm/gpt2-small/ft/seed-1: no other variant of this seed to share items with"]
+
+
+def test_a_run_without_answers_is_named(tmp_path):
+    runs = [trained(tmp_path, variant, answers) for variant, answers in ANSWERS.items()]
+    (tmp_path / "ft/interventions/answers.parquet").unlink()
+    with pytest.raises(UserError, match=r"answers.parquet does not exist; name the intervention of idm/gpt2-small/ft"):
+        analyse(runs, {})

@@ -1,0 +1,56 @@
+"""Spread between trainings and between draws."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.variance_parts import analyse, consistency
+from workflow_scripts.evaluation.scores import write_scores
+
+
+def trained(folder: Path, seed: int, values: dict[tuple[float, int], float], variant: str = "ft") -> TrainedRun:
+    """values: (rate, draw) -> ConsistSyn."""
+    run = TrainedRun("idm", "gpt2-small", variant, seed, "reduced", folder / f"{variant}-{seed}", folder)
+    (run.folder / "interventions").mkdir(parents=True)
+    columns = {**run.columns(), "protocol": "reduced", "intervention": "synonyms", "unit": "percent", "n": 9}
+    rows = [
+        columns | {"metric": "consistency", "value": value, "rate": rate, "intervention_seed": draw}
+        for (rate, draw), value in values.items()
+    ]
+    rows.append(columns | {"metric": "exact_match", "value": 1.0, "rate": 0.25, "intervention_seed": 1})
+    write_scores(run.folder / "interventions/scores.csv", rows)
+    return run
+
+
+def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
+    runs = [trained(tmp_path, 1, {(0.25, 1): 60, (0.25, 2): 64}), trained(tmp_path, 2, {(0.25, 1): 70, (0.25, 2): 72})]
+    scores = {row["metric"]: row for row in analyse(runs, {}).scores}
+    # Within: variances 8 and 2, mean 5. Means 62 and 71: variance 40.5, of which 5 / 2 is due to the draws.
+    assert scores["sd_draws"]["value"] == pytest.approx(math.sqrt(5))
+    assert scores["sd_training_seeds"]["value"] == pytest.approx(math.sqrt(38))
+    assert [scores[name]["n"] for name in ("sd_draws", "sd_training_seeds")] == [2, 2]
+    assert all(row["unit"] == "points" and row["rate"] == 0.25 and "seed" not in row for row in scores.values())
+
+
+def test_one_training_seed_says_nothing_of_training_seeds(tmp_path):
+    scores = analyse([trained(tmp_path, 1, {(0.25, 1): 60, (0.25, 2): 64})], {}).scores
+    assert [row["metric"] for row in scores] == ["sd_draws"]
+
+
+def test_a_seed_without_a_draw_is_left_out(tmp_path):
+    whole = {(0.25, 1): 60, (0.25, 2): 64, (0.4, 1): 50}
+    runs = [trained(tmp_path, 1, whole), trained(tmp_path, 2, {(0.25, 1): 70})]
+    tables = consistency(runs)
+    np.testing.assert_array_equal(tables[0.25], [[60, 64]])
+    np.testing.assert_array_equal(tables[0.4], [[50]])
+
+
+def test_variants_are_kept_apart(tmp_path):
+    draws = {(0.25, 1): 60, (0.25, 2): 64}
+    runs = [trained(tmp_path, 1, draws, variant) for variant in ("ft", "carma")]
+    assert {row["variant"]: row["value"] for row in analyse(runs, {}).scores} == pytest.approx(
+        {"ft": math.sqrt(8), "carma": math.sqrt(8)}
+    )

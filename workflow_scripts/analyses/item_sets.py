@@ -1,0 +1,76 @@
+"""Models compared on the same items: those that every variant of a model had right before an intervention.
+
+A model that is measured on its own right items (ConsistSyn, CAP) is measured on other items than its rival. Here the
+items are those that all given variants of one task, method and seed had right before; for each variant and intervention
+the scores say which share of them is still right. A set without an item has no score.
+"""
+
+from itertools import groupby
+from typing import Any
+
+import pandas
+import pyarrow.parquet as pq
+
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.errors import UserError
+from workflow_scripts.interventions.synonyms import coefficient_of_variation
+
+WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
+
+
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """Rows of item set `common_correct`: metric `exact_match` under CAP, `consistency` and `cv` under synonyms (and the
+    same for the readout of labels, as the intervention's own scores call them)."""
+    options_from(options)
+    found = Analysis([])
+    for _, group in groupby(sorted(runs, key=_model), key=_model):
+        variants = list(group)
+        if len(variants) < 2:
+            found.notes.append(f"{variants[0]}: no other variant of this seed to share items with")
+            continue
+        answers = pandas.concat([_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True)
+        for run in variants:
+            found.scores += _scores(run, answers)
+    return found
+
+
+def shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
+    """(readout, item) of the items that all variants had right before. `answers`: readout, item, variant,
+    correct_before, one row an answer."""
+    right = answers.groupby(["readout", "item"])["correct_before"].all()
+    return right.index[right]
+
+
+def _model(run: TrainedRun) -> tuple[str, str, int]:
+    return run.task, run.method, run.seed
+
+
+def _answers(run: TrainedRun) -> pandas.DataFrame:
+    path = run.folder / "interventions/answers.parquet"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
+    return pq.read_table(path).to_pandas()
+
+
+def _scores(run: TrainedRun, answers: pandas.DataFrame) -> list[dict[str, Any]]:
+    own = answers[answers["variant"] == run.variant]
+    own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared_items(answers))]
+    columns = run.columns() | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
+    rows, draws = [], {}
+    for where, correct in own.groupby(WHERE, dropna=False)["correct"]:
+        known = {name: value for name, value in zip(WHERE, where, strict=True) if not pandas.isna(value)}
+        known |= {name: int(known[name]) for name in ("layer", "intervention_seed") if name in known}
+        prefix = "" if known["readout"] == "vocabulary" else "constrained_"
+        synonyms = known["intervention"] == "synonyms"
+        metric = f"{prefix}consistency" if synonyms else {"": "exact_match"}.get(prefix, "constrained")
+        value = 100 * float(correct.mean())
+        rows.append(columns | known | {"metric": metric, "value": value, "unit": "percent", "n": len(correct)})
+        if synonyms:
+            draws.setdefault((prefix, known["readout"], known["rate"]), []).append(value)
+    for (prefix, readout, rate), values in draws.items():
+        spread = coefficient_of_variation(values)
+        if spread.value is not None:
+            what = {"metric": f"{prefix}cv", "value": spread.value, "unit": "ratio", "n": spread.n}
+            rows.append(columns | what | {"intervention": "synonyms", "readout": readout, "rate": rate})
+    return rows

@@ -1,0 +1,55 @@
+"""How much of the spread of ConsistSyn is due to the training seed, and how much to the draw of synonyms.
+
+One-way analysis of variance with random effects: training seed s and draw d give mu + a_s + e_sd. The standard
+deviations of a (between trained models) and of e (between draws on one model) are in points of percent.
+"""
+
+import math
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.interventions.synonyms import variance_parts
+
+
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """Metrics `sd_training_seeds` and `sd_draws` (points) for each task, method, variant and rate; n is the number of
+    training seeds, and of draws a seed. Without two of either there is no score."""
+    options_from(options)
+    found = Analysis([])
+    for (task, method, variant), group in groupby(sorted(runs, key=_variant), key=_variant):
+        members = list(group)
+        for rate, values in consistency(members).items():
+            between, within = variance_parts(values)
+            columns = {"task": task, "method": method, "variant": variant, "protocol": members[0].protocol}
+            columns |= {"intervention": "synonyms", "rate": rate, "item_set": "own_correct", "unit": "points"}
+            parts = (("sd_training_seeds", between, len(values)), ("sd_draws", within, values.shape[1]))
+            found.scores += [
+                columns | {"metric": metric, "value": math.sqrt(part), "n": n}
+                for metric, part, n in parts
+                if part is not None
+            ]
+    return found
+
+
+def consistency(runs: list[TrainedRun]) -> dict[float, np.ndarray]:
+    """Rate -> ConsistSyn [training seeds, draws] in percent, of the seeds that have a score for every draw."""
+    by_rate: dict[float, dict[int, dict[int, float]]] = {}
+    for run in runs:
+        for row in read_scores(run.folder / "interventions/scores.csv"):
+            if row["metric"] == "consistency":
+                by_rate.setdefault(row["rate"], {}).setdefault(run.seed, {})[row["intervention_seed"]] = row["value"]
+    tables = {}
+    for rate, by_seed in by_rate.items():
+        draws = sorted(set().union(*by_seed.values()))
+        whole = [values for values in by_seed.values() if len(values) == len(draws)]
+        tables[rate] = np.array([[values[draw] for draw in draws] for values in whole]).reshape(len(whole), len(draws))
+    return tables
+
+
+def _variant(run: TrainedRun) -> tuple[str, str, str]:
+    return run.task, run.method, run.variant
