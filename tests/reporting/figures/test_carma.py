@@ -13,7 +13,7 @@ from workflow_scripts.displays import intervened
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.cells import read_evidence
-from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread
+from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
 from workflow_scripts.reporting.figures.inputs import Inputs
 
 PAPER = load_catalogue(ROOT).papers["carma"]
@@ -152,3 +152,28 @@ def test_every_ratio_of_the_audit_is_a_point(tmp_path: Path, monkeypatch: pytest
     ratios = pandas.read_csv(out / "cv_ratios.csv")["ratio"].dropna()
     assert sorted(x for x in drawn if x == x) == pytest.approx(sorted(ratios)) and len(ratios) == 27
     assert len(plotted) == 28 and texts(figure).count("misprinted") == texts(figure).count("printed alike") == 1
+
+
+def test_the_cells_of_a_sweep_are_gains_over_the_same_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    runs = [Run("idm", "gpt2-small", variant, seed) for variant in ("ft", "mi-only", "layers-last") for seed in (1, 2)]
+    runs.append(Run("idm", "gpt2-small", "mi-only", 3))  # no such seed of the baseline
+    for run in runs:
+        gain = {"ft": 0, "mi-only": 10 * run.seed, "layers-last": -4}[run.variant]
+        write_run(tmp_path, run, 40.0 + gain)
+    figure, plotted = sweeps.draw(inputs("figure-parts", runs, tmp_path))
+    gains = plotted.set_index(["map", "row", "column", "seed"])["gain"].sort_index()
+    assert gains["accuracy", "0", "1"].to_dict() == {1: 10, 2: 20}
+    assert gains["ConsistSyn", "0", "1"].to_dict() == pytest.approx({1: 7.5, 2: 15})  # of 25% replaced three quarters
+    assert gains["blocks", "CAP", "last"].to_dict() == {1: -4, 2: -4}
+    assert set(plotted["column"][plotted["map"] == "blocks"]) == {"last"}
+    shown = texts(figure)
+    assert "+15.0\n±7.1" in shown and "-4.0\n±0.0" in shown
+    assert "–" in shown and "not run at small" not in shown
+
+
+def test_a_sweep_without_runs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    figure, plotted = sweeps.draw(inputs("figure-parts", [], tmp_path))
+    assert plotted.empty
+    assert texts(figure).count("not run at small") == 4

@@ -1,0 +1,82 @@
+"""Heat maps of sweeps: how much each setting gains over a baseline."""
+
+from typing import Any
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+
+from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
+from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
+
+# Diverging, its two ends told apart by the colour-blind; the numbers in the cells tell them apart in grey.
+COLOURS = "PuOr_r"
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A heat map per entry of `maps`, side by side; a cell is the mean gain over the baseline of the same seed.
+
+    options:
+        baseline: the `series` of `runs` that gains are gains over.
+        maps: for each a title, labels x and y of its axes, labels of its `columns`, and `rows`: each a label, the
+            series of its `cells`, one a column, the metric, and what else fixes the score: rate, item_set, layer.
+    Under an intervention the scores of one seed are averaged over its repetitions. Returns the figure and the gain of
+    each cell and seed.
+    """
+    options = inputs.options(baseline="", maps=[])
+    entries = {entry["series"]: entry for entry in inputs.display["runs"]}
+    gains = [_gains(inputs, panel, entries, options["baseline"]) for panel in options["maps"]]
+    widths = [len(panel["columns"]) + 1 for panel in options["maps"]]
+    height = 0.42 * max(len(panel["rows"]) for panel in options["maps"]) + 0.75
+    figure = new_figure(PAGE, height)
+    grid = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
+    largest = max((table["gain"].abs().max() for table in gains if len(table)), default=1.0) or 1.0
+    for number, (axes, panel, table) in enumerate(zip(grid, options["maps"], gains, strict=True)):
+        axes.set_title(f"({chr(ord('a') + number)}) {panel['title']}", loc="left")
+        if table.empty:
+            not_run(axes, inputs.scale)
+        else:
+            _draw_map(axes, panel, table, largest)
+    return figure, pandas.concat(gains, ignore_index=True)
+
+
+def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], baseline: str) -> pandas.DataFrame:
+    """map, row, column (labels), seed, value, gain: of the seeds that the cell shares with the baseline."""
+    found = []
+    for row in panel["rows"]:
+        scores = {name: _by_seed(inputs, row, entries[name]) for name in {baseline, *row["cells"]}}
+        for column, name in zip(panel["columns"], row["cells"], strict=True):
+            gain = (scores[name] - scores[baseline]).dropna()
+            table = pandas.DataFrame({"value": scores[name].loc[gain.index], "gain": gain}).rename_axis("seed")
+            found.append(table.reset_index().assign(map=panel["title"], row=row["label"], column=str(column)))
+    return pandas.concat(found, ignore_index=True)
+
+
+def _by_seed(inputs: Inputs, row: dict[str, Any], entry: dict[str, Any]) -> pandas.Series:
+    """The score of an entry of `runs` by seed."""
+    under = {name: row[name] for name in ("rate", "layer", "item_set") if name in row}
+    table = of_entry(inputs.scores(row["metric"], row.get("intervention")), entry)
+    for name, value in under.items():
+        table = table[table[name] == value]
+    return table.groupby(RUN_COLUMNS)["value"].mean().groupby("seed").mean().astype(float)
+
+
+def _draw_map(axes: Axes, panel: dict[str, Any], table: pandas.DataFrame, largest: float) -> None:
+    rows, columns = [row["label"] for row in panel["rows"]], [str(column) for column in panel["columns"]]
+    by_cell = table.groupby(["row", "column"])["gain"]
+    places = {name: by_cell.agg(name).unstack().reindex(index=rows, columns=columns) for name in ("mean", "std")}
+    means = places["mean"].to_numpy(float)
+    axes.imshow(means, cmap=COLOURS, norm=TwoSlopeNorm(0, -largest, largest), aspect="auto")
+    for (y, x), mean in np.ndenumerate(means):
+        deviation = places["std"].iat[y, x]
+        text = f"{mean:+.1f}" + (f"\n±{deviation:.1f}" if deviation == deviation else "")
+        dark = abs(mean) > 0.6 * largest
+        axes.text(x, y, "–" if mean != mean else text, ha="center", va="center", fontsize=6, color="w" if dark else "k")
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set(xlabel=panel.get("x", ""), ylabel=panel.get("y", ""))
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
