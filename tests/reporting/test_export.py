@@ -19,7 +19,7 @@ def results(tmp_path: Path) -> Path:
     for name, status in (("table1", "measured"), ("table2", "not run")):
         (tables / f"{name}.csv").write_text(f"row,column,status\nTransformer,COGS,{status}\n")
         (tables / f"{name}.md").write_text("| Transformer |\n")
-    (folder / "claims.csv").write_text("claim,verdict\nfirst,reproduced\n")
+    (folder / "claims.csv").write_text("paper,claim,verdict\npaper,first,reproduced\n")
     (folder / "runs" / RUN).mkdir(parents=True)
     (folder / "runs" / RUN / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"spec": {"a": 1}}))
     return tmp_path / "results"
@@ -27,8 +27,8 @@ def results(tmp_path: Path) -> Path:
 
 def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     out = results / "reference"
-    (out / "small").mkdir(parents=True)
-    (out / "small/old.csv").touch()
+    (out / "small/tables/paper").mkdir(parents=True)
+    (out / "small/tables/paper/old.csv").touch()
     assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
     found = sorted(str(file.relative_to(out / "small")) for file in out.rglob("*") if file.is_file())
     assert found == ["claims.csv", "provenance.json", "tables/paper/table1.csv", "tables/paper/table1.md"]
@@ -36,6 +36,25 @@ def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     assert set(run) == set(PROVENANCE)
     with open(out / "small/claims.csv") as stream:
         assert [row["verdict"] for row in csv.DictReader(stream)] == ["reproduced"]
+
+
+def test_other_papers_and_runs_stay(results: Path):
+    out = results / "reference"
+    other = out / "small/tables/other/table9.csv"
+    other.parent.mkdir(parents=True)
+    other.write_text("row,column,status\nA,B,measured\n")
+    (out / "small/claims.csv").write_text(
+        "paper,claim,verdict\nother,ninth,inconclusive\npaper,first,not reproduced\npaper,gone,reproduced\n"
+    )
+    earlier = [{"run": "scan/other/default/seed-1", "steps": 7}, {"run": "run", "steps": 1}]
+    (out / "small/provenance.json").write_text(json.dumps(earlier))
+    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
+    assert other.exists() and (out / "small/tables/paper/table1.csv").exists()
+    with open(out / "small/claims.csv") as stream:
+        rows = [tuple(row.values()) for row in csv.DictReader(stream)]
+    assert rows == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]
+    runs = json.loads((out / "small/provenance.json").read_text())
+    assert [(run["run"], run["steps"]) for run in runs] == [("run", "steps"), ("scan/other/default/seed-1", 7)]
 
 
 def test_nothing_measured_is_one_line_and_keeps_what_was_there(

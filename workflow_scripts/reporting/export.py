@@ -38,25 +38,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Replace `<out>/<scale>` by what `<results>/<scale>` holds. Raises UserError when nothing was measured there."""
-    source = args.results / args.scale
+    """Put what `<results>/<scale>` holds into `<out>/<scale>`, where papers and runs that it lacks stay as they are.
+
+    Raises UserError when nothing was measured there.
+    """
+    source, target = args.results / args.scale, args.out / args.scale
     tables = [table for table in sorted(source.glob("tables/*/*.csv")) if has_measured_cell(table)]
     runs = [read_json(file) for file in sorted(source.glob("runs/*/*/*/*/run.json"))]
     if not tables or not runs:
         raise UserError(f"{source} holds no measured table; make one with ./reproduce --config scale={args.scale}")
-    with replacing(args.out / args.scale) as folder:
+    papers = {table.parent.name for table in tables}
+    with replacing(target) as folder:
         folder.mkdir()
+        for earlier in target.glob("tables/*"):
+            if earlier.name not in papers:
+                shutil.copytree(earlier, folder / "tables" / earlier.name)
         for table in tables:
             (folder / "tables" / table.parent.name).mkdir(parents=True, exist_ok=True)
             for ending in (".csv", ".md"):
                 shutil.copy(table.with_suffix(ending), folder / "tables" / table.parent.name)
-        if (source / "claims.csv").exists():
-            shutil.copy(source / "claims.csv", folder)
-        write_json(folder / "provenance.json", [{key: run[key] for key in PROVENANCE} for run in runs])
-    print(f"{len(tables)} tables and {len(runs)} runs written to {args.out / args.scale}")
+        _write_claims(source / "claims.csv", target / "claims.csv", folder / "claims.csv")
+        provenance = target / "provenance.json"
+        known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
+        known |= {run["run"]: {key: run[key] for key in PROVENANCE} for run in runs}
+        write_json(folder / "provenance.json", [known[name] for name in sorted(known)])
+    print(f"{len(tables)} tables and {len(runs)} runs written to {target}")
+
+
+def _write_claims(new: Path, earlier: Path, out: Path) -> None:
+    """The claims of `new`, then those of `earlier` about papers of which `new` says nothing."""
+    rows = _rows(new)
+    said = {row["paper"] for row in rows}
+    rows += [row for row in _rows(earlier) if row["paper"] not in said]
+    if rows:
+        with open(out, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, rows[0].keys(), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(sorted(rows, key=lambda row: row["paper"]))
 
 
 def has_measured_cell(table: Path) -> bool:
     """Whether any cell of a table's CSV was reproduced."""
-    with open(table, newline="", encoding="utf-8") as stream:
-        return any(row["status"] == "measured" for row in csv.DictReader(stream))
+    return any(row["status"] == "measured" for row in _rows(table))
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    if not file.exists():
+        return []
+    with open(file, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
