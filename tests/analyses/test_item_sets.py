@@ -43,6 +43,7 @@ def test_both_are_measured_on_the_items_that_both_had_right(tmp_path):
     scores = analyse(runs, {}).scores  # common: a and b
     assert found(scores, "ft", "consistency") == {42: (50.0, 2), 7: (0.0, 2)}
     assert found(scores, "carma", "consistency") == {42: (100.0, 2), 7: (50.0, 2)}
+    assert found(scores, "ft", "items") == found(scores, "carma", "items") == {None: (2, 2)}
     assert found(scores, "ft", "exact_match") == {None: (50.0, 2)}
     assert found(scores, "carma", "exact_match") == {None: (0.0, 2)}
     # Deviation over mean of 100 and 50, with n - 1: sqrt(1250) / 75.
@@ -52,13 +53,14 @@ def test_both_are_measured_on_the_items_that_both_had_right(tmp_path):
 def test_the_readout_of_labels_is_called_as_elsewhere(tmp_path):
     runs = [trained(tmp_path, variant, answers, "labels") for variant, answers in ANSWERS.items()]
     metrics = {row["metric"] for row in analyse(runs, {}).scores}
-    assert metrics == {"constrained", "constrained_consistency", "constrained_cv"}
+    assert metrics == {"items", "constrained", "constrained_consistency", "constrained_cv"}
 
 
 def test_no_common_item_no_score(tmp_path):
     wrong = {item: (0, *after) for item, (_, *after) in ANSWERS["ft"].items()}
     runs = [trained(tmp_path, "ft", wrong), trained(tmp_path, "carma", ANSWERS["carma"])]
-    assert analyse(runs, {}).scores == []
+    rows = analyse(runs, {}).scores
+    assert [(row["metric"], row["value"], row["readout"]) for row in rows] == [("items", 0, "vocabulary")] * 2
 
 
 def test_a_variant_alone_is_noted(tmp_path):

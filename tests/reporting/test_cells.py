@@ -6,6 +6,7 @@ import pytest
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import Evidence, make_cells, read_published
+from workflow_scripts.reporting.layout import reproduced_text
 from workflow_scripts.reporting.spec import Row, TableDisplay
 
 HEADER = "display,row,column,metric,printed,value,unit,std,n_seeds,source,note\n"
@@ -229,6 +230,13 @@ def test_scores_under_an_intervention_are_shown_where_it_is_asked_for(tmp_path):
     assert (nothing.status, nothing.note) == ("not run", "not run at small")
     other_layer = only(make_cells("d", table(intervention="cap", layer=7), found))
     assert (other_layer.status, other_layer.note) == ("not run", "does not apply")
+
+
+def test_a_share_of_right_answers_is_undefined_where_there_are_none(tmp_path):
+    found = evidence(tmp_path, [score("jump", "new", "a", 1, 0), intervened(1, 0, item_set="all")])
+    cell = only(make_cells("d", table(intervention="cap", item_set="own_correct"), found))
+    assert (cell.status, cell.note) == ("undefined", "undefined: no right answers")
+    assert reproduced_text(cell) == "undefined: no right answers"
 
 
 def test_repetitions_of_an_intervention_are_averaged_by_seed(tmp_path):

@@ -2,7 +2,7 @@
 
 A model that is measured on its own right items (ConsistSyn, CAP) is measured on other items than its rival. Here the
 items are those that all given variants of one task, method and seed had right before; for each variant and intervention
-the scores say which share of them is still right. A set without an item has no score.
+the scores say which share of them is still right. A set without an item has no other score than its size, 0.
 """
 
 from itertools import groupby
@@ -20,8 +20,11 @@ WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_se
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
-    """Rows of item set `common_correct`: metric `exact_match` under CAP, `consistency` and `cv` under synonyms (and the
-    same for the readout of labels, as the intervention's own scores call them)."""
+    """Rows of item set `common_correct`, for each readout of answers.
+
+    Metric `items` is how many there are; `exact_match` is under CAP, `consistency` and `cv` under synonyms. Those of the
+    readout of labels are called as in the scores of the interventions.
+    """
     options_from(options)
     found = Analysis([])
     for _, group in groupby(sorted(runs, key=_model), key=_model):
@@ -54,10 +57,15 @@ def _answers(run: TrainedRun) -> pandas.DataFrame:
 
 
 def _scores(run: TrainedRun, answers: pandas.DataFrame) -> list[dict[str, Any]]:
-    own = answers[answers["variant"] == run.variant]
-    own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared_items(answers))]
+    own, shared = answers[answers["variant"] == run.variant], shared_items(answers)
+    own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
     columns = run.columns() | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
     rows, draws = [], {}
+    for readout in sorted(answers["readout"].unique()):
+        count = int((shared.get_level_values("readout") == readout).sum())
+        rows.append(
+            columns | {"metric": "items", "value": float(count), "unit": "items", "n": count, "readout": readout}
+        )
     for where, correct in own.groupby(WHERE, dropna=False)["correct"]:
         known = {name: value for name, value in zip(WHERE, where, strict=True) if not pandas.isna(value)}
         known |= {name: int(known[name]) for name in ("layer", "intervention_seed") if name in known}

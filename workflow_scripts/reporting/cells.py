@@ -28,6 +28,7 @@ PUBLISHED_COLUMNS = (
     "note",
 )
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
+UNDEFINED = "undefined"  # measured on right answers of which there are none
 # Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
 REPEATED = ("intervention_seed", "pooling")
 Key = tuple[str, str, str, str]  # display, row, column, metric
@@ -160,14 +161,16 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
     chosen = _chosen(rows, selection)
-    intervened = [row for row in rows if row["intervention"] == selection.get("intervention")]
+    seen = rows if analysis else [row for row in rows if row["intervention"] == selection.get("intervention")]
     if not chosen:
-        if intervened and not analysis and "intervention" not in selection:
+        if seen and not analysis and "intervention" not in selection:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
         # Nor has an intervention on right answers anything to measure where a model has none.
-        note = "does not apply" if intervened else f"not run at {evidence.scale}"
+        if seen and str(spec.get("item_set")).endswith("_correct"):
+            return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
+        note = "does not apply" if seen else f"not run at {evidence.scale}"
         return replace(cell, status=NOT_RUN, note=note, selection=selection)
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
     if over := spec.get("over"):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, Cell
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, Cell
 from workflow_scripts.reporting.examples import ALPHA, ExampleTest
 from workflow_scripts.reporting.spec import TableDisplay
 from workflow_scripts.reporting.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
@@ -72,7 +72,7 @@ def reproduced_text(cell: Cell | None) -> str:
         return number(cell.summary.mean, cell.decimals) + deviation
     if cell.status == COMPUTED:
         return number(cell.computed, cell.decimals)
-    return cell.note if cell.status == NOT_RUN else ""
+    return cell.note if cell.status in (NOT_RUN, UNDEFINED) else ""
 
 
 def seeds_text(cell: Cell) -> str:
