@@ -60,6 +60,20 @@ def test_a_checkpoint_is_a_model_of_the_family_that_hugging_face_reads(place):
     torch.testing.assert_close(theirs(ids).logits[:, -1], last_logits(ours, ids, torch.tensor([3])))
 
 
+def test_the_activation_of_gpt2_is_one_kernel_and_the_same_function(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(n_layer=2, n_head=2, n_embd=16, vocab_size=50, n_positions=16)
+    assert config.activation_function == "gelu_new"  # as on the hub
+    theirs = GPT2LMHeadModel(config).eval()
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    ours = load(tmp_path, {"family": "gpt2"}).eval()
+    assert ours.config.activation_function == "gelu_pytorch_tanh"
+    ids = torch.randint(50, (3, 9))
+    torch.testing.assert_close(ours(ids).logits, theirs(ids).logits)
+
+
 def test_fine_tuning_starts_from_the_parent_and_learns(place):
     history = pd.read_csv(place / "runs/ft/training.csv").query("name == 'valid_exact_match'")
     assert history["value"].max() > 90

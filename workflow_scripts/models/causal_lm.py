@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Of the tokenizers that are trained here; the hub's have their own.
 BOS, EOS, PAD, UNK = range(4)
+# The function that GPT-2's configuration calls gelu_new, as one kernel instead of eight.
+FUSED_GELU = "gelu_pytorch_tanh"
 
 
 def quiet() -> None:
@@ -43,6 +45,7 @@ def configuration(settings: CausalLMSettings, vocabulary: int) -> "PretrainedCon
             "resid_pdrop": settings.dropout,
             "embd_pdrop": settings.dropout,
             "attn_pdrop": settings.dropout,
+            "activation_function": FUSED_GELU,
         }
     else:
         sizes = {
@@ -82,11 +85,18 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
         if not (folder / name).is_file():
             raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
     try:
-        found = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
-        if found != family:
-            raise UserError(f"{folder} holds a model of the family {found}, the method asks for {family}")
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        if config.model_type != family:
+            raise UserError(f"{folder} holds a model of the family {config.model_type}, the method asks for {family}")
+        if getattr(config, "activation_function", None) == "gelu_new":
+            config.activation_function = FUSED_GELU
         model = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+            folder,
+            config=config,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
         )
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).splitlines()[0]
