@@ -178,8 +178,7 @@ def test_only_runs_that_read_phrases_depend_on_them():
                 assert "phrases" not in resolve_run(catalogue, f"{task}/{other}/seed-1", scale)
 
 
-@pytest.mark.parametrize("task", ["scan-jump-x2", "cogs"])
-@pytest.mark.parametrize("variant", ["carma", "stability-only"])
+@pytest.mark.parametrize(("task", "variant"), [("scan-jump-x2", "carma"), ("cogs", "stability-only")])
 def test_it_trains_from_the_catalogue_alone(task: str, variant: str, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
     made = call("prepare", "--task", task, "--scale", "demo", "--downloads", tmp_path, "--out", data)
