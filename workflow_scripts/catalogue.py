@@ -283,8 +283,22 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             "objective": sections["objective"],
             "training": training,
             "init": _origin(catalogue, run, sections["init"], scale, precision),
+            **_phrases(catalogue, run, sections["objective"]),
         }
     )
+
+
+def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
+    """The task's phrases where the objective of a sequence-to-sequence run reads them: no other run depends on them."""
+    task = catalogue.tasks[run.task]
+    if task.kind != "seq2seq" or not (objective.get("weight") and objective.get("mi")):
+        return {}
+    if task.phrases is None:
+        raise UserError(
+            f"settings of {_variant(run)}: objective.mi is {objective['mi']}, but catalogue/tasks.yaml gives "
+            f"{run.task} no phrases; add them, or set mi to 0"
+        )
+    return {"phrases": task.phrases}
 
 
 def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workflow_scripts.errors import UserError
 
@@ -16,6 +16,17 @@ Protocol = Literal["paper", "reduced", "stand_in"]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Kind = Literal["seq2seq", "prompt", "text"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(f"(?:{pattern})")  # as a part of a larger one
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_compiles)]
 
 
 class Strict(BaseModel):
@@ -77,18 +88,9 @@ class Evaluation(Strict):
         "token",
         description="A prompt's answer must be this very token, or the same text but for case and spaces.",
     )
-    same_word: str | None = Field(
+    same_word: Pattern | None = Field(
         None, description="Regular expression of output words that count as one and the same for structure_match."
     )
-
-    @field_validator("same_word")
-    @classmethod
-    def compiles(cls, pattern: str | None) -> str | None:
-        try:
-            re.compile(pattern or "")
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from None
-        return pattern
 
 
 class Intervention(Strict):
@@ -137,6 +139,11 @@ class Task(Strict):
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources.yaml.")
     protocol: Protocol = Field("paper", description="What the data are, at their full size.")
+    phrases: Pattern | None = Field(
+        None,
+        description="Regular expression of the source phrases that an objective over words takes for words; of a "
+        "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
+    )
     settings: Settings = Settings()
 
 

@@ -70,7 +70,10 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     for section, entries in merged(catalogue, run, scale).items():
         rows += [(f"{section}.{key}", value, where) for key, (value, where) in entries.items()]
     rows.append(("training.precision", precision, "config.yaml precision"))
-    rows.append(("protocol", resolve_run(catalogue, run, scale, precision)["protocol"], "the worst of data and scale"))
+    spec = resolve_run(catalogue, run, scale, precision)
+    if "phrases" in spec:
+        rows.append(("phrases", spec["phrases"], f"catalogue/tasks.yaml {run.task}"))
+    rows.append(("protocol", spec["protocol"], "the worst of data and scale"))
     lines = [(key, canonical_json(value), where) for key, value, where in rows]
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
     print(f"{run} at scale {scale}: key, value, and the file and entry that set it")

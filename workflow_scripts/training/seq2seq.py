@@ -10,11 +10,13 @@ from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import bucketed
 from workflow_scripts.training.build import build_model, build_objective
 from workflow_scripts.training.loop import Task
-from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+from workflow_scripts.training.phrases import with_phrases
+from workflow_scripts.training.prepared import read_pairs, read_table, read_vocabulary
 
 
 def make_task(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Task:
-    """Batches lie on `device`; validation is teacher-forced exact match.
+    """Batches lie on `device`; validation is teacher-forced exact match. With `phrases` in the spec, batches for
+    training say which phrase a source token is part of.
 
     Raises UserError when a file is missing or broken, when an example is longer than `batch_tokens`, or for `init`:
     these models start from random weights.
@@ -23,8 +25,11 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
     model = build_model(spec, read_vocabulary(data)).to(device)
     objective = build_objective(spec)
+    train = read_pairs(data, "train")
+    if "phrases" in spec:
+        train = with_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
     try:
-        batches = bucketed(read_pairs(data, "train"), settings.batch_tokens)
+        batches = bucketed(train, settings.batch_tokens)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
     valid = read_pairs(data, settings.validation["split"])
