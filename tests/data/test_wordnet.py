@@ -30,7 +30,7 @@ def test_synsets_and_counts(folder):
     found = read(folder)
     assert found.synsets == {
         "00000041n": Synset("00000041n", ("dog", "Canis_familiaris"), 'a tame wolf; "the dog barked"', ("00000140n",)),
-        "00000041a": Synset("00000041a", ("galore",), "in great numbers", ()),
+        "00000041a": Synset("00000041a", ("galore",), "in great numbers", (), satellite=True),
     }
     # The second sense of dog is counted, but stands in no index.
     assert found.counts == {("dog", "00000041n"): 42, ("galore", "00000041a"): 3}
@@ -52,6 +52,8 @@ def test_an_archive_reads_as_the_folder(tmp_path):
         ("data.noun", "0041 03 n 01 dog 0 000 | a wolf", "data.noun:2: not a synset"),
         ("data.noun", "00000041 03 n 01 dog 0 000 |  ", "data.noun:2: not a synset"),
         ("data.noun", "00000041 03 n zz dog 0 000 | a wolf", "data.noun:2: not a synset"),
+        ("data.noun", "00000041 03 x 01 dog 0 000 | a wolf", "data.noun:2: not a synset"),
+        ("data.noun", "00000041 03 n 01 dog 0 000 | a \udcff wolf", "data.noun:2: not UTF-8 text"),
         ("index.noun", "dog n one", "index.noun:2: not a lemma with its senses"),
         ("index.noun", "dog n 1 1 @ 1 1 dog", "index.noun:2: not a lemma with its senses"),
         ("cntlist.rev", "dog 1 42", "cntlist.rev:2: not sense key, sense number, count"),
@@ -59,7 +61,7 @@ def test_an_archive_reads_as_the_folder(tmp_path):
     ],
 )
 def test_a_malformed_line_is_named(folder, file, line, message):
-    (folder / file).write_text(f"{LICENCE}{line}\n")
+    (folder / file).write_text(f"{LICENCE}{line}\n", errors="surrogateescape")
     with pytest.raises(UserError, match=f"{message}.*; get the dictionary again$"):
         read(folder)
 

@@ -8,12 +8,12 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.cap import (
     POOLINGS,
     _Run,
-    blocks,
     cap_predictions,
     group_words,
     pool,
     pooled_logits,
 )
+from workflow_scripts.objectives.hidden_states import blocks
 
 torch.set_num_threads(1)
 VOCABULARY, BLOCKS = 40, 4

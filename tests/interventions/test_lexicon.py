@@ -45,10 +45,12 @@ def test_base_forms(small):
     assert small.base_forms("chasing", "v") == ["chase"]
 
 
-def test_a_line_of_another_format_is_named(tmp_path):
-    files = data_files()
-    files["data.verb"] = "  licence\nno such line | gloss\n"
-    with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a line of wndb\(5WN\); fetch it again$"):
+def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
+    files = data_files() | {"data.verb": "  licence\nno such line | gloss\n"}
+    with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a synset with its gloss; get .* again$"):
+        read_lexicon(write_tar(tmp_path / "dict.tar", files))
+    del files["verb.exc"]
+    with pytest.raises(UserError, match=r"dict.tar: no WordNet dictionary, verb.exc missing"):
         read_lexicon(write_tar(tmp_path / "dict.tar", files))
 
 

@@ -1,8 +1,10 @@
 """Reading files out of archives into memory: nothing is extracted, so that no path of an archive is trusted."""
 
 import io
+import lzma
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 
 from workflow_scripts.errors import UserError
@@ -43,7 +45,7 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
                 for member in archive:
                     if member.isfile():
                         keep(member.name, member.size, lambda member=member: archive.extractfile(member).read())
-    except (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, RuntimeError) as error:
+    except (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as error:
         reason = str(error).partition("\n")[0].rstrip(":")
         raise UserError(
             f"{path}: cannot be read as a folder, zip or tar archive, or Debian package ({reason}); get it again"

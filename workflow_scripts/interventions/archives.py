@@ -1,8 +1,6 @@
 """What the synonyms need from pinned archives: text files, stop words and the weights of the tagger."""
 
 import json
-import lzma
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +21,6 @@ def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
     """
     try:
         found = {name: content.decode("utf-8") for name, content in read_members(archive, set(names)).items()}
-    except (lzma.LZMAError, zlib.error) as error:
-        raise UserError(f"{archive}: damaged ({error}); fetch it again") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{archive}: a file in it is not UTF-8 text; fetch it again") from error
     if missing := sorted(set(names) - set(found)):

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.objectives.hidden_states import blocks
 
 POOLINGS = ("max", "mean", "sum")
 
@@ -51,12 +52,6 @@ class CapPredictions:
     clean: dict[str, Tensor]  # readout -> [N]: without an intervention
     pooled: dict[tuple[int, str, str], Tensor]  # (layer, pooling, readout) -> [N]
     touched: Tensor  # [N] bool: some group of the item has several tokens. Elsewhere CAP is the clean run
-
-
-def blocks(model: nn.Module) -> nn.ModuleList:
-    """The transformer blocks of a causal language model of Hugging Face, first to last."""
-    base = model.base_model
-    return base.h if hasattr(base, "h") else base.layers
 
 
 def group_words(words: Tensor, bos_in_first_word: bool = False) -> Groups:

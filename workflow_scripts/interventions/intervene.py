@@ -117,7 +117,8 @@ def share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) -> lis
 
 def pooled(subject: "Subject", settings: Intervention) -> tuple[list["pa.Table"], list[dict[str, Any]]]:
     """CAP: (answers, score rows) by block, pooling, readout and item set."""
-    from workflow_scripts.interventions.cap import blocks, cap_predictions
+    from workflow_scripts.interventions.cap import cap_predictions
+    from workflow_scripts.objectives.hidden_states import blocks
 
     layers = chosen_blocks(len(blocks(subject.model)), settings.blocks)
     order, batches = subject.batches(subject.prompts)

@@ -50,7 +50,7 @@ def gloss_vectors(lexicon: Lexicon) -> Vectors:
 
     documents: dict[str, list[str]] = {}
     for synset in lexicon.synsets:
-        for word in synset.words:
+        for word in synset.lemmas:
             documents.setdefault(plain(word), []).append(synset.gloss)
     words = sorted(documents)
     # A term of fewer than 3 documents relates (almost) nothing; one of more than 5% of them is a function word. A

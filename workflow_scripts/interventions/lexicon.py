@@ -1,17 +1,14 @@
 """WordNet as a table of synonyms: synsets, their words and glosses, and the base forms of inflected words.
 
-Reads the data.* and *.exc files of a WordNet 3.0 dictionary (format: wndb(5WN), rules: morphy(7WN)). The index.* files
-only add an order of the senses, which nothing here depends on, and are not read.
+The rules are those of morphy(7WN). The index.* files of the dictionary only add an order of the senses, which nothing
+here depends on, and are not read.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.interventions.archives import read_texts
+from workflow_scripts.data.wordnet import DATA, EXCEPTIONS, PARTS, Synset, dictionary_files, lines, read_synsets
 
-FILES = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
 ENDINGS = {
     "n": [
         *[("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")],
@@ -21,16 +18,6 @@ ENDINGS = {
     "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
     "r": [],
 }
-MARKER = re.compile(r"\((a|p|ip)\)$")  # where an adjective may stand; not part of the word
-
-
-@dataclass(frozen=True)
-class Synset:
-    """`pos` is n, v, a, s (an adjective satellite) or r; `words` in WordNet's spelling, `_` for a space."""
-
-    pos: str
-    words: tuple[str, ...]
-    gloss: str
 
 
 @dataclass(frozen=True)
@@ -56,39 +43,20 @@ class Lexicon:
         Without `satellites`, adjective satellites (most adjectives) are no adjectives.
         """
         found = {i for form in self.base_forms(word, pos) for i in self.senses[pos, form]}
-        return {w for i in found if satellites or self.synsets[i].pos != "s" for w in self.synsets[i].words}
+        return {w for i in found if satellites or not self.synsets[i].satellite for w in self.synsets[i].lemmas}
 
 
-def read_lexicon(archive: Path) -> Lexicon:
-    """Read the archive of a WordNet 3.0 dictionary folder. Raises UserError with file and line for another format."""
-    wanted = [f"data.{name}" for name in FILES.values()] + [f"{name}.exc" for name in FILES.values()]
-    texts = read_texts(archive, wanted)
-    synsets: list[Synset] = []
+def read_lexicon(path: Path) -> Lexicon:
+    """Read a dictionary folder or an archive of one. Raises UserError naming file and line, or the missing files."""
+    files = dictionary_files(path, DATA | EXCEPTIONS)
+    synsets = list(read_synsets(path, files))
     senses: dict[tuple[str, str], list[int]] = {}
-    for pos, name in FILES.items():
-        for number, line in enumerate(texts[f"data.{name}"].split("\n"), start=1):
-            if not line or line.startswith("  "):  # the licence stands in indented lines
-                continue
-            try:
-                synset = _synset(line)
-            except (ValueError, IndexError) as error:
-                raise UserError(f"{archive}: data.{name}:{number}: not a line of wndb(5WN); fetch it again") from error
-            for word in {word.lower() for word in synset.words}:
-                senses.setdefault((pos, word), []).append(len(synsets))
-            synsets.append(synset)
+    for i, synset in enumerate(synsets):
+        for word in {lemma.lower() for lemma in synset.lemmas}:
+            senses.setdefault((synset.id[-1], word), []).append(i)
     exceptions = {
-        (pos, form): bases
-        for pos, name in FILES.items()
-        for form, *bases in (line.split(" ") for line in texts[f"{name}.exc"].splitlines())
+        (letter, form): bases
+        for part, letter in PARTS.items()
+        for form, *bases in (line.split(" ") for _, line in lines(path, files, f"{part}.exc"))
     }
     return Lexicon(synsets, senses, exceptions)
-
-
-def _synset(line: str) -> Synset:
-    """One data line: offset, file, type, count of words (hexadecimal), then word and number in turn, ..., | gloss."""
-    fields, _, gloss = line.partition(" | ")
-    cells = fields.split(" ")
-    if cells[2] not in set("nvasr"):
-        raise ValueError(cells[2])
-    words = cells[4 : 4 + 2 * int(cells[3], 16) : 2]
-    return Synset(cells[2], tuple(MARKER.sub("", word) for word in words), gloss.strip())

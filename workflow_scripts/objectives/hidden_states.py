@@ -1,4 +1,4 @@
-"""What the blocks of a model put out while an objective runs it."""
+"""Where the blocks of a model are, and what they put out while an objective runs it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
