@@ -110,7 +110,7 @@ def test_words_by_hand(letters: list[list[str]], budget: int):
             i, word = i + count, word + 1
         return [*words, word]
 
-    letter = dict(enumerate(sorted(set(sum(letters, []))), start=4))
+    letter = dict(enumerate(sorted({name for row in letters for name in row}), start=4))
     rows = []
     for batch in bucketed(phrase_pairs([" ".join(row) for row in letters], "a (b )*c"), budget):
         for ids, words in zip(batch.source.tolist(), batch.words.tolist(), strict=True):
