@@ -5,12 +5,14 @@ import os
 import random
 import shutil
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.workflow.projects import Project
 from tests.workflow.test_rerun import END, made, named
+from workflow_scripts.planning.adopt import generation
 
 
 @pytest.fixture
@@ -41,8 +43,11 @@ def derived(project: Project) -> set[tuple[str, str]]:
 def test_what_agrees_is_adopted_and_only_displays_are_made_again(copied_results):
     everything = derived(copied_results)
     scores = {file: file.read_bytes() for file in (copied_results.root / "results").rglob("scores.csv")}
+    names = ("dataset", "run", "evaluation", "candidates", "intervention")
+    files = [list((copied_results.root / "results/demo").rglob(f"{name}.json")) for name in names]
+    assert all(files)
     said = adopt(copied_results)
-    assert "results without records are what would be made now: adopted" in said and "moved" not in said
+    assert said.startswith(f"{sum(map(len, files))} results without records are what would be made now: adopted\n")
     assert named(copied_results.planned()) == everything
     assert all(file.read_bytes() == content for file, content in scores.items() if "runs" in file.parts)
     assert adopt(copied_results) == ""
@@ -73,6 +78,62 @@ def test_a_damaged_file_is_found(copied_results):
     assert {name for rule, name in planned if rule in ("train", "evaluate")} == {run}
 
 
+def alter(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+
+
+def seal(manifest: Path, name: str) -> None:
+    """Let the manifest of a folder have the digest of a file that was altered: a whole result, but another one."""
+    content = json.loads(manifest.read_text())
+    content["files"][name] = sha256((manifest.parent / name).read_bytes()).hexdigest()
+    manifest.write_text(json.dumps(content))
+
+
+def test_a_child_of_other_weights_is_made_again_with_its_interventions(copied_results):
+    results, parent = copied_results.root / "results/demo", "text-bpe-4k/gpt2-small/pretrain/seed-1"
+    children = made(copied_results, "/gpt2-small/") - {parent}
+    everything = derived(copied_results)
+    alter(results / "runs" / parent / "checkpoint/model.safetensors")
+    seal(results / "runs" / parent / "run.json", "checkpoint/model.safetensors")
+    said = adopt(copied_results)
+    for child in children:
+        assert f"{child}/run.json: it started from other weights than {parent} has; moved to " in said
+        assert (results / "not-adopted/runs" / child / "interventions/intervention.json").exists()
+    assert f"{parent}/eval/evaluation.json: it scored another checkpoint; moved to " in said
+    assert children and said.count("moved to") == len(children) + 1
+    again = {(rule, child) for rule in ("train", "evaluate", "intervene") for child in children}
+    assert named(copied_results.planned()) == again | {("evaluate", parent)} | everything
+
+
+def test_interventions_by_other_candidates_are_made_again(copied_results):
+    """Those of idm are damaged, those of sst whole, but others."""
+    candidates = copied_results.root / "results/demo/candidates"
+    everything = derived(copied_results)
+    for task in ("idm", "sst"):
+        alter(candidates / task / "candidates.parquet")
+    seal(candidates / "sst/candidates.json", "candidates.parquet")
+    damaged, other = made(copied_results, "idm/"), made(copied_results, "sst/")
+    said = adopt(copied_results)
+    assert "results/demo/candidates/idm/candidates.parquet was changed after it was made; moved to " in said
+    gone = "results/demo/candidates/idm/candidates.json, which it was made from, is missing or not current"
+    for run in damaged:
+        assert f"{run}/interventions/intervention.json: {gone}; moved to " in said
+    for run in other:
+        assert f"{run}/interventions/intervention.json: it was made from other candidates; moved to " in said
+    assert damaged and other and said.count("moved to") == 1 + len(damaged | other)
+    again = {("candidates", "")} | {("intervene", run) for run in damaged | other}
+    assert named(copied_results.planned()) == again | everything
+
+
+def test_a_run_is_judged_behind_all_that_it_descends_from(tmp_path):
+    runs = [f"{task}/method/variant/seed-1" for task in "abc"]
+    for run, parent in zip(runs, [*runs[1:], None], strict=True):
+        (tmp_path / run).mkdir(parents=True)
+        (tmp_path / run / "run.json").write_text(json.dumps({"spec": {"init": parent and {"run": parent}}}))
+    files = [tmp_path / run / "run.json" for run in runs]
+    assert sorted(files, key=generation) == files[::-1]
+
+
 @pytest.fixture
 def without_data(copied_results) -> Project:
     """Runs as they come from a machine whose data were left there."""
@@ -98,6 +159,13 @@ def test_runs_that_come_without_their_data_wait_for_it(without_data, finished_de
     assert named(without_data.planned()) == everything
     assert before and trained(without_data) == before
     assert not list((without_data.root / ".snakemake").glob("locks/*"))
+
+
+def test_children_of_runs_that_wait_for_their_data_are_foretold_to_stay(copied_results):
+    shutil.rmtree(copied_results.root / "results/demo/data/text-bpe-4k")
+    foretold = adopt(copied_results, "--dry-run")
+    assert "would be made first" in foretold and "would be adopted" in foretold and "moved" not in foretold
+    assert "moved" not in adopt(copied_results)
 
 
 def test_of_runs_without_their_data_a_changed_one_alone_is_made_again(without_data):

@@ -41,6 +41,7 @@ def main(args: argparse.Namespace) -> None:
     """Adopt or move aside. Says nothing when every result has a record."""
     folders = [folder for folder in sorted(Path("results").glob("*/")) if folder.name not in ("downloads", "reference")]
     adopted: set[Path] = set()
+    count = 0
     for rule, pattern in MANIFESTS.items():
         if rule == "train":
             prepare(without_data(folders, adopted), args.dry_run)
@@ -48,7 +49,8 @@ def main(args: argparse.Namespace) -> None:
         for file in unrecorded(folders, pattern):
             objection = judge(rule, file, adopted)
             if objection == NO_DATA and args.dry_run:
-                continue  # the data will tell
+                adopted.add(file)  # the data will tell; what was made from it is judged as if they agreed
+                continue
             if objection:
                 print(f"{file}: {objection}; {'would be ' * args.dry_run}moved to {aside(file.parent)} and made again")
                 move(file.parent, args.dry_run)
@@ -56,10 +58,11 @@ def main(args: argparse.Namespace) -> None:
                 adopted.add(file)
                 agreeing[precision_of(rule, file)].append(file)
         for precision, files in agreeing.items():
+            count += len(files)
             if not args.dry_run:
                 record(rule, files, precision)
-    if adopted:
-        print(f"{len(adopted)} results without records are what would be made now: {'would be ' * args.dry_run}adopted")
+    if count:
+        print(f"{count} results without records are what would be made now: {'would be ' * args.dry_run}adopted")
     derived = [file for pattern in DERIVED for file in unrecorded(folders, pattern)]
     for file in derived:
         move(file.parent if file.name == "analysis.json" else file, args.dry_run)
@@ -99,15 +102,17 @@ def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
                 yield file
 
 
-def generation(file: Path) -> tuple[bool, Path]:
-    """Sorts a run behind those that it may have started from."""
+def generation(file: Path) -> tuple[int, Path]:
+    """Sorts a run behind all that it descends from."""
     from workflow_scripts.errors import UserError
     from workflow_scripts.files import read_json
 
     try:
-        return file.name == "run.json" and bool(read_json(file)["spec"]["init"]), file
-    except (UserError, KeyError, TypeError):
-        return False, file
+        origin = file.name == "run.json" and read_json(file)["spec"]["init"]
+        parent = file.parents[4] / origin["run"] / "run.json" if origin and "run" in origin else None
+        return (generation(parent)[0] + 1 if parent else 0), file
+    except (UserError, KeyError, TypeError, RecursionError):
+        return 0, file
 
 
 def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
