@@ -45,6 +45,7 @@ class Config(Strict):
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
+    gpu_memory: int = Field(80, gt=0, description="GB of one GPU: `plan` names the trainings that need more.")
 
 
 class Training(Strict):
@@ -65,6 +66,9 @@ class Training(Strict):
     validate_every: int = Field(gt=0, description="Steps between validations.")
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
     validation: dict[Literal["split", "metric"], str]
+    gradient_checkpointing: bool = Field(
+        False, description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for prompts."
+    )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
 
 
@@ -137,6 +141,7 @@ class Task(Strict):
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources.yaml.")
     protocol: Protocol = Field("paper", description="What the data are, at their full size.")
+    longest: int | None = Field(None, gt=0, description="Tokens of the longest sentence, for `plan`'s memory.")
     settings: Settings = Settings()
 
 
