@@ -1,7 +1,9 @@
 """Gradient checkpointing changes what is kept between the passes, and no number."""
 
+import itertools
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,21 +81,26 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def stopping_at(step: int) -> Callable:
+    """`loop.update`, but at that step of this process SIGTERM arrives."""
+    update, steps = loop.update, itertools.count(1)
+
+    def stopping(*arguments):
+        if next(steps) == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(*arguments)
+
+    return stopping
+
+
 def test_a_run_has_the_same_weights_also_when_it_was_stopped(place, monkeypatch):
     init = ("--init", place / "runs/pretrain/checkpoint")
     for name, checkpointed in (("plain", False), ("checkpointed", True), ("stopped", True)):
-        spec = causal_spec("prompt", objective=CARMA, max_steps=12, validate_every=6, gradient_checkpointing=checkpointed)
+        given = {"max_steps": 12, "validate_every": 6, "gradient_checkpointing": checkpointed}
+        spec = causal_spec("prompt", objective=CARMA, **given)
         if name == "stopped":
-            update, steps = loop.update, []
-
-            def stopping(*arguments):
-                steps.append(1)
-                if len(steps) == 8:
-                    os.kill(os.getpid(), signal.SIGTERM)
-                return update(*arguments)
-
             with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
-                patched.setattr(loop, "update", stopping)
+                patched.setattr(loop, "update", stopping_at(8))
                 train(place, name, spec, "prompts", *init)
             assert stopped.value.code == 143
         assert train(place, name, spec, "prompts", *init) == 0

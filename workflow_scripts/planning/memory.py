@@ -47,7 +47,9 @@ class Memory:
             "checkpointed activations" if self.checkpointed else "activations": self.activations,
             "logits": self.logits,
         }
-        return f"{self.peak / unit:.1f} {name}: " + ", ".join(f"{what} {size / unit:.1f}" for what, size in parts.items())
+        return f"{self.peak / unit:.1f} {name}: " + ", ".join(
+            f"{what} {size / unit:.1f}" for what, size in parts.items()
+        )
 
 
 def parameters(s: CausalLMSettings, vocabulary: int) -> int:
@@ -109,10 +111,10 @@ def training_memory(
         working += block  # one block anew
     else:
         kept = s.layers * block + outside + (weights // 2 if bf16 else 0)  # bf16: the products' copies of the weights
-    activations = kept + working
-    # The table is read at both ends: the gradient of its second use is whole before it is added.
-    peak = 3 * weights + max(table + logits + activations, weights + working, weights + table)
-    return Memory(weights, weights, 2 * weights, activations, logits, peak, checkpointed)
+    # The scores are gone before the last block's turn. The table is read at both ends: the gradient of its second use
+    # is whole before it is added.
+    peak = 3 * weights + max(table + kept + max(logits, working), weights + max(working, table))
+    return Memory(weights, weights, 2 * weights, kept + working, logits, peak, checkpointed)
 
 
 def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memory | None:
@@ -121,7 +123,10 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
     if spec["model"]["module"] != MODULE or not spec["training"]["max_steps"]:
         return None
     given = [{k: v for k, v in spec[section].items() if k != "module"} for section in ("model", "objective")]
-    sizes, carma = read_settings(CausalLMSettings, given[0], "model"), read_settings(CarmaSettings, given[1], "objective")
+    sizes, carma = (
+        read_settings(CausalLMSettings, given[0], "model"),
+        read_settings(CarmaSettings, given[1], "objective"),
+    )
     if spec["init"] and "hub" in spec["init"]:
         repository = load_repositories()[spec["init"]["hub"]]
         vocabulary, count = repository.vocabulary, repository.parameters
