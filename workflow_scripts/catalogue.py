@@ -256,12 +256,13 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
         raise UserError(
             f"settings of {_variant(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}"
         )
-    checked(
-        Training,
-        sections["training"] | _tuples(sections["training"]),
-        f"settings of {_variant(run)}",
-        "training",
-    )
+    training = sections["training"]
+    settings = checked(Training, training | _tuples(training), f"settings of {_variant(run)}", "training")
+    if settings.gradient_checkpointing and kind != "prompt":
+        raise UserError(
+            f"settings of {_variant(run)}: training.gradient_checkpointing is for tasks of the kind prompt, and "
+            f"{run.task} is of the kind {kind}"
+        )
     for section, known in (("model", model_settings.SETTINGS), ("objective", objective_settings.SETTINGS)):
         given = dict(sections[section])
         module = given.pop("module")
@@ -269,7 +270,6 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             raise UserError(f"settings of {_variant(run)}: {section}.module is '{module}'; {nearest(module, known)}")
         model_settings.read_settings(known[module], given, f"settings of {_variant(run)}: {section}")
     data = resolve_data(catalogue, run.task, scale)
-    training = sections["training"] | {"precision": precision}
     return canonical_json(
         {
             "task": run.task,
@@ -281,7 +281,7 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             "data": data,
             "model": sections["model"],
             "objective": sections["objective"],
-            "training": training,
+            "training": training | {"precision": precision},
             "init": _origin(catalogue, run, sections["init"], scale, precision),
             **_phrases(catalogue, run, sections["objective"]),
         }

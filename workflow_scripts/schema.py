@@ -56,6 +56,7 @@ class Config(Strict):
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
+    gpu_memory: int = Field(80, gt=0, description="GB of one GPU: `plan` names the trainings that need more.")
 
 
 class Training(Strict):
@@ -76,6 +77,9 @@ class Training(Strict):
     validate_every: int = Field(gt=0, description="Steps between validations.")
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
     validation: dict[Literal["split", "metric"], str]
+    gradient_checkpointing: bool = Field(
+        False, description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for prompts."
+    )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
 
 
@@ -144,6 +148,7 @@ class Task(Strict):
         description="Regular expression of the source phrases that an objective over words takes for words; of a "
         "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
     )
+    longest: int | None = Field(None, gt=0, description="Tokens of the longest sentence, for `plan`'s memory.")
     settings: Settings = Settings()
 
 

@@ -121,8 +121,8 @@ def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.
     assert "key 'executor' is not slurm" in capsys.readouterr().err
 
 
-def test_models_of_the_hub_are_known_by_their_parameters(capsys: pytest.CaptureFixture[str]):
-    """3.2 billion float32 parameters: weights, gradients and two moments on the GPU, copies of them in host memory."""
+def test_models_of_the_hub_are_known_by_their_parameters():
+    """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)
     size = checkpoint_bytes([], llama, "paper")
     assert size == 4 * 3_212_749_824
@@ -130,26 +130,3 @@ def test_models_of_the_hub_are_known_by_their_parameters(capsys: pytest.CaptureF
     settings = {"torch_threads": 2, "max_steps": 897}
     assert resources.training(llama, "paper", settings, "cuda").mem_mb == 107_000
     assert resources.scoring(llama, "paper", settings, "cuda", attempt=2).mem_mb == 2 * 30_000
-    assert main(["plan", "--scale", "paper", "--papers", "carma"]) == 0
-    assert "memory     51.4 GB for the largest model known" in capsys.readouterr().out
-
-
-def test_full_fine_tuning_holds_four_floats_a_parameter():
-    """What the plan's memory rests on, measured on a small model: weights, gradients and both moments after a step."""
-    import torch
-
-    from tests.training.causal_toy import causal_spec
-    from workflow_scripts.models.causal_lm import build
-    from workflow_scripts.schema import Training, checked
-    from workflow_scripts.training.loop import optimiser_for
-
-    spec = causal_spec("text")
-    model = build({key: value for key, value in spec["model"].items() if key != "module"}, vocabulary=340)
-    given = {key: value for key, value in spec["training"].items() if key != "precision"}
-    optimiser = optimiser_for(model, checked(Training, given | {"betas": (0.9, 0.999)}, "test"))
-    model(input_ids=torch.arange(8)[None], labels=torch.arange(8)[None]).loss.backward()
-    optimiser.step()
-    held = [*model.parameters(), *(p.grad for p in model.parameters())]
-    held += [value for state in optimiser.state.values() for name, value in state.items() if name != "step"]
-    parameters = sum(p.numel() for p in model.parameters())
-    assert sum(tensor.nbytes for tensor in held) == 16 * parameters

@@ -7,6 +7,7 @@ from typing import Any
 from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_run
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
+from workflow_scripts.planning import memory as gpu_memory
 from workflow_scripts.planning.resources import Resources, fixed, scoring, training
 from workflow_scripts.schema import read_yaml
 
@@ -71,6 +72,8 @@ def show(catalogue: Catalogue, config, folder: str) -> None:
     for (rule, resources), count in sorted(rows.items(), key=lambda row: (ORDER.index(row[0][0]), row[0][1].mem_mb)):
         memory, time = f"{resources.mem_mb / 1000:g} GB", f"{resources.runtime // 60}:{resources.runtime % 60:02}"
         print(f"  {rule:10} {count:6} {resources.gpu:5} {resources.threads:6} {memory:>8} {time:>7}")
+    for line in gpu_memory.report(catalogue, config, requested_runs(catalogue, config)):
+        print(f"  GPU memory {line}")
     for line in dict.fromkeys(sbatch_line(rule, resources, profile) for rule, resources in rows):
         print(line)
     print("Each further attempt asks for as much memory again. Other jobs take seconds and run where Snakemake runs.")

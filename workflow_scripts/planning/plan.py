@@ -22,7 +22,7 @@ from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
-from workflow_scripts.planning import cluster
+from workflow_scripts.planning import cluster, memory
 from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step
 
 STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
@@ -143,9 +143,8 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
         sizes = [checkpoint_bytes(times, run, config.scale) for run in own]
         print(f"  disk       {amount(sizes)} of checkpoints")
-        # Weights, their gradients and Adam's two moments, all in float32.
-        if largest := max(filter(None, sizes), default=0):
-            print(f"  memory     {4 * largest / 1e9:.1f} GB for the largest model known, and its activations on top")
+        for line in memory.report(catalogue, config, own):
+            print(f"  GPU memory {line}")
     print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
 
 

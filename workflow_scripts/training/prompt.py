@@ -26,6 +26,9 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path, device: to
     Raises UserError when a file is missing or broken, or when no answer is one token of the model's tokenizer.
     """
     model = load(init, checked_model_settings(spec)).to(device)
+    if settings.gradient_checkpointing:
+        # Each block is run again with the random numbers, and under the autocast, of its first run.
+        model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
     train = read_prompts(spec, model, init, data, "train")
     batches = prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
     valid = read_prompts(spec, model, init, data, settings.validation["split"])

@@ -1,0 +1,164 @@
+"""What a training of a causal language model holds on its GPU, counted from its sizes. Nothing heavy is imported."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from workflow_scripts.catalogue import Catalogue, Run, parent, resolve_data, resolve_run
+from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.models.settings import CausalLMSettings, read_settings
+from workflow_scripts.objectives.settings import CarmaSettings
+
+# Models whose memory is counted here; those of the other modules are small.
+MODULE = "workflow_scripts.models.causal_lm"
+FLOAT = 4  # bytes of a float32
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The largest batch: sentences, their padded length, and the positions that get scores of the vocabulary."""
+
+    sentences: int
+    length: int
+    scored: int
+
+    @property
+    def tokens(self) -> int:
+        return self.sentences * self.length
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on the GPU. The gradients come as the activations go, so `peak` is less than the sum of the parts."""
+
+    weights: int
+    gradients: int
+    moments: int
+    activations: int
+    logits: int
+    peak: int
+    checkpointed: bool
+
+    def __str__(self) -> str:
+        unit, name = (1e9, "GB") if self.peak >= 1e9 else (1e6, "MB")
+        parts = {
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "Adam's moments": self.moments,
+            "checkpointed activations" if self.checkpointed else "activations": self.activations,
+            "logits": self.logits,
+        }
+        return f"{self.peak / unit:.1f} {name}: " + ", ".join(
+            f"{what} {size / unit:.1f}" for what, size in parts.items()
+        )
+
+
+def parameters(s: CausalLMSettings, vocabulary: int) -> int:
+    """Parameters of a model with these sizes; the output layer is the table of embeddings."""
+    d, f, narrow = s.width, s.feed_forward, (s.key_value_heads or s.heads) * s.width // s.heads
+    if s.family == "gpt2":  # with biases, LayerNorm of two vectors, and a table of positions
+        block = 4 * d * d + 2 * d * f + 9 * d + f
+        return vocabulary * d + s.positions * d + s.layers * block + 2 * d
+    block = 2 * d * d + 2 * d * narrow + 3 * d * f + 2 * d + (d + 2 * narrow if s.family == "qwen2" else 0)
+    return vocabulary * d + s.layers * block + d
+
+
+def block_bytes(s: CausalLMSettings, length: int, bf16: bool) -> int:
+    """What the backward pass of one block needs, bytes per token of a sentence of `length` tokens.
+
+    Under bf16 the residual stream and the norms stay in float32, and each matrix product has an input of its own.
+    """
+    d, f, narrow, size = s.width, s.feed_forward, (s.key_value_heads or s.heads) * s.width // s.heads, 2 if bf16 else 4
+    if s.family == "gpt2":
+        masks = 2 * d if s.dropout else 0
+        # Two residual streams; inputs of four products, q, k and v; the GELU's input and output.
+        return FLOAT * (2 * d + s.heads + 4) + size * (6 * d + 2 * f) + masks
+    inputs = 5 if bf16 else 2
+    if bf16 or narrow == d:
+        attention = FLOAT * s.heads + size * (2 * d + 2 * narrow)
+    else:  # the kernels of float32 have no groups of heads: k and v are repeated, and all scores of a sentence kept
+        attention = FLOAT * (4 * d + s.heads * length)
+    return FLOAT * (4 * d + 2) + size * (inputs * d + 4 * f) + attention
+
+
+def carma_bytes(s: CarmaSettings, layers: int, width: int, length: int) -> int:
+    """What CARMA's losses keep, bytes per token; the states themselves are the blocks' own."""
+    if not s.weight:
+        return 0
+    # Products and cosines of all pairs of tokens; terms for one token of two, each with its scores twice.
+    pairs = 3 * length * len(s.mi_blocks(layers)) if s.mi else 0
+    differences = width * (len(s.stability_blocks(layers)) - 1) if s.stability else 0
+    return FLOAT * (pairs + differences)
+
+
+def training_memory(
+    s: CausalLMSettings, carma: CarmaSettings, vocabulary: int, count: int, batch: Batch, checkpointed: bool, bf16: bool
+) -> Memory:
+    """Of full fine-tuning with AdamW in float32, of a model with `count` parameters, at its peak.
+
+    The peak lies where the backward pass begins, with all activations and the gradient of the output layer, or where it
+    ends, with all gradients: between the two, both change in step.
+    """
+    weights, table = FLOAT * count, FLOAT * vocabulary * s.width
+    block = batch.tokens * block_bytes(s, batch.length, bf16)
+    # Gradients of the feed-forward part's inner states, while they are computed.
+    working = batch.tokens * 2 * s.feed_forward * (2 if bf16 else FLOAT)
+    # The final norm, and the losses.
+    outside = batch.tokens * (FLOAT * 3 * s.width + carma_bytes(carma, s.layers, s.width, batch.length))
+    # The scores in float32 with their logarithms or gradients and, before that, in bf16.
+    logits = batch.scored * vocabulary * (2 * FLOAT + (2 if bf16 else 0))
+    if checkpointed:
+        kept = s.layers * batch.tokens * FLOAT * s.width + outside + (table // 2 if bf16 else 0)
+        working += block  # one block anew
+    else:
+        kept = s.layers * block + outside + (weights // 2 if bf16 else 0)  # bf16: the products' copies of the weights
+    # The scores are gone before the last block's turn. The table is read at both ends: the gradient of its second use
+    # is whole before it is added.
+    peak = 3 * weights + max(table + kept + max(logits, working), weights + max(working, table))
+    return Memory(weights, weights, 2 * weights, kept + working, logits, peak, checkpointed)
+
+
+def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memory | None:
+    """Of a run; None where it does not train a causal language model."""
+    spec = resolve_run(catalogue, run, scale, precision)
+    if spec["model"]["module"] != MODULE or not spec["training"]["max_steps"]:
+        return None
+    given = [{k: v for k, v in spec[section].items() if k != "module"} for section in ("model", "objective")]
+    sizes, carma = (
+        read_settings(CausalLMSettings, given[0], "model"),
+        read_settings(CarmaSettings, given[1], "objective"),
+    )
+    if spec["init"] and "hub" in spec["init"]:
+        repository = load_repositories()[spec["init"]["hub"]]
+        vocabulary, count = repository.vocabulary, repository.parameters
+    else:
+        origin = parent(catalogue, run, scale, precision) or run
+        vocabulary = resolve_data(catalogue, origin.task, scale)["options"]["vocabulary_size"]
+        count = parameters(sizes, vocabulary)
+    if not vocabulary or not count:
+        return None
+    batch = largest_batch(spec, catalogue.tasks[run.task].longest or sizes.positions)
+    checkpointed = spec["training"].get("gradient_checkpointing", False)
+    return training_memory(sizes, carma, vocabulary, count, batch, checkpointed, precision == "bf16")
+
+
+def largest_batch(spec: dict, longest: int) -> Batch:
+    """The batch of the longest sentences that the settings allow."""
+    tokens = spec["training"]["batch_tokens"]
+    length = min(longest, tokens)
+    sentences = min(tokens // length, spec["training"].get("batch_sentences") or tokens)
+    return Batch(sentences, length, sentences if spec["kind"] == "prompt" else sentences * length)
+
+
+def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
+    """A line for each model on each task, of the variant that needs most, and one for those over `gpu_memory`."""
+    found: dict[str, tuple[Memory, str]] = {}
+    for task, method, variant in dict.fromkeys((run.task, run.method, run.variant) for run in runs):
+        memory = estimate(catalogue, Run(task, method, variant, seed=0), config.scale, config.precision)
+        name = f"{task}/{method}"
+        if memory and (name not in found or memory.peak > found[name][0].peak):
+            found[name] = memory, variant
+    lines = [f"{name}/{variant}: {memory}" for name, (memory, variant) in found.items()]
+    over = [name for name, (memory, _) in found.items() if memory.peak > 1e9 * config.gpu_memory]
+    if over:
+        lines.append(f"more than the {config.gpu_memory} GB of config.yaml's gpu_memory: {', '.join(over)}")
+    return lines
