@@ -233,10 +233,27 @@ def test_scores_under_an_intervention_are_shown_where_it_is_asked_for(tmp_path):
 
 
 def test_a_share_of_right_answers_is_undefined_where_there_are_none(tmp_path):
-    found = evidence(tmp_path, [score("jump", "new", "a", 1, 0), intervened(1, 0, item_set="all")])
-    cell = only(make_cells("d", table(intervention="cap", item_set="own_correct"), found))
-    assert (cell.status, cell.note) == ("undefined", "undefined: no right answers")
-    assert reproduced_text(cell) == "undefined: no right answers"
+    synonyms = {"intervention": "synonyms", "rate": 0.25}
+    none = [
+        score("jump", "new", "a", 1, 0),
+        intervened(1, 0, item_set="all"),
+        score("jump", "new", "a", 1, 0, item_set="all", **synonyms),
+    ]
+    for where in ({"intervention": "cap"}, synonyms):
+        cell = only(make_cells("d", table(item_set="own_correct", **where), evidence(tmp_path, none)))
+        assert (cell.status, cell.note) == ("undefined", "undefined: no right answers")
+        assert reproduced_text(cell) == "undefined: no right answers"
+    # Another rate was not measured at all.
+    other = table(item_set="own_correct", intervention="synonyms", rate=0.4)
+    cell = only(make_cells("d", other, evidence(tmp_path, none)))
+    assert (cell.status, cell.note) == ("not run", "not run at small")
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, "undefined"), (3, "not run")])
+def test_a_share_of_common_answers_is_undefined_where_there_are_none(tmp_path, size, expected):
+    rows = [{**score("jump", "new", "a", 1, size), "metric": "items", "n": size, "item_set": "common_correct"}]
+    shown = table(item_set="common_correct", intervention="synonyms", rate=0.25, analysis="sets")
+    assert only(make_cells("d", shown, evidence(tmp_path, [], analyses={"sets": rows}))).status == expected
 
 
 def test_repetitions_of_an_intervention_are_averaged_by_seed(tmp_path):

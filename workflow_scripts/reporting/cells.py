@@ -162,13 +162,13 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
     chosen = _chosen(rows, selection)
     seen = rows if analysis else [row for row in rows if row["intervention"] == selection.get("intervention")]
+    seen = [row for row in seen if row["rate"] in (None, selection.get("rate"))]
     if not chosen:
         if seen and not analysis and "intervention" not in selection:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
-        # Nor has an intervention on right answers anything to measure where a model has none.
-        if seen and str(spec.get("item_set")).endswith("_correct"):
+        if str(spec.get("item_set")).endswith("_correct") and _nothing_right(seen):
             return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
         note = "does not apply" if seen else f"not run at {evidence.scale}"
         return replace(cell, status=NOT_RUN, note=note, selection=selection)
@@ -199,6 +199,14 @@ def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict]) -> Cell:
     if len(chosen) > 1:
         raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
     return replace(cell, status=COMPUTED, selection=selection, computed=chosen[0]["value"])
+
+
+def _nothing_right(seen: list[dict]) -> bool:
+    """Whether the intervention of a cell was measured, but a set of right answers is empty: it has no share then.
+
+    An intervention has scores on all items, too; an analysis of such a set has its size.
+    """
+    return any(row["n"] == 0 or row["item_set"] == "all" for row in seen)
 
 
 def _chosen(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
