@@ -129,6 +129,8 @@ def test_the_largest_models_fit_a_gpu_of_80_gb_and_not_one_of_40(precision):
     more = report(catalogue, load_config(given | {"gpu_memory": 40}), runs)[-1]
     assert more == "more than the 40 GB of config.yaml's gpu_memory: idm/llama-large, idm/gemma, idm/qwen-large"
     assert 51.4e9 < estimate(catalogue, runs[0], "paper", precision).peak < 60e9
+    small = report(catalogue, load_config(given | {"scale": "small"}), [Run("idm", "gemma", "carma", seed=21)])
+    assert small == ["less than 1 GB for the largest model"]
     assert estimate(catalogue, Run("scan-jump", "transformer", "default", 1), "paper", precision) is None
 
 

@@ -39,7 +39,6 @@ class Memory:
     checkpointed: bool
 
     def __str__(self) -> str:
-        unit, name = (1e9, "GB") if self.peak >= 1e9 else (1e6, "MB")
         parts = {
             "weights": self.weights,
             "gradients": self.gradients,
@@ -47,9 +46,7 @@ class Memory:
             "checkpointed activations" if self.checkpointed else "activations": self.activations,
             "logits": self.logits,
         }
-        return f"{self.peak / unit:.1f} {name}: " + ", ".join(
-            f"{what} {size / unit:.1f}" for what, size in parts.items()
-        )
+        return f"{self.peak / 1e9:.1f} GB: " + ", ".join(f"{what} {size / 1e9:.1f}" for what, size in parts.items())
 
 
 def parameters(s: CausalLMSettings, vocabulary: int) -> int:
@@ -150,14 +147,19 @@ def largest_batch(spec: dict, longest: int) -> Batch:
 
 
 def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
-    """A line for each model on each task, of the variant that needs most, and one for those over `gpu_memory`."""
+    """A line for each model on each task, of the variant that needs most, and one for those over `gpu_memory`.
+
+    Models that all need less than 1 GB share a line.
+    """
     found: dict[str, tuple[Memory, str]] = {}
     for task, method, variant in dict.fromkeys((run.task, run.method, run.variant) for run in runs):
         memory = estimate(catalogue, Run(task, method, variant, seed=0), config.scale, config.precision)
         name = f"{task}/{method}"
         if memory and (name not in found or memory.peak > found[name][0].peak):
             found[name] = memory, variant
-    lines = [f"{name}/{variant}: {memory}" for name, (memory, variant) in found.items()]
+    lines = [f"{name}/{variant}: {memory}" for name, (memory, variant) in found.items() if memory.peak >= 1e9]
+    if found and not lines:
+        lines.append("less than 1 GB for the largest model")
     over = [name for name, (memory, _) in found.items() if memory.peak > 1e9 * config.gpu_memory]
     if over:
         lines.append(f"more than the {config.gpu_memory} GB of config.yaml's gpu_memory: {', '.join(over)}")
