@@ -78,8 +78,8 @@ def _write_claims(new: Path, earlier: Path, out: Path) -> None:
 
 
 def has_measured_cell(table: Path) -> bool:
-    """Whether any cell of a table's CSV was reproduced."""
-    return any(row["status"] == "measured" for row in _rows(table))
+    """Whether any cell of a table's CSV was reproduced, or computed by an analysis."""
+    return any(row["status"] in ("measured", "computed") for row in _rows(table))
 
 
 def _rows(file: Path) -> list[dict[str, str]]:
