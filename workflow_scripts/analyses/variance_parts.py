@@ -17,16 +17,18 @@ from workflow_scripts.interventions.synonyms import variance_parts
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
-    """Metrics `sd_training_seeds` and `sd_draws` (points) for each task, method, variant and rate; n is the number of
-    training seeds, and of draws a seed. Without two of either there is no score."""
+    """Metrics `sd_training_seeds` and `sd_draws` (points) for each task, subset (method and variant) and rate.
+
+    n is the number of training seeds, and of draws a seed. Without two of either there is no score.
+    """
     options_from(options)
     found = Analysis([])
     for (task, method, variant), group in groupby(sorted(runs, key=_variant), key=_variant):
         members = list(group)
         for rate, values in consistency(members).items():
             between, within = variance_parts(values)
-            columns = {"task": task, "method": method, "variant": variant, "protocol": members[0].protocol}
-            columns |= {"intervention": "synonyms", "rate": rate, "item_set": "own_correct", "unit": "points"}
+            columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "unit": "points"}
+            columns["protocol"] = members[0].protocol
             parts = (("sd_training_seeds", between, len(values)), ("sd_draws", within, values.shape[1]))
             found.scores += [
                 columns | {"metric": metric, "value": math.sqrt(part), "n": n}
