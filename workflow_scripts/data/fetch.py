@@ -82,7 +82,7 @@ def print_list(names: list[str]) -> None:
     for source in select(names, sources) if names else sources.values():
         size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
         terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
-        where = " or ".join(url for packing in (source, *source.packings) for url in packing.urls) or source.note
+        where = " or ".join(url for packing in source.alternatives for url in packing.urls) or source.note
         print(source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t")
     for name, repository in ({} if names else load_repositories()).items():
         terms = repository.licence + (", gated" if repository.gated else "")
@@ -110,16 +110,15 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
     locks.mkdir(exist_ok=True)
     with FileLock(locks / source.name.replace("/", "--")):
         if path.exists():
-            wrong = [mismatch(packing, path, path) for packing in (source, *source.packings)]
+            wrong = [mismatch(packing, path, path) for packing in source.alternatives]
             if None in wrong:
                 return "already there" + note_if_unpinned(source, path)
             if source.sha256 is None:
                 raise UserError(f"{path} {wrong[0]}; delete it and {record_path(path).name} to fetch it anew")
         problems = []
         part = path.with_name(f"{path.name}.part")
-        packings = (source, *source.packings)
-        origins = [(packing, str(mirror / source.name)) for packing in packings] if mirror else []
-        origins += [(packing, url) for packing in packings for url in packing.urls]
+        origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
+        origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
         for packing, origin in origins:
             problem = attempt(packing, origin, part, path, patience, advance)
             if problem is None:

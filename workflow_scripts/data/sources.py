@@ -90,6 +90,11 @@ class Source:
     note: str
     packings: tuple["Source", ...] = ()
 
+    @property
+    def alternatives(self) -> tuple["Source", ...]:
+        """Itself and its other packings, in the order in which they are tried."""
+        return (self, *self.packings)
+
 
 @lru_cache(maxsize=4)
 def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
@@ -175,7 +180,7 @@ def downloaded(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict
                 f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
         paths[source.name], digests[source.name] = path, sha256_file(path)
-        expected = [expected_sha256(packing, path) for packing in (source, *source.packings)]
+        expected = [expected_sha256(packing, path) for packing in source.alternatives]
         if expected[0] and digests[source.name] not in expected:
             raise UserError(
                 f"{path} has the wrong sha256: expected {' or '.join(expected)}, actual {digests[source.name]}; "
