@@ -201,7 +201,11 @@ def analysis_inputs(wildcards):
     folder, runs = f"results/{wildcards.scale}", analysis_runs(wildcards)
     prepared = sorted({f"{folder}/data/{run.task}/dataset.json" for run in runs})
     variants = intervened([analysis_entry(wildcards)])
-    answers = [f"{folder}/runs/{run}/interventions/scores.csv" for run in runs if (run.task, run.method, run.variant) in variants]
+    answers = [
+        f"{folder}/runs/{run}/interventions/scores.csv"
+        for run in runs
+        if (run.task, run.method, run.variant) in variants
+    ]
     return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared
 
 
