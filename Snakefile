@@ -33,3 +33,9 @@ rule all:
 rule runs:
     input:
         run_scores(),
+
+
+# The source files and the hub's models alone: for a machine that has the network. Afterwards no job needs it.
+rule downloads:
+    input:
+        downloads(),

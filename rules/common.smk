@@ -28,6 +28,7 @@ from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs, intervened, score_files
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
+from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.reporting.spec import display_analyses
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
@@ -124,6 +125,18 @@ def source_sha256(wildcards):
 
 def model_revision(wildcards):
     return load_repositories()[wildcards.model].revision
+
+
+def downloads():
+    """All that the chosen papers need from the network."""
+    files, models = set(), set()
+    for paper in CONFIG.papers:
+        runs = asked(CONFIG, paper, CONFIG.scale)
+        files |= source_names(CATALOGUE, CONFIG.scale, paper, runs)
+        models |= hub_models(CATALOGUE, CONFIG.scale, CONFIG.precision, runs)
+    return [f"results/downloads/{file}" for file in files] + [
+        f"results/downloads/models/{model}/model.json" for model in models
+    ]
 
 
 # Inputs of intervene.smk

@@ -128,3 +128,10 @@ def test_fine_tuning_waits_for_what_it_starts_from(project):
         "results/demo/data/text-bpe-4k/dataset.json",
         "results/demo/candidates/idm/candidates.json",
     }
+
+
+def test_the_target_downloads_fetches_all_that_a_whole_run_fetches_and_nothing_else(project):
+    scale = ("--config", "scale=paper", "papers=[carma]")
+    wanted = {(rule, file) for rule, file in project.planned(*scale) if rule.startswith("fetch")}
+    assert {rule for rule, _ in wanted} == {"fetch", "fetch_model"}
+    assert project.planned("downloads", *scale) == wanted

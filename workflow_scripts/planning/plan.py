@@ -23,6 +23,7 @@ from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import cluster, memory
+from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step
 
 STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
@@ -120,10 +121,11 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))
-        files = {file for task in tasks for file in resolve_data(catalogue, task, config.scale)["sources"]}
+        files = source_names(catalogue, config.scale, paper, own)
         missing = {file for file in files if not (results / "downloads" / file).exists()}
         displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
-        models = [name for name in hub_models(catalogue, own, config) if not fetched(results, name)]
+        models = sorted(hub_models(catalogue, config.scale, config.precision, own))
+        models = [name for name in models if not (results / "downloads/models" / name / "model.json").exists()]
         changed = intervened_runs(catalogue, paper, own)
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
         jobs += Counter(candidates=len({run.task for run in changed}), intervene=len(changed))
@@ -146,16 +148,6 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         for line in memory.report(catalogue, config, own):
             print(f"  GPU memory {line}")
     print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
-
-
-def hub_models(catalogue: Catalogue, runs: list[Run], config) -> list[str]:
-    """The models of the hub that runs start from, sorted."""
-    origins = [resolve_run(catalogue, run, config.scale, config.precision)["init"] or {} for run in runs]
-    return sorted({origin["hub"] for origin in origins if "hub" in origin})
-
-
-def fetched(results: Path, name: str) -> bool:
-    return (results / "downloads/models" / name / "model.json").exists()
 
 
 def amount(sizes: list[int | None]) -> str:

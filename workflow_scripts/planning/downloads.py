@@ -1,0 +1,21 @@
+"""What a configuration needs from the network: source files, and models of the Hugging Face hub."""
+
+from collections.abc import Iterable
+
+from workflow_scripts.catalogue import Catalogue, Run, resolve_candidates, resolve_data, resolve_run
+from workflow_scripts.displays import intervened_runs
+
+
+def source_names(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
+    """The files, by their names in sources.yaml, of the data of `runs` and of what the paper replaces words with."""
+    runs = list(runs)
+    prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
+    changed = {run.task for run in intervened_runs(catalogue, paper, runs)}
+    replaced = [resolve_candidates(catalogue, task, scale) for task in changed]
+    return {file for spec in (*prepared, *replaced) for file in spec["sources"]}
+
+
+def hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
+    """The models of the hub that `runs` start from."""
+    origins = [resolve_run(catalogue, run, scale, precision)["init"] or {} for run in runs]
+    return {origin["hub"] for origin in origins if "hub" in origin}
