@@ -249,11 +249,15 @@ def test_a_share_of_right_answers_is_undefined_where_there_are_none(tmp_path):
     assert (cell.status, cell.note) == ("not run", "not run at small")
 
 
-@pytest.mark.parametrize(("size", "expected"), [(0, "undefined"), (3, "not run")])
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(0, ("undefined", "undefined: no right answers")), (3, ("not run", "not run at small"))],
+)
 def test_a_share_of_common_answers_is_undefined_where_there_are_none(tmp_path, size, expected):
     rows = [{**score("jump", "new", "a", 1, size), "metric": "items", "n": size, "item_set": "common_correct"}]
     shown = table(item_set="common_correct", intervention="synonyms", rate=0.25, analysis="sets")
-    assert only(make_cells("d", shown, evidence(tmp_path, [], analyses={"sets": rows}))).status == expected
+    cell = only(make_cells("d", shown, evidence(tmp_path, [], analyses={"sets": rows})))
+    assert (cell.status, cell.note) == expected
 
 
 def test_repetitions_of_an_intervention_are_averaged_by_seed(tmp_path):

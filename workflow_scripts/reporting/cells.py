@@ -170,7 +170,8 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
         if str(spec.get("item_set")).endswith("_correct") and _nothing_right(seen):
             return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
-        note = "does not apply" if seen else f"not run at {evidence.scale}"
+        measured = any(row["rate"] == selection.get("rate") for row in seen)
+        note = "does not apply" if measured else f"not run at {evidence.scale}"
         return replace(cell, status=NOT_RUN, note=note, selection=selection)
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
     if over := spec.get("over"):
