@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import Evidence, make_cells, read_published
-from workflow_scripts.reporting.layout import reproduced_text
+from workflow_scripts.reporting.layout import explanations, reproduced_text
 from workflow_scripts.reporting.spec import Row, TableDisplay
 
 HEADER = "display,row,column,metric,printed,value,unit,std,n_seeds,source,note\n"
@@ -317,11 +317,20 @@ def test_a_gain_over_nothing_is_none(tmp_path):
     )
 
 
-def test_a_cell_of_published_numbers_has_no_run(tmp_path):
+@pytest.mark.parametrize("protocol", ["paper", "reduced"])
+def test_a_cell_of_a_whole_analysis_has_no_seeds(tmp_path, protocol):
     rows = [
-        score(task, None, None, None, value) | {"metric": "m", "unit": "runs"}
+        score(task, None, None, None, value, protocol) | {"metric": "m", "unit": "runs"}
         for task, value in (("idm", 4.0), ("sst", 9.0))
     ]
-    display = table(analysis="audit", task="idm", metric="m").model_copy(update={"rows": [Row(row="r")]})
-    cell = only(make_cells("d", display, evidence(tmp_path, [], analyses={"audit": rows})))
-    assert (cell.status, cell.computed, cell.seeds) == ("computed", 4.0, {})
+    found = evidence(tmp_path, [], analyses={"audit": rows})
+    display = table(analysis="audit", metric="m").model_copy(update={"rows": [Row(row="r", task="idm")]})
+    cell = only(make_cells("d", display, found))
+    assert (cell.status, cell.computed, cell.seeds, cell.difference) == ("computed", 4.0, {}, None)
+    said = " ".join(explanations(display, [cell], {}, "small"))
+    assert ("Protocol reduced" in said) == (protocol == "reduced")
+    assert "Protocol paper" not in said
+    # What it looked at without a number does not apply; what it had no runs of is not run.
+    for row, note in ((Row(row="r", task="cogs"), "does not apply"), (Row(row="r", subset="s"), "not run at small")):
+        cell = only(make_cells("d", display.model_copy(update={"rows": [row]}), found))
+        assert (cell.status, cell.note) == ("not run", note)

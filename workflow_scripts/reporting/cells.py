@@ -49,8 +49,8 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table. `seeds` (seed -> value) and `protocol` are filled for measured cells only; `computed` is a
-    number of an analysis of published numbers, which has no seeds.
+    """One cell of a table. `seeds` (seed -> value) is filled for measured cells only, `protocol` for these and for
+    computed ones; `computed` is the number of an analysis that gives none by seed.
     """
 
     paper: str
@@ -80,7 +80,8 @@ class Cell:
     @property
     def difference(self) -> float | None:
         """Reproduced less published. Only numbers of the paper's own protocol may be compared so."""
-        if self.protocol != "paper" or self.published is None or self.published.value is None:
+        comparable = self.status == MEASURED and self.protocol == "paper"
+        if not comparable or self.published is None or self.published.value is None:
             return None
         return self.summary.mean - self.published.value
 
@@ -153,7 +154,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     )
     analysis = spec.get("analysis")
     if analysis and "method" not in spec:
-        return _computed(cell, spec, evidence.analyses.get(analysis, []))
+        return _computed(cell, spec, evidence.analyses.get(analysis, []), evidence.scale)
     if method is None or variant is None:
         return cell
     run = {"task": task, "method": method, "variant": variant}
@@ -191,15 +192,20 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     )
 
 
-def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict]) -> Cell:
-    """A cell of an analysis of published numbers: one score, with the cell's task, metric and selectors."""
+def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
+    """A cell of an analysis as a whole, of published numbers or over runs: one score, with the cell's task, metric and
+    selectors.
+    """
     selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
     chosen = _chosen(rows, selection)
     if not chosen:
-        return replace(cell, status=NOT_RUN, note="does not apply", selection=selection)
+        looked_at = any(row["subset"] == selection.get("subset") for row in rows)
+        note = "does not apply" if looked_at else f"not run at {scale}"
+        return replace(cell, status=NOT_RUN, note=note, selection=selection)
     if len(chosen) > 1:
         raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
-    return replace(cell, status=COMPUTED, selection=selection, computed=chosen[0]["value"])
+    value, protocol = chosen[0]["value"], chosen[0]["protocol"]
+    return replace(cell, status=COMPUTED, selection=selection, computed=value, protocol=protocol)
 
 
 def _nothing_right(seen: list[dict]) -> bool:

@@ -107,11 +107,10 @@ def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, Exam
     found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]
     if measured:
         found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
-    elif any(cell.status == COMPUTED for cell in cells):
-        found.append("Computed from numbers that the paper prints: no run is behind them.")
-    else:
+    elif not any(cell.status == COMPUTED for cell in cells):
         found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
-    found += [PROTOCOLS[name] for name in PROTOCOLS if name in {cell.protocol for cell in measured}]
+    protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
+    found += [sentence for name, sentence in PROTOCOLS.items() if name in protocols]
     if tests:
         examples = sorted({test.examples for test in tests.values()})
         span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"
