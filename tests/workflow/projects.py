@@ -67,6 +67,7 @@ class Project:
 
 
 def copied(target: Path) -> Project:
+    target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
