@@ -139,7 +139,7 @@ def test_single_translations(compound, translation, wrong):
 def test_a_compound_is_wrong_if_one_of_its_five_sentences_is():
     errors = np.zeros(17, bool)
     errors[[1, 3, 12, 16]] = True
-    assert error_rates(errors) == (100 * 4 / 17, 100 * 2 / 3)  # the last two lines are no whole five
+    assert error_rates(errors) == pytest.approx((100 * 4 / 17, 100 * 2 / 3))  # the last two lines are no whole five
     assert error_rates(errors[:4]) == (50, None)
 
 
