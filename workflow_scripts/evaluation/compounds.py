@@ -16,8 +16,6 @@ Perfect translations have errors, too: upstream's references have 2.6% (instance
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from workflow_scripts.data.lines import text_lines
 from workflow_scripts.errors import UserError
 
@@ -105,16 +103,29 @@ def without_spaces(translation: str) -> str:
     return translation.replace("@@ ", "").replace(" ", "")
 
 
-def compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> np.ndarray:
-    """[N] bool: the translation of sentence n has an error in its compound."""
+def compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> list[bool]:
+    """Whether the translation of each sentence has an error in its compound."""
     checkers = {compound: checker(compound, lexicon) for compound in dict.fromkeys(compounds)}
     pairs = zip(compounds, translations, strict=True)
-    return np.array([checkers[compound](without_spaces(text)) for compound, text in pairs], bool)
+    return [checkers[compound](without_spaces(text)) for compound, text in pairs]
 
 
-def error_rates(errors: np.ndarray) -> tuple[float, float | None]:
-    """(instance, aggregate) in percent of [N] bool; lines behind the last whole five do not enter the second, which is
-    None for fewer than five."""
-    whole = len(errors) // SENTENCES_PER_COMPOUND * SENTENCES_PER_COMPOUND
-    groups = errors[:whole].reshape(-1, SENTENCES_PER_COMPOUND).any(axis=1)
-    return 100 * float(errors.mean()), 100 * float(groups.mean()) if len(groups) else None
+def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
+    """(instance, aggregate) in percent, of at least one sentence.
+
+    Sentences behind the last whole five do not enter the second, which is None for fewer than five.
+    """
+    size, whole = SENTENCES_PER_COMPOUND, len(errors) // SENTENCES_PER_COMPOUND
+    groups = [any(errors[size * group : size * (group + 1)]) for group in range(whole)]
+    return 100 * sum(errors) / len(errors), 100 * sum(groups) / whole if whole else None
+
+
+def rates_by_phrase(compounds: Sequence[str], errors: Sequence[bool]) -> dict[str, tuple[float, float | None, int]]:
+    """(instance, aggregate, sentences) of all sentences and of each type of phrase, in their order."""
+    chosen = {"all": list(errors)}
+    of_compound = {compound: phrase_of(compound) for compound in dict.fromkeys(compounds)}
+    for name in PHRASES:
+        chosen[name] = [
+            wrong for compound, wrong in zip(compounds, errors, strict=True) if of_compound[compound] == name
+        ]
+    return {name: (*error_rates(found), len(found)) for name, found in chosen.items() if found}

@@ -8,18 +8,13 @@ three thirds. A translation that is empty is refused: for a sentence without one
 import argparse
 import json
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from workflow_scripts.data.lines import aligned_lines
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.compounds import (
-    PHRASES,
     Lexicon,
     compound_errors,
-    error_rates,
-    phrase_of,
+    rates_by_phrase,
     read_lexicon,
     words_of,
 )
@@ -43,22 +38,14 @@ def main(args: argparse.Namespace) -> None:
     check_compounds([line[:2] for line in lines], lexicon, args)
     compounds = [compound for _, compound, _ in lines]
     errors = compound_errors(compounds, [translation for *_, translation in lines], lexicon)
-    phrases = np.array([phrase_of(compound) for compound in compounds])
-    chosen = {"all": np.ones(len(errors), bool)} | {name: phrases == name for name in PHRASES if name in phrases}
-    rates = {name: rates_of(errors[rows]) for name, rows in chosen.items()}
+    rates = rates_by_phrase(compounds, errors)
     if args.json:
-        print(json.dumps(rates, indent=1))
+        names = ("instance", "aggregate", "sentences")
+        print(json.dumps({name: dict(zip(names, found, strict=True)) for name, found in rates.items()}, indent=1))
         return
     print(f"{'':4}{'instance %':>12}{'aggregate %':>13}{'sentences':>11}")
-    for name, found in rates.items():
-        aggregate = "-" if found["aggregate"] is None else f"{found['aggregate']:.3f}"
-        print(f"{name:4}{found['instance']:12.3f}{aggregate:>13}{found['sentences']:11}")
-
-
-def rates_of(errors: np.ndarray) -> dict[str, Any]:
-    """instance, aggregate (percent; None for fewer than five sentences) and sentences of [N] bool."""
-    instance, aggregate = error_rates(errors)
-    return {"instance": instance, "aggregate": aggregate, "sentences": len(errors)}
+    for name, (instance, aggregate, sentences) in rates.items():
+        print(f"{name:4}{instance:12.3f}{'-' if aggregate is None else f'{aggregate:.3f}':>13}{sentences:11}")
 
 
 def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argparse.Namespace) -> None:
