@@ -7,6 +7,7 @@ sentences that have ended, which does not count here. The order of sentences and
 import argparse
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
@@ -68,7 +69,8 @@ def main() -> None:
         with torch.no_grad():
             model.target_embedding.weight[EOS] = 0
     table = read_table(args.data, "cg_test", ["source_ids"])
-    sources = sequences(table["source_ids"].take(range(0, len(table), max(1, len(table) // args.sentences))))
+    chosen = np.linspace(0, len(table) - 1, min(args.sentences, len(table))).astype(int)
+    sources = sequences(table["source_ids"].take(chosen))
     length = sources.length + 1
     batches = [torch.from_numpy(sources.padded(rows)) for rows in bucketed_rows(length, length, args.batch_tokens)]
 

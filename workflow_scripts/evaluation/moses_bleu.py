@@ -18,7 +18,7 @@ from sacremoses import MosesDetokenizer
 from workflow_scripts.schema import Strict, checked
 from workflow_scripts.training.prepared import read_table
 
-WHERE = "evaluation.measures of workflow_scripts.evaluation.translation"
+WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
 
 
 class Options(Strict):
