@@ -36,7 +36,6 @@ from workflow_scripts.data import byte_pairs
 from workflow_scripts.data.parallel_text import chunks, extract, lines_of, pairs, segments
 from workflow_scripts.data.stand_ins import wmt as stand_in
 from workflow_scripts.data.streamed import Streamed
-from workflow_scripts.data.translation_tables import write_tables
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import Strict, checked
 
@@ -102,6 +101,9 @@ def fill(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str
     The text lies in files between the steps: tokenised lines, from which the merges are learnt, and pieces of both
     languages together, from which each language gets its own vocabulary.
     """
+    # Not above: the catalogue reads the options, and must not wait for numpy or for regular expressions.
+    from workflow_scripts.data.translation_tables import write_tables
+
     scratch = folder / "scratch"
     scratch.mkdir()
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
@@ -129,7 +131,6 @@ def write_training_text(
     """Write the tokenised lines `train.<language>` and `valid.<language>`; returns the characters in them, and those
     that end a token.
     """
-    # Imported here: the catalogue reads the options, and must not wait for regular expressions.
     from workflow_scripts.data.moses import tokenised_pairs
 
     sides = (settings.source, settings.target)
