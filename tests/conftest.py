@@ -7,11 +7,11 @@ from pathlib import Path
 # Before torch is imported anywhere: the tensors of the tests are tiny, and more threads only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from there.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 import pytest
 from hypothesis import settings
+
+# A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from there.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about what else the machine does than about the code.
 settings.register_profile("recompose", deadline=None)
