@@ -1,0 +1,37 @@
+"""Settings of the models with fuse-attention; in a module of their own, which no other model imports. No torch here."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from workflow_scripts.models.settings import Seq2SeqSettings
+
+
+@dataclass
+class FusedTransformerSettings(Seq2SeqSettings):
+    """LRF. The defaults are those of the paper's base model on CoGnition, fairseq's transformer_iwslt_de_en."""
+
+    layers: int = 6
+    width: int = 512
+    feed_forward: int = 1024
+    positions: Literal["relative", "sinusoidal"] = "sinusoidal"
+    gated: bool = False
+    max_relative_position: int = 16
+    # Where layers have fuse-attention. wider: nowhere; as many parameters make the feed-forward parts wider instead.
+    fuse_in: Literal["both", "encoder", "decoder", "wider"] = "both"
+    # What a position fuses: its outputs of all earlier layers (H^0 .. H^{l-1}), these and the current layer's attention
+    # output, or H^{l-1} alone.
+    fuse_over: Literal["earlier", "earlier_and_current", "previous"] = "earlier"
+    fuse_weights: Literal["learned", "uniform"] = "learned"  # uniform: the mean of what is fused
+    fuse_heads: int = 0  # 0: as many as heads
+    fuse_residual: bool = True  # residual and LayerNorm around fuse-attention, as around the other sub-layers
+    fuse_shared: bool = False  # one module for all layers of encoder and decoder
+    fuse_zero_init: bool = False  # whether the output projection starts at zero
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fuse_heads < 0 or (self.fuse_heads and self.width % self.fuse_heads):
+            raise ValueError(f"width {self.width} is not a multiple of fuse_heads {self.fuse_heads}")
+
+
+# Where the settings of a model module stand.
+SETTINGS = {"workflow_scripts.models.fused_transformer": FusedTransformerSettings}
