@@ -71,7 +71,7 @@ def layers(name: str, sentences: int, length: int) -> dict[str, tuple[nn.Module,
 
 
 def steps(name: str, sentences: int, source_length: int, target_length: int) -> dict[str, Callable[[], None]]:
-    """One training step of the Transformer with as many parameters, of LRF, and of LRF with one key or shared modules."""
+    """One training step of the Transformer with as many parameters, and of LRF: default, one key, shared modules."""
     batch = random_batch(sentences, source_length, target_length)
     kinds = {"as many parameters": {"fuse_in": "wider"}, "LRF": {}}
     kinds |= {"one key": {"fuse_over": "previous"}, "shared": {"fuse_shared": True}}
