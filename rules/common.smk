@@ -25,7 +25,7 @@ from workflow_scripts.catalogue import (
     resolve_run,
 )
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.displays import display_runs, intervened, score_files
+from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.reporting.spec import display_analyses
@@ -206,7 +206,9 @@ def analysis_inputs(wildcards):
         for run in runs
         if (run.task, run.method, run.variant) in variants
     ]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared
+    needed = analysis_sources(CATALOGUE, analysis_entry(wildcards), runs, wildcards.scale)
+    sources = [f"results/downloads/{source}" for source in needed]
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + sources
 
 
 def analysis_checkpoints(wildcards):

@@ -211,7 +211,7 @@ def test_extra_runs_come_only_when_asked_for():
     few = requested_runs(catalogue, load_config({"scale": "small"}, ROOT))
     many = requested_runs(catalogue, load_config({"scale": "small", "extra": True}, ROOT))
     assert set(few) < set(many)
-    assert {run.task for run in few} == {"scan-jump-x2", "scan-around-right", "cogs"}
+    assert {run.task for run in few} == {"scan-jump-x2", "scan-around-right", "cogs", "cognition"}
 
 
 def test_the_worst_protocol_wins():

@@ -25,6 +25,7 @@ COMMANDS = {
     "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),
     "crate": ("workflow_scripts.reporting.crate", "pack results and provenance as a Workflow Run RO-Crate"),
     "verify": ("workflow_scripts.reporting.verify", "check a crate's files, and its numbers against its scores"),
+    "cter": ("workflow_scripts.evaluation.cter", "score anybody's translations of CoGnition's new compounds"),
     "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
 }
 

@@ -4,7 +4,15 @@ import argparse
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from workflow_scripts.catalogue import Catalogue, Paper, Run, load_config, parse_run, requested_runs
+from workflow_scripts.catalogue import (
+    Catalogue,
+    Paper,
+    Run,
+    load_config,
+    parse_run,
+    requested_runs,
+    resolve_data,
+)
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import nearest
 
@@ -89,6 +97,12 @@ def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
     wanted = set(display_selectors(display))
     wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
     return [run for run in runs if (run.task, run.method, run.variant) in wanted]
+
+
+def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:
+    """The source files that an analysis of `runs` reads; none where all of their data are made up."""
+    real = any(resolve_data(catalogue, run.task, scale)["sources"] for run in runs)
+    return list(entry.get("sources", [])) if real else []
 
 
 def score_files(run: Run, intervened: Container[Variant]) -> list[str]:

@@ -61,13 +61,15 @@ def of_training(spec: dict) -> Facts:
     """`spec` is a resolved run."""
     objectives = [spec["objective"][key] for key in ("module", "task") if key in spec["objective"]]
     modules = (f"{PACKAGE}.training.train", f"{PACKAGE}.training.{spec['kind']}", spec["model"]["module"], *objectives)
-    return Facts(spec, modules)
+    validation = spec["training"]["validation"]
+    measures = validation.get("decoding", {}).get("measures", {})
+    return Facts(spec, (*modules, *([validation["module"]] if "module" in validation else []), *measures))
 
 
 def of_evaluation(settings: dict, spec: dict) -> Facts:
     """How the run of `spec` is scored. The run itself is an input file."""
     modules = (f"{PACKAGE}.evaluation.evaluate", f"{PACKAGE}.evaluation.{spec['kind']}", spec["model"]["module"])
-    return Facts(settings, modules)
+    return Facts(settings, (*modules, *settings["measures"]))
 
 
 def of_candidates(spec: dict) -> Facts:

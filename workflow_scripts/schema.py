@@ -76,7 +76,10 @@ class Training(Strict):
     clip_norm: float = Field(ge=0, description="Gradient norm; 0 is off.")
     validate_every: int = Field(gt=0, description="Steps between validations.")
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
-    validation: dict[Literal["split", "metric"], str]
+    validation: dict[Literal["split", "metric", "module", "decoding"], Any] = Field(
+        description="What chooses the best weights: a metric on a split; greater is better. `module` computes it from "
+        "outputs, decoded and scored as `decoding` says (keys of an evaluation), where a teacher-forced pass does not."
+    )
     gradient_checkpointing: bool = Field(
         False, description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for prompts."
     )
@@ -87,7 +90,18 @@ class Evaluation(Strict):
     splits: list[str] = Field(min_length=1)
     beam: int = Field(1, ge=1, description="1 is greedy.")
     max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
+    max_length_ratio: float = Field(
+        0.0, ge=0, description="So many tokens more for each source token, the end symbol among them."
+    )
     batch_tokens: int = Field(gt=0)
+    joined: Literal["tokens", "words", "text"] = Field(
+        "tokens",
+        description="What output and reference are compared as: their tokens, the words that parts with @@ make, or "
+        "text without any spaces.",
+    )
+    measures: dict[str, dict[str, Any]] = Field(
+        {}, description="Modules that score the outputs beside exact match, each with its options."
+    )
     match: Literal["token", "text"] = Field(
         "token",
         description="A prompt's answer must be this very token, or the same text but for case and spaces.",

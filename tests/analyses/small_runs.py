@@ -38,10 +38,10 @@ def scan_sentences(verbs: tuple[str, ...], paths: tuple[str, ...] = PATHS) -> li
 
 
 def add_data(results: Path, task: str, spec: dict) -> Path:
-    """Prepared data of a task: a few commands of SCAN, or the stand-in for COGS."""
+    """Prepared data of a task: a few commands of SCAN, or the stand-in of another data set."""
     folder = results / "data" / task
     if not folder.exists():
-        if task == "cogs":
+        if spec["options"]["from"] == "stand_in":
             prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], {})
         else:
             train = scan_sentences(VERBS) + scan_sentences(("jump", "jump1", "after", "turn left"), ("",))

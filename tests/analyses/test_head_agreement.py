@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analyses.small_runs import add_run
+from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
+from workflow_scripts.catalogue import load_catalogue
+from workflow_scripts.data.lines import text_lines
 
 
 def test_equal_maps_agree_wholly() -> None:
@@ -86,3 +88,32 @@ def test_sentences_with_unseen_words_are_left_out(tmp_path: Path) -> None:
     found = head_agreement.analyse([run], OPTIONS | {"pairs": 1000})
     shown = found.files["pairs"][["first", "second"]]
     assert len(shown) and not shown.stack().str.contains("jump9").any()
+
+
+def test_pairs_that_are_given_by_their_rows(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "cognition/transformer/default/seed-1")
+    sources = run.pairs("cg_test")["source"].tolist()
+    lengths = [len(source.split()) for source in sources]
+    same = next(row for row in range(1, len(sources)) if lengths[row] == lengths[0])
+    other = next(row for row in range(1, len(sources)) if lengths[row] != lengths[0])
+    rows = {"cognition": [[0, same], [0, other], [0, 0], [3, len(sources)]]}
+    found = head_agreement.analyse([run], {"rows": rows, "split": "cg_test"})
+    pairs = found.files["pairs"]
+    assert pairs[["first", "second"]].to_numpy().tolist() == [[sources[0], sources[same]], [sources[0]] * 2]
+    assert pairs["agreement"].tolist()[1] == 100
+    (scored,) = found.scores
+    assert (scored["metric"], scored["item_set"], scored["n"]) == ("head_agreement_printed", "printed", 2)
+    assert scored["value"] == pytest.approx(pairs["agreement"].mean())
+    assert "2 of 4 pairs" in found.notes[0]
+
+
+def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
+    lines = [" ".join(line.split()) for line in text_lines(mirror / "cognition/cg-test_cg-test.en")]
+    options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"]["options"]
+    rows = options["rows"]["cognition"]
+    assert len(rows) == 48
+    assert (lines[rows[0][0]], lines[rows[0][1]]) == (
+        "she chose another child he liked .",
+        "she chose another clown he liked .",
+    )
+    assert len(head_agreement.printed_pairs(lines, rows, {word for line in lines for word in line.split()})) == 46

@@ -97,6 +97,62 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(name, length_penalty):
         assert rows(found) == expected
 
 
+@pytest.mark.parametrize("name", ["relative", "sal-code", "srl"])
+def test_each_sentence_has_its_own_limit(name):
+    model = make(name, 1, vocabulary=6).eval()
+    lengths, limits = [4, 2, 5, 3, 1], torch.tensor([3, 1, 4, 2, 4])
+    source = sentences(lengths, vocabulary=6, seed=1)
+    alone = [source[row, None, :length] for row, length in enumerate(lengths)]
+    for search, expected in (
+        (
+            lambda ids, limit: beam(model, ids, 4**4, limit),
+            [exhaustive(model, ids, 6, int(limit), 1.0) for ids, limit in zip(alone, limits, strict=True)],
+        ),
+        (
+            lambda ids, limit: greedy(model, ids, limit),
+            [rows(greedy(model, ids, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)],
+        ),
+        (
+            lambda ids, limit: beam(model, ids, 2, limit),
+            [rows(beam(model, ids, 2, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)],
+        ),
+    ):
+        assert [[token for token in row if token] for row in search(source, limits).tolist()] == expected
+
+
+def searched_by_hand(model, source, width, max_length, length_penalty):
+    """Beam search over lists of Python, one sentence and one hypothesis at a time."""
+    open_, ended = [(0.0, [2])], []
+    for _ in range(max_length):
+        longer = []
+        for score, prefix in open_:
+            logits = model(source, torch.tensor([prefix])).logits[0, -1].clone()
+            logits[0] = -torch.inf
+            longer += [(score + float(p), [*prefix, token]) for token, p in enumerate(logits.log_softmax(-1)) if token]
+        longer = sorted(longer, reverse=True)[: 2 * width]
+        for score, words in longer[:width]:
+            if words[-1] == 2 and len(ended) < width:
+                ended.append((score / (len(words) - 1) ** length_penalty, words[1:]))
+        open_ = [hypothesis for hypothesis in longer if hypothesis[1][-1] != 2][:width]
+        if len(ended) >= width:
+            break
+    return max(ended)[1] if ended else open_[0][1][1:]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("width", "length_penalty"), [(2, 1.0), (3, 0.0), (5, 1.0), (5, 2.0)])
+@pytest.mark.parametrize("name", ["relative", "sal-code"])
+def test_a_narrow_beam_keeps_what_a_search_by_hand_keeps(name, width, length_penalty):
+    model = ready_to_end(name, 3)
+    lengths = [4, 2, 6, 3, 5, 1, 2]
+    source = sentences(lengths, seed=4)
+    expected = [
+        searched_by_hand(model, source[row, None, :length], width, 9, length_penalty)
+        for row, length in enumerate(lengths)
+    ]
+    assert rows(beam(model, source, width, 9, length_penalty)) == expected
+
+
 def test_a_beam_is_never_worse_than_greedy():
     better = 0
     for seed in range(6):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from workflow_scripts import provenance
 from workflow_scripts.catalogue import load_catalogue, worst_protocol
-from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry
+from workflow_scripts.data.sources import downloaded
+from workflow_scripts.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.facts import of_analysis, published
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 
@@ -14,6 +15,7 @@ from workflow_scripts.files import read_json, replacing, sha256_file, sha256_fil
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     parser.add_argument("--analysis", required=True, help="name under `analyses` in the paper's displays.yaml")
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and further tables")
 
 
@@ -36,8 +38,9 @@ def main(args: argparse.Namespace) -> None:
         protocol, data = specs[-1]["protocol"], args.results / "data" / run.task
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
     options, module = entry.get("options", {}), importlib.import_module(entry["module"])
+    sources, digests = downloaded(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
     if numbers is None:
-        analysis = module.analyse(trained, options)
+        analysis = module.analyse(trained, options, *([sources] if "sources" in entry else []))
     else:
         analysis = module.analyse(
             read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
@@ -58,6 +61,7 @@ def main(args: argparse.Namespace) -> None:
             "notes": analysis.notes,
             "facts": str(of_analysis(entry, specs, numbers)),
             "files": sha256_files(out),
+            "sources": digests,
             "checkpoints_sha256": {
                 str(run): sha256_file(run.folder / "checkpoint/model.safetensors") for run in trained
             },

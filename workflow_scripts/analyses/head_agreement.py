@@ -12,6 +12,11 @@ from workflow_scripts.analyses.embedding_space import END, codes_of, word_classe
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, score, sentence_ids
 
+METRICS = {
+    "codes": "head_agreement",
+    "classes": "head_agreement_classes",
+    "printed": "head_agreement_printed",
+}
 COLUMNS = [*RUN_COLUMNS, "item_set", "first", "second", "agreement"]
 
 
@@ -47,12 +52,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             all runs of its task and seed. Score `head_agreement` (item_set codes), as in section 5.3.
         classes: by task, `scan` or `cogs`: pairs of one sequence of syntactic classes instead, which are no model's
             own. Score `head_agreement_classes` (item_set classes).
+        rows: by task, pairs of rows of the split (from 0), such as the paper's own pairs. Score
+            `head_agreement_printed` (item_set printed). Pairs of unequal length cannot be compared, and are left out.
         split, pairs, seed: where the sentences come from, and how many pairs are drawn. The paper has 48 pairs of
-            CoGnition, chosen by hand.
+            CoGnition (table 6).
     The paper counts "attention heads that assign the highest weight to the same token"; here every (layer, head,
     query) counts once, the closing EOS as a query among them. Sentences with words that the run never saw are left out.
     """
-    given = options_from(options, codes_from={}, classes={}, split="test", pairs=1000, seed=0)
+    given = options_from(options, codes_from={}, classes={}, rows={}, split="test", pairs=1000, seed=0)
     scores, rows, notes = [], [], []
     by_name = {str(run): run for run in runs}
     for run in runs:
@@ -70,22 +77,37 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         if run.task in given["classes"]:
             of_class = {**word_classes(run, words, given["classes"][run.task]), END: END}
             structures["classes"] = [tuple(of_class[words[i]] for i in sentence) for sentence in ids]
-        for item_set, of_sentence in structures.items():
-            drawn = draw_pairs(of_sentence, given["pairs"], given["seed"])
-            if not drawn:
+        chosen = {name: draw_pairs(of_each, given["pairs"], given["seed"]) for name, of_each in structures.items()}
+        compared = {name: [(sentences[i], sentences[j]) for i, j in pairs] for name, pairs in chosen.items()}
+        if run.task in given["rows"]:
+            printed = printed_pairs(run.pairs(given["split"])["source"].tolist(), given["rows"][run.task], words)
+            notes.append(f"{run}: {len(printed)} of {len(given['rows'][run.task])} pairs of rows can be compared")
+            compared["printed"] = printed
+        for item_set, pairs in compared.items():
+            if not pairs:
                 notes.append(f"{run}: no two sentences of {given['split']} have one sequence of {item_set}")
                 continue
-            sides = [encoder_maps(model, [ids[i] for i in side]) for side in zip(*drawn, strict=True)]
+            sides = [
+                encoder_maps(model, [sentence_ids(s, words, run) for s in side]) for side in zip(*pairs, strict=True)
+            ]
             shares = [100 * agreement(first, second) for first, second in zip(*sides, strict=True)]
-            metric = "head_agreement" if item_set == "codes" else "head_agreement_classes"
             more = {"split": given["split"], "item_set": item_set}
-            scores.append(score(run, metric, float(np.mean(shares)), "percent", len(shares), **more))
-            for (first, second), share in zip(drawn, shares, strict=True):
-                pair = {
-                    "item_set": item_set,
-                    "first": sentences[first],
-                    "second": sentences[second],
-                    "agreement": share,
-                }
+            scores.append(score(run, METRICS[item_set], float(np.mean(shares)), "percent", len(shares), **more))
+            for (first, second), share in zip(pairs, shares, strict=True):
+                pair = {"item_set": item_set, "first": first, "second": second, "agreement": share}
                 rows.append({**run.columns(), **pair})
     return Analysis(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
+
+
+def printed_pairs(
+    sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]
+) -> list[tuple[str, str]]:
+    """The sentences of pairs of rows, of those that are there, have known words only and one length."""
+    known, found = set(words), []
+    for pair in rows:
+        if max(pair) < len(sources):
+            first, second = (sources[row] for row in pair)
+            one, other = first.split(), second.split()
+            if len(one) == len(other) and known.issuperset(one + other):
+                found.append((first, second))
+    return found

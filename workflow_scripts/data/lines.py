@@ -1,6 +1,6 @@
 """Reading the text files of data sets line by line, so that an error can name the line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from workflow_scripts.errors import UserError
@@ -12,11 +12,42 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     Only LF ends a line: form feeds and Unicode separators belong to the text. Raises UserError for bytes that are not
     UTF-8, naming file and line.
     """
-    with open(path, "rb") as stream:
-        for number, raw in enumerate(stream, start=1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise UserError(f"{path}:{number}: not UTF-8 text; fetch the file again") from error
-            if text.strip():
-                yield number, text
+    for number, text in enumerate(_lines(path), start=1):
+        if text.strip():
+            yield number, text
+
+
+def text_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, as in `numbered_lines`. Raises UserError for a blank one or none, with its number."""
+    lines = []
+    for number, text in enumerate(_lines(path), start=1):
+        if not text.strip():
+            raise UserError(f"{path}:{number}: an empty line; each line must be a sentence")
+        lines.append(text)
+    if not lines:
+        raise UserError(f"{path}: no lines; is this the right file?")
+    return lines
+
+
+def aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
+    """Line n of every file, for files that say the same n-th thing. Raises UserError for another number of lines."""
+    columns = [text_lines(path) for path in paths]
+    for path, column in zip(paths[1:], columns[1:], strict=True):
+        if len(column) != len(columns[0]):
+            raise UserError(
+                f"{path} has {len(column)} lines, {paths[0]} has {len(columns[0])}; line n of the one must belong to "
+                "line n of the other"
+            )
+    return list(zip(*columns, strict=True))
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with open(path, "rb") as stream:
+            for number, raw in enumerate(stream, start=1):
+                try:
+                    yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise UserError(f"{path}:{number}: not UTF-8 text; fetch the file again") from error
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; give the path of a text file") from error

@@ -52,12 +52,18 @@ class Prepared:
 
     protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
     subset_groups: name of a group -> the subsets in it, for scores over groups of subsets.
+    columns: split -> name -> one text a row, beside those of Example.
+    files: name -> JSON content.
+    whole_targets: splits whose targets are texts that are not made of tokens; their `target_ids` are empty.
     """
 
     splits: dict[str, list[Example]]
     notes: list[str]
     protocol: str = "paper"
     subset_groups: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    files: dict[str, Any] = field(default_factory=dict)
+    whole_targets: list[str] = field(default_factory=list)
 
 
 def draw(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
@@ -143,7 +149,11 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
             columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
             for side in ("source", "target"):
                 columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
-            table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
+            if name in prepared.whole_targets:
+                columns["target_ids"] = [[] for _ in examples]
+            more = prepared.columns.get(name, {})
+            schema = pyarrow.schema(types | dict.fromkeys(more, text))
+            table = pyarrow.Table.from_pydict(columns | more, schema=schema)
             pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
             numbered = columns["source_ids"] + columns["target_ids"]
             summary[name] = {
@@ -162,6 +172,7 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
             "subset_groups": prepared.subset_groups,
             "vocabulary": {side: len(tokens) for side, tokens in words.items()},
         }
-        write_json(folder / "vocabulary.json", words)
+        for name, made in {"vocabulary.json": words, **prepared.files}.items():
+            write_json(folder / name, made)
         content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
         write_json(folder / "dataset.json", content)

@@ -19,7 +19,8 @@ def all_tokens_right(logits: Tensor, target_out: Tensor) -> Tensor:
 
 
 def teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
-    """Exact match (percent) and mean cross-entropy (nats per token) of a seq2seq model, one pass per batch.
+    """Exact match (percent), mean cross-entropy and log-likelihood (nats per token) of a seq2seq model, one pass per
+    batch.
 
     Call it in eval mode without gradients.
     """
@@ -32,4 +33,9 @@ def teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, floa
         flat = batch.target_out.flatten()
         nats = nats + torch.nn.functional.cross_entropy(logits.flatten(0, 1), flat, ignore_index=PAD, reduction="sum")
         tokens = tokens + (flat != PAD).sum()
-    return {"exact_match": 100 * float(right) / sentences, "cross_entropy": float(nats) / float(tokens)}
+    cross_entropy = float(nats) / float(tokens)
+    return {
+        "exact_match": 100 * float(right) / sentences,
+        "cross_entropy": cross_entropy,
+        "log_likelihood": -cross_entropy,
+    }

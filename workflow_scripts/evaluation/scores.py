@@ -101,24 +101,28 @@ def _check(rows: list[dict[str, str]]) -> None:
         seen[key] = line
 
 
+def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = None) -> dict[str, np.ndarray]:
+    """Positions in subsets [N] str of "all", each subset that has a name, and each group of subsets that occurs.
+
+    `groups` maps a group's name to its subsets.
+    """
+    chosen = {"all": np.ones(len(subsets), bool)}
+    chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
+    chosen |= {group: np.isin(subsets, members) for group, members in sorted((groups or {}).items())}
+    return {name: np.flatnonzero(rows) for name, rows in chosen.items() if rows.any()}
+
+
 def share_scores(
     metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Share of `right` in percent over all rows, each subset that has a name, and each group of subsets that occurs.
-
-    right [N] bool, subsets [N] str; `groups` maps a group's name to its subsets.
-    """
-    chosen = {"all": np.ones(len(right), bool)}
-    chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
-    chosen |= {group: np.isin(subsets, members) for group, members in sorted(groups.items())}
+    """Share of `right` [N] bool in percent over all rows, each subset and each group as in `rows_of_subsets`."""
     return [
         {
             "subset": name,
             "metric": metric,
             "value": 100 * float(right[rows].mean()),
             "unit": "percent",
-            "n": count,
+            "n": len(rows),
         }
-        for name, rows in chosen.items()
-        if (count := int(rows.sum()))
+        for name, rows in rows_of_subsets(subsets, groups).items()
     ]

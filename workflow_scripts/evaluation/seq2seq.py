@@ -1,6 +1,8 @@
 """Scores of a sequence-to-sequence run: its decoded outputs against the references."""
 
+import importlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from workflow_scripts.training.prepared import read_table, read_vocabulary
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import load_weights, read_weights
 
+COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
+
 
 def score(
     run_dir: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
@@ -27,19 +31,20 @@ def score(
     """(predictions, score rows) of every split. Identical source sentences are decoded once."""
     model, vocabulary, run = load_run(run_dir, data, device)
     groups = read_json(data / "dataset.json").get("subset_groups", {})
-    columns = ["source", "target", "subset", "source_ids", "target_ids"]
-    splits = {split: read_table(data, split, columns) for split in settings.splits}
+    splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
     total = sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
     with Reporter(run["run"], total, progress, unit="sentences") as reporter:
         for split, table in splits.items():
             reporter.stage(f"decode {split}")
-            outputs = decode(model, table, vocabulary["target"], settings, device, reporter)
-            correct = np.array(outputs) == table["target"].to_numpy()
+            outputs = joined(decode(model, table, vocabulary["target"], settings, device, reporter), settings.joined)
+            references = joined(table["target"].to_pylist(), settings.joined)
+            correct = np.array(outputs) == np.array(references)
             subsets = table["subset"].to_numpy()
             rows = [*share_scores("exact_match", correct, subsets, groups), *size_scores(table)]
+            rows += measured(outputs, references, data, split, settings)
             if settings.same_word:
-                right = same_structure(outputs, table["target"].to_pylist(), settings.same_word)
+                right = same_structure(outputs, references, settings.same_word)
                 rows += share_scores("structure_match", right, subsets, groups)
             scores += [{"split": split, **row} for row in rows]
             content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
@@ -68,7 +73,7 @@ def decode(
     target_words: list[str],
     settings: Evaluation,
     device: torch.device,
-    reporter: Reporter,
+    reporter: Reporter | None = None,
 ) -> list[str]:
     """The model's output, words joined by one space, for each row of a split (columns `source`, `source_ids`)."""
     coded = table["source"].combine_chunks().dictionary_encode()
@@ -77,17 +82,32 @@ def decode(
     sources = sequences(table["source_ids"].take(first))
     length = sources.length + 1
     outputs: list[str] = [""] * len(first)
+    longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
     for rows in bucketed_rows(length, length, max(settings.batch_tokens, int(length.max()))):
-        source = torch.from_numpy(sources.padded(rows)).to(device)
-        if settings.beam == 1:
-            ids = greedy(model, source, settings.max_length)
-        else:
-            ids = beam(model, source, settings.beam, settings.max_length)
+        source, limit = (torch.from_numpy(values).to(device) for values in (sources.padded(rows), longest[rows]))
+        ids = greedy(model, source, limit) if settings.beam == 1 else beam(model, source, settings.beam, limit)
         for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
             end = sentence.index(EOS) if EOS in sentence else len(sentence)
             outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
-        reporter.advance(len(rows))
+        if reporter:
+            reporter.advance(len(rows))
     return [outputs[index] for index in which]
+
+
+def joined(texts: Sequence[str], into: str) -> list[str]:
+    """Tokens with spaces between them as `Evaluation.joined` says: `tokens` as they are, `words`, or one `text`."""
+    if into == "tokens":
+        return list(texts)
+    words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
+    return words if into == "words" else [text.replace(" ", "") for text in words]
+
+
+def measured(
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
+) -> list[dict[str, Any]]:
+    """Score rows of the modules that the settings name; outputs and references are joined."""
+    modules = {importlib.import_module(name): options for name, options in settings.measures.items()}
+    return [row for module, given in modules.items() for row in module.measure(outputs, references, data, split, given)]
 
 
 def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Greedy and beam search for encoder-decoder models, over whole batches.
 
 Both return ids [B, T], T <= max_length: each row ends with the end symbol (unless cut at max_length), then padding.
+max_length is one for all sentences, or one for each, [B].
 """
 
 import torch
@@ -10,17 +11,18 @@ PAD, END = 0, 2
 
 
 @torch.no_grad()
-def greedy(model: nn.Module, source: Tensor, max_length: int, cached: bool = True) -> Tensor:
+def greedy(model: nn.Module, source: Tensor, max_length: int | Tensor, cached: bool = True) -> Tensor:
     """The most probable token at every step: source [B, S] -> ids [B, T].
 
     `cached=False` recomputes the whole prefix at every step: slow, to check the cache against.
     """
+    limit, longest = _limits(max_length, source)
     memory, cache = model.encode(source), None
-    output = source.new_full((source.size(0), max_length), PAD)
+    output = source.new_full((source.size(0), longest), PAD)
     rows = torch.arange(source.size(0), device=source.device)
     prefix = source.new_full((source.size(0), 1), END)
     alive = torch.ones_like(rows, dtype=torch.bool)
-    for step in range(max_length):
+    for step in range(longest):
         if cached:
             logits, cache = model.decode_step(memory, cache, prefix[:, -1])
         else:
@@ -28,43 +30,47 @@ def greedy(model: nn.Module, source: Tensor, max_length: int, cached: bool = Tru
         logits[:, PAD] = -torch.inf
         tokens = logits.argmax(dim=-1).masked_fill(~alive, PAD)
         output[rows, step] = tokens
-        alive &= tokens.ne(END)
+        alive &= tokens.ne(END) & (limit > step + 1)
         prefix = torch.cat([prefix, tokens[:, None]], dim=1)
         if not alive.any():
             break
         if cached and _worth_dropping(alive):
             cache = cache.select(alive.nonzero()[:, 0])
-            rows, prefix, alive = rows[alive], prefix[alive], alive[alive]
+            rows, limit, prefix, alive = rows[alive], limit[alive], prefix[alive], alive[alive]
     return _cut(output)
 
 
 @torch.no_grad()
-def beam(model: nn.Module, source: Tensor, beam: int, max_length: int, length_penalty: float = 1.0) -> Tensor:
+def beam(model: nn.Module, source: Tensor, beam: int, max_length: int | Tensor, length_penalty: float = 1.0) -> Tensor:
     """The best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
 
     A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) / T^length_penalty. A sentence is
     done once `beam` hypotheses have ended; one without any ended hypothesis at max_length gives its best open one.
     """
     sentences, device = source.size(0), source.device
+    limit, longest = _limits(max_length, source)
     memory = model.encode(source)
     cache = model.start(memory).select(torch.arange(sentences, device=device).repeat_interleave(beam))
-    output = source.new_full((sentences, max_length), PAD)
+    output = source.new_full((sentences, longest), PAD)
     # Of each sentence still searched: its row in the output, and its hypotheses, best first. All start from one.
     rows = torch.arange(sentences, device=device)
-    hypotheses = source.new_full((sentences, beam, max_length), PAD)
+    hypotheses = source.new_full((sentences, beam, longest), PAD)
     scores = torch.full((sentences, beam), -torch.inf, device=device)
     scores[:, 0] = 0.0
     ended = torch.zeros(sentences, dtype=torch.long, device=device)
     best = torch.full((sentences,), -torch.inf, device=device)
     last = source.new_full((sentences * beam,), END)
-    for step in range(max_length):
+    for step in range(longest):
         logits, cache = model.decode_step(memory, cache, last)
+        logits = logits.float()
         logits[:, PAD] = -torch.inf
-        vocabulary = logits.size(-1)
-        totals = scores[..., None] + logits.float().log_softmax(dim=-1).view(-1, beam, vocabulary)
-        # Of 2 beam candidates at most beam are end symbols (one per hypothesis), so beam open ones remain.
-        candidates, index = totals.flatten(1).topk(2 * beam, dim=1)
-        parents, tokens = index // vocabulary, index % vocabulary
+        # Of 2 beam candidates at most beam are end symbols (one per hypothesis), so beam open ones remain. No more than
+        # 2 beam of them come from one hypothesis: only these get their probability and enter the comparison.
+        width = min(2 * beam, logits.size(-1))
+        values, words = logits.topk(width, dim=1)
+        values = (values - logits.logsumexp(dim=1, keepdim=True)).view(-1, beam, width) + scores[..., None]
+        candidates, index = values.flatten(1).topk(min(2 * beam, beam * width), dim=1)
+        parents, tokens = index // width, words.view(-1, beam * width).gather(1, index)
         is_end = tokens.eq(END)
 
         ending = is_end[:, :beam] & candidates[:, :beam].isfinite() & (ended < beam)[:, None]
@@ -80,20 +86,30 @@ def beam(model: nn.Module, source: Tensor, beam: int, max_length: int, length_pe
         parents, tokens = parents.gather(1, slots), tokens.gather(1, slots)
         hypotheses = hypotheses.gather(1, parents[..., None].expand_as(hypotheses))
         hypotheses[..., step] = tokens
-        searched = torch.arange(len(rows), device=device)
+        # A sentence that has come to its limit without an end gives its best hypothesis as it is.
+        cut = (limit == step + 1) & best.eq(-torch.inf)
+        output[rows[cut]] = hypotheses[cut, 0]
+        ended = ended.masked_fill(limit <= step + 1, beam)
+
         alive = ended < beam
         if not alive.any():
             break
         if _worth_dropping(alive):
-            searched = alive.nonzero()[:, 0]
-            rows, ended, best = rows[alive], ended[alive], best[alive]
-            hypotheses, scores, tokens, parents = (x[alive] for x in (hypotheses, scores, tokens, parents))
-        cache = cache.select((searched[:, None] * beam + parents).flatten())
+            kept = alive.nonzero()[:, 0]
+            rows, ended, best, limit = rows[kept], ended[kept], best[kept], limit[kept]
+            hypotheses, scores, tokens, parents = (x[kept] for x in (hypotheses, scores, tokens, parents))
+            cache = cache.select((kept[:, None] * beam + parents).flatten())
+        else:
+            searched = torch.arange(len(rows), device=device)
+            cache = cache.reorder((searched[:, None] * beam + parents).flatten())
         last = tokens.flatten()
-    else:
-        unended = best.eq(-torch.inf)
-        output[rows[unended]] = hypotheses[unended, 0]
     return _cut(output)
+
+
+def _limits(max_length: int | Tensor, source: Tensor) -> tuple[Tensor, int]:
+    """(tokens that each sentence may have [B], the most of them)."""
+    limit = torch.as_tensor(max_length, device=source.device).expand(source.size(0))
+    return limit, int(limit.max())
 
 
 def _worth_dropping(alive: Tensor) -> bool:

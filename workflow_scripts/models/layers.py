@@ -138,14 +138,33 @@ class LayerCache:
 
     def select(self, rows: Tensor, batch: int) -> "LayerCache":
         """Keep the sentences `rows` [R] (of `batch`), in that order; rows may repeat."""
+        cross = (_take(states, rows, batch) for states in (self.cross_key, self.cross_value))
+        return LayerCache(*cross, *self._reordered(rows, batch), self.length)
 
-        def take(states: Tensor | None) -> Tensor | None:
+    def reorder(self, rows: Tensor, batch: int) -> "LayerCache":
+        """As `select`, where each of `rows` is a hypothesis of the sentence in whose place it comes: what was read of
+        the encoder's output stays.
+        """
+        return LayerCache(self.cross_key, self.cross_value, *self._reordered(rows, batch), self.length)
+
+    def _reordered(self, rows: Tensor, batch: int) -> list[Tensor | None]:
+        """key and value for `rows`, only the filled part being copied."""
+        moved: list[Tensor | None] = []
+        for states in (self.key, self.value):
             if states is None:
-                return None
-            streams = torch.arange(states.size(1) // batch, device=rows.device)
-            return states.index_select(1, (streams[:, None] * batch + rows).flatten())
+                moved.append(None)
+                continue
+            filled = _take(states[: self.length], rows, batch)
+            room = filled.new_empty(states.size(0), *filled.shape[1:])
+            room[: self.length] = filled
+            moved.append(room)
+        return moved
 
-        return LayerCache(*map(take, (self.cross_key, self.cross_value, self.key, self.value)), self.length)
+
+def _take(states: Tensor, rows: Tensor, batch: int) -> Tensor:
+    """Columns `rows` of `batch` in each of the streams of states [S, streams x batch, d]."""
+    streams = torch.arange(states.size(1) // batch, device=rows.device)
+    return states.index_select(1, (streams[:, None] * batch + rows).flatten())
 
 
 class DecoderLayer(nn.Module):

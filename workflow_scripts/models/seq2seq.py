@@ -44,6 +44,10 @@ class Cache:
         """Keep the sentences `rows` [R], in that order; rows may repeat (beam search)."""
         return Cache([layer.select(rows, self.mask.size(0)) for layer in self.layers], self.mask[rows])
 
+    def reorder(self, rows: Tensor) -> "Cache":
+        """As `select`, where each of `rows` is a hypothesis of the sentence in whose place it comes (beam search)."""
+        return Cache([layer.reorder(rows, self.mask.size(0)) for layer in self.layers], self.mask)
+
 
 def sinusoids(length: int, width: int, offset: int, device: torch.device) -> Tensor:
     """Position vectors sin, cos(n / 10000^(2i/d)) of Vaswani et al. (2017), for n from `offset`: [length, 1, width].

@@ -105,6 +105,7 @@ class Analysis(Strict):
     module: str
     runs: list[Runs] = []
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
+    sources: list[str] = Field([], description="<dataset>/<file> that the module reads beside the runs.")
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")

@@ -1,8 +1,10 @@
 """What a training of a sequence-to-sequence task needs: model, objective, batches, validation."""
 
+import importlib
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.exact_match import teacher_forced
@@ -15,8 +17,8 @@ from workflow_scripts.training.prepared import read_pairs, read_table, read_voca
 
 
 def make_task(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Task:
-    """Batches lie on `device`; validation is teacher-forced exact match. With `phrases` in the spec, batches for
-    training say which phrase a source token is part of.
+    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings name a module for it.
+    With `phrases` in the spec, batches for training say which phrase a source token is part of.
 
     Raises UserError when a file is missing or broken, when an example is longer than `batch_tokens`, or for `init`:
     these models start from random weights.
@@ -36,4 +38,11 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     longest = 1 + int(max(valid.source.length.max(), valid.target.length.max()))
     valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
     batches = [batch.to(device) for batch in batches]
-    return Task(model, objective, batches, lambda trained: teacher_forced(trained, valid_batches))
+    if "module" not in settings.validation:
+        return Task(model, objective, batches, lambda trained: teacher_forced(trained, valid_batches))
+    decoded = importlib.import_module(settings.validation["module"]).validator(data, settings.validation, device)
+
+    def validate(trained: nn.Module) -> dict[str, float]:
+        return teacher_forced(trained, valid_batches) | decoded(trained)
+
+    return Task(model, objective, batches, validate)

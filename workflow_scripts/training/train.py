@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 
 SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "objective", "training")
 
-# What may choose the best weights: greater is better.
-VALIDATION_METRICS = {"seq2seq": "exact_match", "prompt": "exact_match", "text": "log_likelihood"}
+# What may choose the best weights, if the settings name no module for it: greater is better.
+VALIDATION_METRICS = {
+    "seq2seq": ("exact_match", "log_likelihood"),
+    "prompt": ("exact_match",),
+    "text": ("log_likelihood",),
+}
 OUTPUTS = {"checkpoint", "training.csv", "run.json"}
 
 
@@ -164,9 +168,10 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = checked(Training, content, origin, "training")
-    metric = VALIDATION_METRICS[spec["kind"]]
-    if settings.validation.get("metric") != metric or "split" not in settings.validation:
-        raise UserError(f"{origin}: key 'training.validation' needs a split, and {metric} as its metric")
+    metrics, validation = VALIDATION_METRICS[spec["kind"]], settings.validation
+    computed = validation.get("metric") in metrics or ("module" in validation and spec["kind"] == "seq2seq")
+    if not computed or not {"split", "metric"} <= validation.keys():
+        raise UserError(f"{origin}: key 'training.validation' needs a split, and {' or '.join(metrics)} as its metric")
     if bool(args.init) != bool(spec["init"]):
         what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
         raise UserError(f"{origin}: {what}; {'give its folder with' if spec['init'] else 'leave out'} --init")

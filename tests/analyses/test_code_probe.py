@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import OneHotEncoder
+
+from tests.analyses.small_runs import add_run
+from workflow_scripts.analyses import code_probe
+from workflow_scripts.analyses.code_probe import TAGGER, accuracy, most_frequent
+from workflow_scripts.analyses.embedding_space import codes_of
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.compounds import PART_OF
+
+TOKENS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("NVD")), min_size=1, max_size=40)
+
+
+@given(TOKENS)
+def test_no_other_table_is_more_often_right(tokens: list[tuple[int, str]]) -> None:
+    codes, tags = zip(*tokens, strict=True)
+    best = accuracy(codes, tags, most_frequent(codes, tags))
+    assert best == pytest.approx(
+        100 * sum(max(sum(t == (c, tag) for t in tokens) for tag in "NVD") for c in set(codes)) / len(tokens)
+    )
+
+
+def test_the_probe_is_that_of_a_linear_classifier_on_one_hot_codes() -> None:
+    codes = [0] * 9 + [1] * 7 + [2] * 8
+    tags = list("NNNNNNVVD" + "VVVVVNN" + "DDDDDNNN")
+    probe = most_frequent(codes, tags)
+    one_hot = OneHotEncoder().fit([[code] for code in codes])
+    linear = LogisticRegression(C=1e6, max_iter=1000).fit(one_hot.transform([[code] for code in codes]), tags)
+    assert [probe[code] for code in range(3)] == list(linear.predict(one_hot.transform([[0], [1], [2]])))
+
+
+def test_a_class_that_was_not_seen_is_wrong() -> None:
+    assert accuracy([0, 1, 0], ["N", "N", "V"], {0: "N"}) == pytest.approx(100 / 3)
+
+
+def test_scores_of_a_made_up_run(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "cognition/sq-transformer/srl/seed-1")
+    found = code_probe.analyse([run], {"split": "cg_test"}, {})
+    scores = {score["metric"]: score for score in found.scores}
+    model, words = run.load()
+    code = dict(zip(words, codes_of(model, range(len(words))), strict=True))
+
+    def tokens(split: str) -> list[tuple[int, str]]:
+        sentences = dict.fromkeys(run.pairs(split)["source"])
+        return [(code[word], PART_OF.get(word, "other")) for sentence in sentences for word in sentence.split(" ")]
+
+    probe = most_frequent(*zip(*tokens("train"), strict=True))
+    expected = accuracy(*zip(*tokens("cg_test"), strict=True), probe)
+    assert scores["pos_accuracy"]["value"] == pytest.approx(expected)
+    assert scores["pos_accuracy"]["n"] == len(tokens("cg_test"))
+    assert scores["pos_accuracy_words"]["value"] == 100
+    assert scores["pos_accuracy_none"]["value"] <= scores["pos_accuracy"]["value"] <= 100
+
+
+def test_a_model_without_codes_is_noted(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "cognition/transformer/default/seed-1")
+    found = code_probe.analyse([run], {"split": "cg_test"}, {})
+    assert not found.scores and "without codes" in found.notes[0]
+
+
+def test_real_data_need_the_tagger(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+    with pytest.raises(UserError, match=f"needs the source {TAGGER}"):
+        code_probe.analyse([run], {}, {})
+
+
+def test_tags_are_those_of_the_tagger_in_context(mirror: Path, tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+    found = code_probe.analyse([run], {"split": "valid", "sentences": 50}, {TAGGER: mirror / TAGGER})
+    scores = {score["metric"]: score["value"] for score in found.scores}
+    assert scores["pos_accuracy_none"] <= scores["pos_accuracy"] <= 100
+    # No bound: fitted on other sentences, but of a grammar so small that words are tagged nearly alike everywhere.
+    assert scores["pos_accuracy_words"] > 60

@@ -1,0 +1,200 @@
+"""Compound translation error rate: upstream's own numbers, an oracle written from its description, and bad input."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.training.toy import assert_one_error
+from workflow_scripts.__main__ import main
+from workflow_scripts.data.lines import text_lines
+from workflow_scripts.evaluation.compounds import (
+    PART_OF,
+    PARTS,
+    checker,
+    compound_errors,
+    error_rates,
+    phrase_of,
+    read_lexicon,
+    without_spaces,
+    words_of,
+)
+
+LEXICON = {
+    "the": [],
+    "every": ["每", "所有"],
+    "liked": ["喜欢", ""],
+    "took": ["带", "拿"],
+    "small": ["小"],
+    "red": ["红"],
+    "dog": ["狗", "犬"],
+    "car": ["车"],
+    "under": ["下"],
+    "on": [],
+    "mod0": ["他喜欢的"],
+    "mod2": ["地上", "地板上"],
+}
+
+
+@pytest.fixture(scope="session")
+def upstream(mirror):
+    folder = mirror / "cognition"
+    lines = {name: text_lines(folder / f"cg-test_cg-test.{name}") for name in ("en", "zh", "compound")}
+    return lines | {"lexicon": read_lexicon(folder / "eval_lexicon")}
+
+
+def rates(upstream, translations, rows=slice(None)):
+    errors = compound_errors(upstream["compound"], translations, upstream["lexicon"])[rows]
+    return pytest.approx(error_rates(errors), abs=0.0005)
+
+
+def test_upstreams_script_has_these_numbers_for_its_references(upstream):
+    references = upstream["zh"]
+    assert rates(upstream, references) == (2.620, 9.815)
+    assert rates(upstream, references, slice(0, 3600)) == (0.889, 3.333)
+    assert rates(upstream, references, slice(3600, 7200)) == (1.361, 5.694)
+    assert rates(upstream, references, slice(7200, None)) == (5.611, 20.417)
+    assert rates(upstream, ["x"] * 10_800) == (100, 100)
+    assert rates(upstream, references[1:] + references[:1]) == (18.528, 82.824)
+    assert rates(upstream, references[5:] + references[:5]) == (82.074, 83.657)
+
+
+def test_types_of_phrases_are_upstreams_thirds(upstream):
+    assert [phrase_of(compound) for compound in upstream["compound"]] == ["NP"] * 3600 + ["VP"] * 3600 + ["PP"] * 3600
+
+
+def test_words_of_the_lexicon(upstream):
+    assert {part: len(words.split()) for part, words in PARTS.items()} == {
+        "P": 17,
+        "V": 19,
+        "DET": 5,
+        "ADJ": 11,
+        "N": 19,
+        "MOD": 3,
+    }
+    assert upstream["lexicon"].keys() == PART_OF.keys()
+    assert "房子" in upstream["lexicon"]["building"]  # of two lines the later one
+    assert upstream["lexicon"]["liked"] == ["喜欢", ""]
+
+
+def described(compound: str, translation: str) -> bool:
+    """Whether there is an error, step by step as the metric is described, with regular expressions."""
+    for phrase, name in (("he liked", "mod0"), ("at the store", "mod1"), ("on the floor", "mod2")):
+        compound = compound.replace(phrase, name)
+    translation = translation.replace("@@ ", "").replace(" ", "")
+    state = {part: (True, []) for part in ("P", "V", "DET", "ADJ", "N", "MOD")}
+    for atom in compound.split(" "):
+        correct, positions = not LEXICON[atom], []
+        for alternative in LEXICON[atom]:
+            starts = [match.start() for match in re.finditer(alternative, translation)]
+            correct |= bool(starts)
+            positions += starts
+        state[PART_OF[atom]] = correct, positions
+    if not all(correct for correct, _ in state.values()):
+        return True
+
+    def before(first: str, second: str) -> bool:
+        one, other = state[first][1], state[second][1]
+        return not one or not other or min(one) < max(other)
+
+    checks = [before("DET", "N"), before("ADJ", "N")]
+    if not state["V"][1]:
+        checks.append(before("MOD", "N"))
+    return not all(checks)
+
+
+@given(
+    st.lists(st.sampled_from(["every", "liked", "took", "small", "red", "dog", "car", "under", "on"]), min_size=1),
+    st.sampled_from(["", " he liked", " on the floor"]),
+    st.lists(st.sampled_from([*"每所有喜欢带拿小红狗犬车下地上的他", "他喜欢的", "地板上", "@@ ", " "]), max_size=16),
+)
+def test_as_described(words, modifier, signs):
+    compound, translation = " ".join(words) + modifier, "".join(signs)
+    assert checker(compound, LEXICON)(without_spaces(translation)) == described(compound, translation)
+
+
+@pytest.mark.parametrize(
+    ("compound", "translation", "wrong"),
+    [
+        ("every small dog", "每只小狗", False),
+        ("every small dog", "每 只 小@@ 狗 。", False),
+        ("every small dog", "每只狗很小", True),  # behind the noun
+        ("every small dog", "每只狗很小，犬", False),  # any translation of the noun will do
+        ("the dog on the floor", "地板上的狗", False),
+        ("the dog on the floor", "狗在地板上", True),
+        ("took the dog on the floor", "把狗带到地上", False),  # with a verb the modifier's place is free
+        ("liked the dog", "狗", False),  # the empty translation of `liked` is everywhere
+        ("the small dog", "小狗和红狗", False),
+        ("the dog", "车", True),
+    ],
+)
+def test_single_translations(compound, translation, wrong):
+    assert checker(compound, LEXICON)(without_spaces(translation)) == wrong
+
+
+def test_a_compound_is_wrong_if_one_of_its_five_sentences_is():
+    errors = [number in (1, 3, 12, 16) for number in range(17)]
+    assert error_rates(errors) == pytest.approx((100 * 4 / 17, 100 * 2 / 3))  # the last two lines are no whole five
+    assert error_rates(errors[:4]) == (50, None)
+
+
+def test_words_and_phrases():
+    assert words_of("took every small car at the store") == ["took", "every", "small", "car", "mod1"]
+    assert [phrase_of(text) for text in ("the dog he liked", "took the dog", "under the car")] == ["NP", "VP", "PP"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """A test set of two compounds with five sentences each, all translated well but for one."""
+    compounds = ["every dog"] * 5 + ["under the car"] * 5
+    content = {
+        "source": [f"{compound} sleeps ." for compound in compounds],
+        "compound": compounds,
+        "lexicon": ["the\t/", "every\t每", "dog\t狗/犬", "car\t车", "under\t下"],
+        "hypothesis": ["每 只 狗 睡 。"] * 4 + ["狗 睡 。"] + ["在 车 下 睡 。"] * 5,
+    }
+    for name, lines in content.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {name: tmp_path / name for name in content}
+
+
+def call(files: dict[str, Path], *more: str) -> int:
+    return main(["cter", *(str(text) for name, file in files.items() for text in (f"--{name}", file)), *more])
+
+
+def test_the_command_prints_json_or_a_table(files, capsys):
+    assert call(files, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "all": {"instance": 10, "aggregate": 50, "sentences": 10},
+        "NP": {"instance": 20, "aggregate": 100, "sentences": 5},
+        "PP": {"instance": 0, "aggregate": 0, "sentences": 5},
+    }
+    assert call(files) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["all", "10.000", "50.000", "10"]
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "line", "parts"),
+    [
+        ("hypothesis", 3, "", ["hypothesis:3: an empty line"]),
+        ("hypothesis", 10, None, ["hypothesis has 9 lines", "source has 10"]),
+        ("source", 2, "every cat sleeps .", ["compound:2: the compound 'every dog' is not in its sentence"]),
+        ("lexicon", 3, "dot\t狗", ["lexicon:3: 'dot' is no word of CoGnition's compounds"]),
+        ("lexicon", 3, "hat\t帽", ["compound:1: 'dog' of 'every dog' is not in", "lexicon; known: car"]),
+        ("lexicon", 2, "every 每", ["lexicon:2: not a word and its translations"]),
+    ],
+)
+def test_bad_input_is_one_line(files, capsys, name, number, line, parts):
+    lines = files[name].read_text(encoding="utf-8").splitlines()
+    lines[number - 1 : number] = [] if line is None else [line]
+    files[name].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert call(files) == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+
+
+def test_a_file_that_is_not_there(files, capsys):
+    assert call(files | {"compound": files["compound"].with_name("other")}) == 1
+    assert_one_error(capsys.readouterr().err, "other does not exist")

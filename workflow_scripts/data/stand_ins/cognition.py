@@ -1,0 +1,120 @@
+"""Made-up sentences in the format of CoGnition: some of its compounds' words, in contexts that translate word by word.
+
+No compound of the test set stands in any sentence of the other files; all of its words do.
+"""
+
+import random
+from pathlib import Path
+
+DETERMINERS = {"the": "", "every": "每只", "any": "任何", "another": "另一只", "each": "每只"}
+ADJECTIVES = {"": "", "small": "小", "red": "红", "dirty": "脏", "large": "大"}
+NOUNS = {"dog": "狗", "doctor": "医生", "girl": "女孩", "car": "车", "bee": "蜜蜂", "waiter": "服务员"}
+MODIFIERS = {"": "", "he liked": "他喜欢的", "at the store": "商店里 的", "on the floor": "地板上 的"}
+VERBS = {"saw": "看到 了", "found": "发现 了", "took": "带走 了", "asked": "问 了", "liked": "喜欢"}
+PREPOSITIONS = {"near": "附近", "under": "下面", "behind": "后面", "inside": "里面"}
+CONTEXTS = {
+    "NP": {
+        "{} was very tired .": "{} 很 累 。",
+        "all day long , {} made noise .": "一整天 ， {} 都 吵闹 。",
+        "taylor thought {} would come .": "泰勒 以为 {} 会 来 。",
+        "{} ate too much cake .": "{} 吃 了 太多 蛋糕 。",
+        "when it rained , {} went home .": "下雨 时 ， {} 回家 了 。",
+        "then {} fell asleep .": "然后 {} 睡着 了 。",
+    },
+    "VP": {
+        "taylor {} .": "泰勒 {} 。",
+        "yesterday she {} after school .": "昨天 放学 后 她 {} 。",
+        "his mother {} again .": "他 妈妈 又 {} 。",
+        "my friends {} in the morning .": "我 的 朋友 早上 {} 。",
+        "we {} and went home .": "我们 {} ， 就 回家 了 。",
+    },
+    "PP": {
+        "she was singing {} .": "她 在 {} 唱歌 。",
+        "the boys slept {} .": "男孩们 睡 在 {} 。",
+        "we could not see anything {} .": "我们 在 {} 什么 都 看不见 。",
+        "taylor waited {} for an hour .": "泰勒 在 {} 等 了 一小时 。",
+        "there was a party {} !": "{} 有 一个 聚会 ！",
+    },
+}
+ROWS = {"train": 700, "valid": 60, "test": 60}
+COMPOUNDS = 12  # new ones of each type
+DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair code does not join
+
+
+def write(folder: Path, seed: int) -> None:
+    """Write {train,valid,test}.{en,zh}, cg-test_cg-test.{en,zh,compound}, eval_lexicon and processed_code.
+
+    No English sentence stands twice in all of them.
+    """
+    rng = random.Random(f"{seed}/cognition stand-in")
+    new: dict[str, list[tuple[str, str]]] = {}
+    for kind in CONTEXTS:
+        found: dict[str, str] = {}
+        while len(found) < COMPOUNDS:
+            found |= [phrase(rng, kind)]
+        new[kind] = list(found.items())
+    lines: dict[str, list[tuple[str, str]]] = {"cg-test_cg-test": []}
+    compounds = []
+    for kind, phrases in new.items():
+        for english, chinese in phrases:
+            for context in rng.sample(sorted(CONTEXTS[kind]), 5):
+                filled = context.format(english), CONTEXTS[kind][context].format(chinese).replace(" ", "")
+                lines["cg-test_cg-test"].append(filled)
+                compounds.append(english)
+    held_out, seen = set(compounds), set()
+    for file, rows in ROWS.items():
+        lines[file] = []
+        while len(lines[file]) < rows:
+            kind = rng.choice(sorted(CONTEXTS))
+            context = rng.choice(sorted(CONTEXTS[kind]))
+            english, chinese = phrase(rng, kind)
+            sentence = context.format(english)
+            if sentence not in seen and not any(f" {compound} " in f" {sentence} " for compound in held_out):
+                seen.add(sentence)
+                lines[file].append((sentence, " ".join(CONTEXTS[kind][context].format(chinese).split())))
+    for file, pairs in lines.items():
+        for side, ending in enumerate(("en", "zh")):
+            text = "\n".join(pair[side] for pair in pairs) + "\n"
+            (folder / f"{file}.{ending}").write_text(text, encoding="utf-8")
+    (folder / "cg-test_cg-test.compound").write_text("\n".join(compounds) + "\n")
+    (folder / "eval_lexicon").write_text("\n".join(lexicon()) + "\n", encoding="utf-8")
+    words = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
+    code = ["#version: 0.2", *dict.fromkeys(merge for word in words for merge in merges(word))]
+    (folder / "processed_code").write_text("\n".join(code) + "\n", encoding="utf-8")
+
+
+def merges(word: str) -> list[str]:
+    """Steps of a byte-pair code that build up a word, sign by sign."""
+    signs = [*word[:-1], f"{word[-1]}</w>"]
+    return ["".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs))]
+
+
+def phrase(rng: random.Random, kind: str) -> tuple[str, str]:
+    """A noun phrase, under a verb (VP) or a preposition (PP), and its translation."""
+    determiner, adjective, noun, modifier = (
+        rng.choice(sorted(words)) for words in (DETERMINERS, ADJECTIVES, NOUNS, MODIFIERS)
+    )
+    english = " ".join(filter(None, [determiner, adjective, noun, modifier]))
+    chinese = " ".join(filter(None, [MODIFIERS[modifier], DETERMINERS[determiner], ADJECTIVES[adjective], NOUNS[noun]]))
+    if kind == "VP":
+        verb = rng.choice(sorted(VERBS))
+        return f"{verb} {english}", f"{VERBS[verb]} {chinese}"
+    if kind == "PP":
+        preposition = rng.choice(sorted(PREPOSITIONS))
+        return f"{preposition} {english}", f"{chinese} {PREPOSITIONS[preposition]}"
+    return english, chinese
+
+
+def lexicon() -> list[str]:
+    """Lines of upstream's lexicon for these words."""
+    entries = {
+        "the": "/",
+        "every": "每/所有",
+        "liked": "喜欢/",
+        "mod0": "他喜欢的",
+        "mod1": "店里/商店",
+        "mod2": "地上/地板上",
+    }
+    for words in (DETERMINERS, ADJECTIVES, NOUNS, VERBS, PREPOSITIONS):
+        entries |= {word: text.split(" ")[0] for word, text in words.items() if word and word not in entries}
+    return [f"{word}\t{translations}" for word, translations in entries.items()]

@@ -1,0 +1,37 @@
+"""BLEU by sacrebleu, over a split and each of its subsets.
+
+Options: name of the metric -> {tokenize: one of sacrebleu's tokenizers}: `zh` divides Chinese into characters and
+leaves other words whole, `char` divides everything, `none` takes the texts' own spaces.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from sacrebleu.metrics import BLEU
+
+from workflow_scripts.evaluation.scores import rows_of_subsets
+from workflow_scripts.schema import Strict, checked
+from workflow_scripts.training.prepared import read_table
+
+WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    tokenize: Literal[tuple(BLEU.TOKENIZERS)]
+
+
+def measure(
+    outputs: Sequence[str], references: Sequence[str], data: Path, split: str, given: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Score rows: a BLEU (0 to 100) for each metric of the options and each subset of the split."""
+    subsets, found = read_table(data, split, ["subset"])["subset"].to_numpy(), []
+    for metric, options in given.items():
+        # `force`: the texts are tokenised on purpose where they are.
+        bleu = BLEU(tokenize=checked(Options, options, WHERE, metric).tokenize, force=True)
+        for subset, rows in rows_of_subsets(subsets).items():
+            score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score
+            found.append({"subset": subset, "metric": metric, "value": score, "unit": "BLEU", "n": len(rows)})
+    return found

@@ -1,0 +1,36 @@
+"""Compound translation error rate of a split that has a column `compound`, with the data's lexicon.json. No options."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
+from workflow_scripts.files import read_json
+from workflow_scripts.schema import Strict, checked
+from workflow_scripts.training.prepared import read_table
+
+WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
+
+
+class Options(Strict):
+    """None."""
+
+
+def measure(
+    outputs: Sequence[str], references: Sequence[str], data: Path, split: str, given: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Score rows `cter_instance` and `cter_aggregate` (percent), of all sentences and by type of phrase."""
+    checked(Options, given, WHERE)
+    if "compound" not in pq.read_schema(data / f"{split}.parquet").names:
+        return []
+    compounds = read_table(data, split, ["compound"])["compound"].to_pylist()
+    errors = compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
+    rows = []
+    for subset, (instance, aggregate, sentences) in rates_by_phrase(compounds, errors).items():
+        of_subset = {"subset": subset, "unit": "percent"}
+        rows.append({**of_subset, "metric": "cter_instance", "value": instance, "n": sentences})
+        if aggregate is not None:
+            rows.append({**of_subset, "metric": "cter_aggregate", "value": aggregate, "n": sentences // 5})
+    return rows

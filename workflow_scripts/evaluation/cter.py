@@ -1,0 +1,66 @@
+"""Compound translation error rate of anybody's translations of CoGnition, from text files.
+
+Line n of `--source`, `--compound` and `--hypothesis` belong together; the five sentences of a compound are consecutive.
+A phrase is a PP if it starts with a preposition, a VP if it has a verb, else an NP: for upstream's files these are its
+three thirds. A translation that is empty is refused: for a sentence without one write any sign, e.g. "-".
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from workflow_scripts.data.lines import aligned_lines
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.compounds import (
+    Lexicon,
+    compound_errors,
+    rates_by_phrase,
+    read_lexicon,
+    words_of,
+)
+from workflow_scripts.schema import nearest
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="sentences, e.g. cg-test.en")
+    parser.add_argument(
+        "--compound", type=Path, required=True, metavar="FILE", help="the new compound of each sentence"
+    )
+    parser.add_argument("--lexicon", type=Path, required=True, metavar="FILE", help="upstream's eval/lexicon")
+    parser.add_argument("--hypothesis", type=Path, required=True, metavar="FILE", help="a translation of each sentence")
+    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print instance and aggregate CTER in percent, of all sentences and by type of phrase."""
+    lexicon = read_lexicon(args.lexicon)
+    lines = aligned_lines([args.source, args.compound, args.hypothesis])
+    check_compounds([line[:2] for line in lines], lexicon, args)
+    compounds = [compound for _, compound, _ in lines]
+    errors = compound_errors(compounds, [translation for *_, translation in lines], lexicon)
+    rates = rates_by_phrase(compounds, errors)
+    if args.json:
+        names = ("instance", "aggregate", "sentences")
+        print(json.dumps({name: dict(zip(names, found, strict=True)) for name, found in rates.items()}, indent=1))
+        return
+    print(f"{'':4}{'instance %':>12}{'aggregate %':>13}{'sentences':>11}")
+    for name, (instance, aggregate, sentences) in rates.items():
+        print(f"{name:4}{instance:12.3f}{'-' if aggregate is None else f'{aggregate:.3f}':>13}{sentences:11}")
+
+
+def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argparse.Namespace) -> None:
+    """Raise UserError, naming file and line, for a compound that is not in its sentence or has a word without entry."""
+    for number, (source, compound) in enumerate(pairs, start=1):
+        if compound not in source:
+            raise UserError(
+                f"{args.compound}:{number}: the compound '{compound}' is not in its sentence, '{source}' "
+                f"({args.source}:{number}); lines must belong together"
+            )
+    for compound in dict.fromkeys(compound for _, compound in pairs):
+        for word in words_of(compound):
+            if word not in lexicon:
+                number = next(n for n, (_, other) in enumerate(pairs, start=1) if other == compound)
+                raise UserError(
+                    f"{args.compound}:{number}: '{word}' of '{compound}' is not in {args.lexicon}; "
+                    f"{nearest(word, lexicon)}"
+                )

@@ -1,0 +1,32 @@
+"""Validation by metrics of decoded outputs, such as BLEU, in place of a teacher-forced pass."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from workflow_scripts.evaluation.seq2seq import COLUMNS, decode, joined, measured
+from workflow_scripts.schema import Evaluation, checked
+from workflow_scripts.training.prepared import read_table, read_vocabulary
+
+WHERE = "settings: training.validation.decoding"
+
+
+def validator(data: Path, validation: dict[str, Any], device: torch.device) -> Callable[[nn.Module], dict[str, float]]:
+    """A function that decodes the validation split with a model in eval mode, and returns each metric over all of it.
+
+    Raises UserError for wrong settings or data.
+    """
+    split = validation["split"]
+    settings = checked(Evaluation, {"splits": [split], **validation.get("decoding", {})}, WHERE)
+    table, words = read_table(data, split, COLUMNS), read_vocabulary(data)["target"]
+    references = joined(table["target"].to_pylist(), settings.joined)
+
+    def validate(model: nn.Module) -> dict[str, float]:
+        outputs = joined(decode(model, table, words, settings, device), settings.joined)
+        rows = measured(outputs, references, data, split, settings)
+        return {row["metric"]: row["value"] for row in rows if row["subset"] == "all"}
+
+    return validate
