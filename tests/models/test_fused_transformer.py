@@ -120,6 +120,15 @@ def test_the_wider_transformer_has_as_many_parameters(width, feed_forward, layer
     assert abs(count(wider) / count(fused) - 1) < 0.005
 
 
+def test_without_fuse_attention_anywhere_it_is_the_plain_transformer():
+    torch.manual_seed(0)
+    model = fused_transformer.build(SMALL | {"fuse_in": "none"}, 12, 12)
+    torch.manual_seed(0)
+    plain = seq2seq.build(SMALL | {"positions": "sinusoidal", "gated": False}, 12, 12)
+    assert type(model) is Seq2Seq
+    assert all(torch.equal(value, plain.state_dict()[key]) for key, value in model.state_dict().items())
+
+
 @pytest.mark.parametrize("name", ["fused-previous", "fused-uniform", "fused-current"])
 def test_controls_have_exactly_the_parameters_of_fuse_attention(name):
     assert count(make(name)) == count(make("fused"))

@@ -16,8 +16,9 @@ class FusedTransformerSettings(Seq2SeqSettings):
     positions: Literal["relative", "sinusoidal"] = "sinusoidal"
     gated: bool = False
     max_relative_position: int = 16
-    # Where layers have fuse-attention. wider: nowhere; as many parameters make the feed-forward parts wider instead.
-    fuse_in: Literal["both", "encoder", "decoder", "wider"] = "both"
+    # Where layers have fuse-attention. none and wider are the plain Transformer, wider with as many parameters in its
+    # feed-forward parts.
+    fuse_in: Literal["both", "encoder", "decoder", "none", "wider"] = "both"
     # What a position fuses: its outputs of all earlier layers (H^0 .. H^{l-1}), these and the current layer's attention
     # output, or H^{l-1} alone.
     fuse_over: Literal["earlier", "earlier_and_current", "previous"] = "earlier"

@@ -119,5 +119,6 @@ def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq
     """The model that `settings` (see FusedTransformerSettings) describe; an unknown key is a UserError."""
     found = read_settings(FusedTransformerSettings, settings, "model")
     if found.fuse_in == "wider":
-        return Seq2Seq(replace(found, feed_forward=wider_feed_forward(found)), source_vocabulary, target_vocabulary)
-    return FusedTransformer(found, source_vocabulary, target_vocabulary)
+        found = replace(found, feed_forward=wider_feed_forward(found))
+    kind = Seq2Seq if found.fuse_in in ("none", "wider") else FusedTransformer
+    return kind(found, source_vocabulary, target_vocabulary)

@@ -23,7 +23,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     by = ["task", "method", "variant", "seed", "side", "layer", "fused_layer"]
     means = table.groupby(by, as_index=False)["weight"].mean()
     shown = []
-    figure = new_figure(PAGE, 1.7 * len(entries) + 0.2)
+    figure = new_figure(PAGE, 1.3 * len(entries) + 0.2)
     grid = figure.subplots(len(entries), len(SIDES), squeeze=False)
     for row, entry in zip(grid, entries, strict=True):
         mine = of_entry(means, entry)
