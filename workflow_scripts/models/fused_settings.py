@@ -34,5 +34,35 @@ class FusedTransformerSettings(Seq2SeqSettings):
             raise ValueError(f"width {self.width} is not a multiple of fuse_heads {self.fuse_heads}")
 
 
+@dataclass
+class RobertaTransformerSettings(FusedTransformerSettings):
+    """RoBERTa's encoder, a decoder of `layers` and `width`. Defaults: those of Zheng and Lapata (2022) on CFQ."""
+
+    layers: int = 2
+    heads: int = 8
+    width: int = 256
+    feed_forward: int = 512
+    dropout: float = 0.1
+    encoder_layers: int = 12
+    encoder_heads: int = 12
+    encoder_width: int = 768
+    encoder_feed_forward: int = 3072
+    encoder_positions: int = 514  # two more than the longest source has pieces
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("encoder_layers", "encoder_heads", "encoder_width", "encoder_feed_forward"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("encoder_heads", "fuse_heads"):
+            if (heads := getattr(self, name)) and self.encoder_width % heads:
+                raise ValueError(f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}")
+        if self.fuse_in == "wider" or self.fuse_shared:
+            raise ValueError("fuse_in 'wider' and fuse_shared are not for encoders that are read from a folder")
+
+
 # Where the settings of a model module stand.
-SETTINGS = {"workflow_scripts.models.fused_transformer": FusedTransformerSettings}
+SETTINGS = {
+    "workflow_scripts.models.fused_transformer": FusedTransformerSettings,
+    "workflow_scripts.models.roberta_transformer": RobertaTransformerSettings,
+}
