@@ -32,6 +32,7 @@ def test_it_equals_decoding_every_sentence_alone(trained):
             assert forced[row] == right[-1]
     assert 10 < sum(right) < 110, "the toy run must be right on some sentences and wrong on others"
     found = teacher_forced(model, batches)
+    assert found["log_likelihood"] == -found["cross_entropy"]
     assert found["exact_match"] == pytest.approx(100 * sum(right) / 120)
 
 

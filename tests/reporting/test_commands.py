@@ -41,7 +41,13 @@ def results(tmp_path):
         run = parse_run(load_catalogue(), name)
         accuracy = 3 if "na-1" in run.task else ACCURACY[run.method] + run.seed - 12
         write_run(tmp_path, run, accuracy, examples=400)
-    for analysis in ("attention-complexity", "source-codes"):
+    for analysis in (
+        "attention-complexity",
+        "source-codes",
+        "head-agreement",
+        "head-agreement-cognition",
+        "code-probe",
+    ):
         folder = tmp_path / "analyses/sq_transformer" / analysis
         folder.mkdir(parents=True)
         write_scores(folder / "scores.csv", [])

@@ -73,7 +73,7 @@ def test_the_history_has_a_row_per_value_and_interval(toy):
     every_ten, validations = [10, 20, 30, 40, 50, 60], [25, 50, 60]
     assert steps == {
         **dict.fromkeys(("loss", "word", "learning_rate", "gradient_norm"), every_ten),
-        **dict.fromkeys(("valid_exact_match", "valid_cross_entropy"), validations),
+        **dict.fromkeys(("valid_exact_match", "valid_cross_entropy", "valid_log_likelihood"), validations),
     }
     losses = [float(row["value"]) for row in rows if row["name"] == "loss"]
     assert losses[-1] < losses[0] / 1.5

@@ -138,7 +138,7 @@ class LayerCache:
 
     def select(self, rows: Tensor, batch: int) -> "LayerCache":
         """Keep the sentences `rows` [R] (of `batch`), in that order; rows may repeat."""
-        cross = (_take(states, rows, batch) for states in (self.cross_key, self.cross_value))
+        cross = (states.index_select(1, _columns(states, rows, batch)) for states in (self.cross_key, self.cross_value))
         return LayerCache(*cross, *self._reordered(rows, batch), self.length)
 
     def reorder(self, rows: Tensor, batch: int) -> "LayerCache":
@@ -154,17 +154,17 @@ class LayerCache:
             if states is None:
                 moved.append(None)
                 continue
-            filled = _take(states[: self.length], rows, batch)
-            room = filled.new_empty(states.size(0), *filled.shape[1:])
-            room[: self.length] = filled
+            room = states.new_empty(states.size(0), states.size(1) // batch * len(rows), states.size(2))
+            filled = states[: self.length].detach()  # decoding needs no gradient, and `out` allows for none
+            torch.index_select(filled, 1, _columns(states, rows, batch), out=room[: self.length])
             moved.append(room)
         return moved
 
 
-def _take(states: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """Columns `rows` of `batch` in each of the streams of states [S, streams x batch, d]."""
+def _columns(states: Tensor, rows: Tensor, batch: int) -> Tensor:
+    """Columns of `rows` (of `batch`) in each of the streams of states [S, streams x batch, d]."""
     streams = torch.arange(states.size(1) // batch, device=rows.device)
-    return states.index_select(1, (streams[:, None] * batch + rows).flatten())
+    return (streams[:, None] * batch + rows).flatten()
 
 
 class DecoderLayer(nn.Module):
