@@ -163,6 +163,9 @@ class Task(Strict):
         "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
     )
     longest: int | None = Field(None, gt=0, description="Tokens of the longest sentence, for `plan`'s memory.")
+    disk: int | None = Field(
+        None, gt=0, description="GB of a large data set with all that is written on the way, reckoned, for `plan`."
+    )
     settings: Settings = Settings()
 
 

@@ -240,7 +240,9 @@ def test_no_network_and_no_mirror(tmp_path):
 
 
 def test_a_file_without_url(tmp_path):
-    with pytest.raises(UserError, match=r"no mirror is set, and it has no URL \(made from b.zip\)"):
+    with pytest.raises(
+        UserError, match=r"no mirror is set, and it has no URL; get it by other means \(made from b.zip\)"
+    ):
         get(toy(note="made from b.zip"), tmp_path)
 
 

@@ -50,6 +50,7 @@ def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
     assert f"runs       {count}\n" in done.stdout
     assert f"{count} train, {count} evaluate" in done.stdout
     assert f"+ {count} unknown hours of CPU" in done.stdout
+    assert "about 90 GB to make large data sets" in done.stdout
 
 
 def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureFixture[str]):

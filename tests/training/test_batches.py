@@ -3,10 +3,22 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.training.batches import Batch, Pairs, bucketed, bucketed_rows, epoch_order, fixed_size, sequences
+from workflow_scripts.training import batches as module
+from workflow_scripts.training.batches import (
+    Batch,
+    OnDemand,
+    Pairs,
+    bucketed,
+    bucketed_rows,
+    epoch_order,
+    fixed_size,
+    sequences,
+    training_batches,
+)
 
 token_lists = st.lists(st.integers(4, 40), max_size=9)
 examples = st.lists(st.tuples(token_lists, token_lists), min_size=1, max_size=60)
@@ -89,3 +101,22 @@ def test_sequences_of_a_slice_are_those_of_its_rows():
     found = sequences(column)
     assert found.ids.tolist() == [5, 6] and found.length.tolist() == [2, 0]
     assert found.padded(np.array([1, 0])).tolist() == [[2, 0, 0], [5, 6, 2]]
+
+
+@given(examples, st.integers(10, 80))
+def test_batches_on_demand_are_those_that_are_kept(rows, budget):
+    pairs, cpu = as_pairs(rows), torch.device("cpu")
+    kept = training_batches(pairs, budget, cpu)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "KEPT_TOKENS", -1)
+        made = training_batches(pairs, budget, cpu)
+    assert isinstance(kept, list) and isinstance(made, OnDemand)
+    assert len(made) == len(kept) == len(bucketed(pairs, budget))
+    for one, other in zip(made, kept, strict=True):
+        for name in ("source", "target_in", "target_out"):
+            assert getattr(one, name).dtype == torch.int64
+            assert torch.equal(getattr(one, name), getattr(other, name))
+
+
+def test_ids_stay_as_wide_as_in_the_file():
+    assert as_pairs([([5, 6], [7])], chunks=1).source.ids.dtype == np.int32

@@ -66,6 +66,8 @@ def found(task: str, sentence: str) -> list[str]:
         ("cogs-clean", "The moose wanted to read .", ["The moose"]),
         ("cogs", "Emma smiled .", []),
         ("cogs", "shark", []),
+        ("cfq-mcd2-official", "Did M1 ' s editor and M0 direct a film", ["M1 ' s", "a film"]),
+        ("wmt14-fr-en", "la com@@ mis@@ sion a re@@ jeté .", ["com@@ mis@@ sion", "re@@ jeté"]),
     ],
 )
 def test_phrases_of_worked_examples(task: str, sentence: str, phrases: list[str]):

@@ -126,9 +126,10 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
                 after = f" (after {'; '.join(problems)})" if problems else ""
                 return f"from {origin}{after}{note_if_unpinned(source, path)}"
             problems.append(problem)
-    tried = f"tried {'; '.join(problems)}" if problems else f"no mirror is set, and it has no URL ({source.note})"
+    tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
+    note = f" ({source.note})" if source.note else ""
     raise UserError(
-        f"{source.name} is missing: {tried}; get it by other means and put it at {path}, "
+        f"{source.name} is missing: {tried}; get it by other means{note} and put it at {path}, "
         f"or at {source.name} in a mirror folder (data.mirror in config.yaml)"
     )
 

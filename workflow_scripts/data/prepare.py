@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, resolve_data
 from workflow_scripts.data import prepared as sentence_pairs
-from workflow_scripts.data import records
+from workflow_scripts.data import records, streamed
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
@@ -28,5 +28,6 @@ def main(args: argparse.Namespace) -> None:
     spec = read_json(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
     sources, digests = downloaded(spec["sources"], args.downloads)
     prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
-    write = records.write if isinstance(prepared, records.PreparedRecords) else sentence_pairs.write
+    writers = {records.PreparedRecords: records.write, streamed.Streamed: streamed.write}
+    write = writers.get(type(prepared), sentence_pairs.write)
     write(prepared, spec, digests, args.out)

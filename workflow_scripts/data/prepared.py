@@ -86,6 +86,25 @@ def draw_every_word(examples: Sequence[Example], count: int, seed: int, purpose:
     return sorted((first + rest)[:count])
 
 
+def limited(
+    splits: dict[str, list[Example]], limit: dict[str, int], seed: int
+) -> tuple[dict[str, list[Example]], list[str]]:
+    """The splits with at most so many examples, drawn at random, and notes on them.
+
+    Raises UserError for a limit on a split that does not exist.
+    """
+    notes = []
+    for name, count in limit.items():
+        if name not in splits:
+            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
+        if count < len(splits[name]):
+            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {seed}")
+            choose = draw_every_word if name == "train" else draw
+            drawn = choose(splits[name], count, seed, f"limit/{name}")
+            splits = splits | {name: [splits[name][i] for i in drawn]}
+    return splits, notes
+
+
 def split_up(
     train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
 ) -> tuple[dict[str, list[Example]], list[str]]:
@@ -93,15 +112,7 @@ def split_up(
 
     Raises UserError for a limit on a split that does not exist.
     """
-    splits = {"train": train, "test": test, **others}
-    notes = []
-    for name, count in options.limit.items():
-        if name not in splits:
-            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
-        if count < len(splits[name]):
-            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {options.seed}")
-            choose = draw_every_word if name == "train" else draw
-            splits[name] = [splits[name][i] for i in choose(splits[name], count, options.seed, f"limit/{name}")]
+    splits, notes = limited({"train": train, "test": test, **others}, options.limit, options.seed)
     test = splits["test"]
     drawn = draw(test, math.floor(len(test) * Fraction(str(options.validation_fraction))), options.seed, "validation")
     valid = [test[i] for i in drawn]

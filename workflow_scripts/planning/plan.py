@@ -142,7 +142,13 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         )
         print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
         sizes = [checkpoint_bytes(times, run, config.scale) for run in own]
-        print(f"  disk       {amount(sizes)} of checkpoints")
+        disk = sum(
+            catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]
+        )
+        print(
+            f"  disk       {amount(sizes)} of checkpoints"
+            + (f", about {disk} GB to make large data sets" if disk else "")
+        )
         for line in memory.report(catalogue, config, own):
             print(f"  GPU memory {line}")
     print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")

@@ -1,5 +1,6 @@
 """Padded batches of sequence pairs, made once and reused in every epoch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 PAD, EOS, UNK = 0, 2, 3
+KEPT_TOKENS = 100_000_000  # of 8 bytes each
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Sequences:
-    """N ragged sequences: sequence i is ids[start[i] : start[i] + length[i]], without EOS. All int64."""
+    """N ragged sequences: sequence i is ids[start[i] : start[i] + length[i]], without EOS.
+
+    start and length are int64; ids are as wide as in the file, since those of 36 million pairs must fit into memory.
+    """
 
     ids: np.ndarray
     start: np.ndarray
@@ -40,7 +45,7 @@ class Sequences:
         column = np.arange(length.max() + 1)
         # Positions behind a sequence's end may point behind the last id; they are overwritten below.
         position = np.minimum(self.start[rows][:, None] + column, max(len(self.ids) - 1, 0))
-        table = self.ids[position] if len(self.ids) else np.zeros((len(rows), len(column)), np.int64)
+        table = self.ids[position].astype(np.int64) if len(self.ids) else np.zeros((len(rows), len(column)), np.int64)
         table[column > length[:, None]] = PAD
         table[np.arange(len(rows)), length] = EOS
         return table
@@ -67,11 +72,7 @@ class Pairs:
 
 def sequences(column: pa.ChunkedArray) -> Sequences:
     """The ragged rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
-    lists = (
-        pa.concat_arrays(column.cast(pa.list_(pa.int64())).chunks)
-        if column.num_chunks
-        else pa.array([], pa.list_(pa.int64()))
-    )
+    lists = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.list_(pa.int64()))
     offsets = lists.offsets.to_numpy().astype(np.int64)
     return Sequences(lists.flatten().to_numpy(), offsets[:-1] - offsets[0], np.diff(offsets))
 
@@ -103,6 +104,32 @@ def bucketed(pairs: Pairs, batch_tokens: int) -> list[Batch]:
     """All pairs in length-bucketed batches; `bucketed_rows` says how. Their composition never changes."""
     rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
     return [pairs.batch(chosen) for chosen in rows]
+
+
+@dataclass(frozen=True)
+class OnDemand(Sequence[Batch]):
+    """Batches that are made when they are asked for: all at once they would take too much memory."""
+
+    pairs: Pairs
+    rows: list[np.ndarray]
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Batch:
+        return self.pairs.batch(self.rows[index]).to(self.device)
+
+
+def training_batches(pairs: Pairs, batch_tokens: int, device: torch.device) -> Sequence[Batch]:
+    """All pairs in length-bucketed batches on `device`; `bucketed_rows` says how. Their composition never changes.
+
+    They are made once, or, of more than KEPT_TOKENS tokens, each time anew.
+    """
+    rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
+    batches = OnDemand(pairs, rows, device)
+    tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
+    return batches if tokens > KEPT_TOKENS else list(batches)
 
 
 def fixed_size(pairs: Pairs, size: int, seed: int) -> list[Batch]:

@@ -43,8 +43,8 @@ def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:
 
 def read_pairs(folder: Path, split: str) -> Pairs:
     """The id columns of a split."""
-    table = read_table(folder, split, ["source_ids", "target_ids"])
-    return Pairs(sequences(table["source_ids"]), sequences(table["target_ids"]))
+    # One side after the other: each lies in memory twice while it is read.
+    return Pairs(*(sequences(read_table(folder, split, [side])[side]) for side in ("source_ids", "target_ids")))
 
 
 def data_digest(folder: Path) -> str:

@@ -10,7 +10,7 @@ from torch import nn
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.exact_match import teacher_forced
 from workflow_scripts.schema import Training
-from workflow_scripts.training.batches import bucketed
+from workflow_scripts.training.batches import bucketed, training_batches
 from workflow_scripts.training.build import build_model, build_objective
 from workflow_scripts.training.loop import Task
 from workflow_scripts.training.phrases import with_phrases
@@ -43,13 +43,12 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     if "phrases" in spec:
         train = with_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
     try:
-        batches = bucketed(train, settings.batch_tokens)
+        batches = training_batches(train, settings.batch_tokens, device)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
     valid = read_source_pairs(data, settings.validation["split"], pieces)
     longest = 1 + int(max(valid.source.length.max(), valid.target.length.max()))
     valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
-    batches = [batch.to(device) for batch in batches]
 
     def write_tokenizer(folder: Path) -> None:
         shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)

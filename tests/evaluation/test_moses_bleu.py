@@ -1,0 +1,50 @@
+"""BLEU of translations: against values worked out by hand from its definition, and what each of the two reads."""
+
+import math
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.moses_bleu import measure
+
+TOKENS = ["The well @-@ known member can &apos;t vote .", "He said : &quot; yes &quot; ."]
+TEXTS = ["The well-known member can't vote.", 'He said: "yes".']
+
+
+@pytest.fixture
+def data(tmp_path):
+    pq.write_table(pa.table({"target_words": TOKENS, "target_text": TEXTS}), tmp_path / "test.parquet")
+    pq.write_table(pa.table({"target_words": TOKENS}), tmp_path / "valid.parquet")
+    return tmp_path
+
+
+def scores(outputs, data, split="test"):
+    return {row["metric"]: row["value"] for row in measure(outputs, ["", ""], data, split, {"language": "en"})}
+
+
+def test_the_reference_itself_scores_100(data):
+    assert scores(TOKENS, data) == pytest.approx({"bleu_tokenised": 100, "bleu_detokenised": 100})
+
+
+def test_a_split_without_published_text_has_tokens_alone(data):
+    assert scores(TOKENS, data, "valid") == pytest.approx({"bleu_tokenised": 100})
+
+
+def test_one_wrong_token_by_hand(data):
+    """9 + 7 tokens, the fourth of the first sentence wrong: 15/16, 12/14, 9/12 and 6/10 n-grams are right."""
+    outputs = [TOKENS[0].replace("known", "unknown"), TOKENS[1]]
+    expected = 100 * (15 / 16 * 12 / 14 * 9 / 12 * 6 / 10) ** 0.25
+    assert scores(outputs, data)["bleu_tokenised"] == pytest.approx(expected)
+
+
+def test_short_outputs_are_punished_by_hand(data):
+    """The first 7 of 9 tokens and all 7 others: all n-grams right, brevity penalty exp(1 - 16/14)."""
+    outputs = [" ".join(TOKENS[0].split(" ")[:7]), TOKENS[1]]
+    assert scores(outputs, data)["bleu_tokenised"] == pytest.approx(100 * math.exp(1 - 16 / 14))
+
+
+def test_an_unknown_language_is_refused(data):
+    with pytest.raises(UserError, match="key 'language' is 'zh'"):
+        measure(TOKENS, TOKENS, data, "test", {"language": "zh"})

@@ -1,0 +1,55 @@
+"""Joint byte-pair encoding of two languages (Sennrich et al. 2016) over text that is tokenised already."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow
+    from tokenizers import Tokenizer
+
+END = "</w>"  # marks a piece that ends a token
+UNKNOWN = "<unk>"
+
+
+def learn(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
+    """Learn `merges` merges of the most frequent pair, which must occur twice, as `subword-nmt` does.
+
+    characters, last: of all tokens, and those that end one: the pieces to begin with.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    # Said to be special, the pieces to begin with get their ids in this order; else it is another each time, and with
+    # it the choice among pairs of the same frequency.
+    ends = sorted(character + END for character in last)
+    trainer = trainers.BpeTrainer(
+        vocab_size=1 + len(characters) + len(ends) + merges,
+        min_frequency=2,
+        special_tokens=[UNKNOWN, *ends],
+        initial_alphabet=sorted(characters),
+        end_of_word_suffix=END,
+        show_progress=False,
+    )
+    learner = Tokenizer(models.BPE(unk_token=UNKNOWN, end_of_word_suffix=END))
+    learner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    learner.train_from_iterator(texts, trainer)
+    model = json.loads(learner.to_str())["model"]
+    found = [tuple(pair) for pair in model["merges"]]
+    tokenizer = Tokenizer(models.BPE(model["vocab"], found, unk_token=UNKNOWN, end_of_word_suffix=END))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    return tokenizer
+
+
+def written(tokenizer: "Tokenizer") -> list[str]:
+    """How each piece is written, by id: `@@` behind a piece that does not end a token, as `subword-nmt` writes it."""
+    vocabulary = tokenizer.get_vocab()
+    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+    return [p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces]
+
+
+def encode(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
+    """The ids of the pieces of each text, as 32-bit integers."""
+    import pyarrow
+
+    found = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+    return pyarrow.array(found, pyarrow.list_(pyarrow.int32()))

@@ -1,0 +1,82 @@
+"""Parallel text in upstream's forms: files of aligned lines in tar archives, and test sets in SGML."""
+
+import gzip
+import re
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+from workflow_scripts.errors import UserError
+
+Item = TypeVar("Item")
+SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
+
+
+def extract(archive: Path, files: dict[str, Path]) -> None:
+    """Copy files out of a tar archive in one pass: name in the archive -> where to put it.
+
+    Nothing else is written, so that no path of the archive is trusted. A file called `*.gz` is decompressed.
+    Raises UserError when the archive is broken, or when it lacks a file.
+    """
+    missing = dict(files)
+    try:
+        with tarfile.open(archive, "r|*") as members:
+            for member in members:
+                target = missing.pop(str(PurePosixPath(member.name)), None) if member.isfile() else None
+                if target is None:
+                    continue
+                content = members.extractfile(member)
+                with open(target, "wb") as out:
+                    if member.name.endswith(".gz"):
+                        with gzip.open(content) as decompressed:
+                            shutil.copyfileobj(decompressed, out, 2**20)
+                    else:
+                        shutil.copyfileobj(content, out, 2**20)
+                if not missing:
+                    return
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise UserError(f"{archive}: cannot be read as a tar archive ({error}); fetch it again") from error
+    raise UserError(f"{archive}: has no {next(iter(missing))}; fetch it again")
+
+
+def pairs(source: Path, target: Path, where: str, limit: int | None = None) -> Iterator[tuple[str, str]]:
+    """The aligned lines of two files, at most `limit` of them. Only LF ends a line; bytes that are not UTF-8 become
+    U+FFFD, since web text has some.
+
+    Raises UserError, naming `where`, when one side has more lines.
+    """
+    with open(source, "rb") as one, open(target, "rb") as other:
+        for number, (left, right) in enumerate(islice(zip_longest(one, other), limit), start=1):
+            if left is None or right is None:
+                rest = 1 + sum(1 for _ in (one if right is None else other))
+                counts = (number - 1 + rest, number - 1) if right is None else (number - 1, number - 1 + rest)
+                raise UserError(f"{where}: {counts[0]} lines on one side, {counts[1]} on the other; fetch it again")
+            yield left.decode(errors="replace").rstrip("\r\n"), right.decode(errors="replace").rstrip("\r\n")
+
+
+def segments(path: Path, where: str) -> list[str]:
+    """The text of each `<seg id="..">` of an SGML test set, in order. Raises UserError when there is none."""
+    found = [text.strip() for text in SEGMENT.findall(path.read_text(encoding="utf-8", errors="replace"))]
+    if not found:
+        raise UserError(f"{where}: has no segments '<seg id=\"1\"> ... </seg>'; fetch it again")
+    return found
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Lists of `size` items; the last may be shorter."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a text file, without their ends. Only LF ends one: other marks that Unicode takes for line ends are
+    part of the text.
+    """
+    with open(path, newline="\n", encoding="utf-8") as stream:
+        for line in stream:
+            yield line.rstrip("\n")

@@ -1,0 +1,58 @@
+"""Made-up sentences in two languages, in archives as those of the WMT: a small grammar whose words change their places.
+
+A sentence of the first language is `subject verb object place .`; the second puts the place behind the subject, and its
+words are those of the first read backwards. Numbers, names and a hyphen stay.
+"""
+
+import gzip
+import io
+import random
+import tarfile
+from pathlib import Path
+
+SUBJECTS = ["the commission", "the council", "a member", "the report", "Mr. Smith", "the well-known agency"]
+VERBS = ["supports", "rejects", "prepares", "discusses", "welcomes", "delays"]
+OBJECTS = ["the proposal", "the budget", "3,5 million", "an agreement", "the vote", "new rules"]
+PLACES = ["in June", "in Vienna", "at the summit", "on Monday", "(again)", "this year"]
+LINES, SEGMENTS = 700, 60
+
+Files = dict[str, str]  # language -> name in the archive
+
+
+def write(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files]) -> dict[str, Path]:
+    """Write the archives: aligned lines for each corpus, SGML for the test set. Name of an archive -> its path."""
+    rng = random.Random("wmt stand-in")
+    archives: dict[str, dict[str, bytes]] = {}
+    for archive, files in corpora:
+        add(archives.setdefault(archive, {}), files, [sentence(rng) for _ in range(LINES)], "{1}")
+    add(archives.setdefault(test[0], {}), test[1], [sentence(rng) for _ in range(SEGMENTS)], '<seg id="{0}">{1}</seg>')
+    paths = {}
+    for archive, content in archives.items():
+        paths[archive] = folder / archive.replace("/", "-")
+        with tarfile.open(paths[archive], "w:gz" if archive.endswith("gz") else "w") as tar:
+            for name, text in content.items():
+                member = tarfile.TarInfo(name)
+                text = gzip.compress(text, mtime=0) if name.endswith(".gz") else text
+                member.size = len(text)
+                tar.addfile(member, io.BytesIO(text))
+    return paths
+
+
+def add(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], form: str) -> None:
+    """Add a file of each language to the content of an archive: English, and another whatever it is called."""
+    for language, name in files.items():
+        side = "first" if language == "en" else "second"
+        lines = [form.format(number, pair[side]) for number, pair in enumerate(pairs, start=1)]
+        content[name] = "".join(f"{line}\n" for line in lines).encode()
+
+
+def sentence(rng: random.Random) -> dict[str, str]:
+    """A sentence in the first language and in the second."""
+    subject, verb, thing, place = (rng.choice(words) for words in (SUBJECTS, VERBS, OBJECTS, PLACES))
+    second = " ".join(map(backwards, f"{subject} {place} {verb} {thing}".split()))
+    return {"first": f"{subject} {verb} {thing} {place} .", "second": f"{second} ."}
+
+
+def backwards(word: str) -> str:
+    """`council` -> `licnuoc`; what is no plain word in lower case stays."""
+    return word[::-1] if word.isalpha() and word.islower() else word

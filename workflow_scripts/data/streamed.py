@@ -1,0 +1,49 @@
+"""What data sets share that are too large for memory: their module writes the files itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.errors import UserError
+from workflow_scripts.facts import of_data
+from workflow_scripts.files import replacing, sha256_files, write_json
+
+
+@dataclass
+class Streamed:
+    """What the `prepare` function of a data module returns that can hold its data in files only.
+
+    fill: writes the Parquet file of each split and `vocabulary.json` into a folder and cleans up behind itself; returns
+        `splits` (name -> counts, `rows` among them) and `vocabulary` (side -> size).
+    protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
+    """
+
+    fill: Callable[[Path], dict[str, Any]]
+    notes: list[str]
+    protocol: str = "paper"
+
+
+def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
+    """Write the data folder of a task at once. Raises UserError when a split is empty, or when the spec does not say
+    that the data are made up.
+    """
+    task = spec["task"]
+    if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
+        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    with replacing(out) as folder:
+        folder.mkdir()
+        content = {
+            "task": task,
+            "protocol": worst_protocol(spec["protocol"], prepared.protocol),
+            "sources": source_digests,
+            "notes": prepared.notes,
+            "subset_groups": {},
+            **prepared.fill(folder),
+        }
+        for name, counts in content["splits"].items():
+            if not counts["rows"]:
+                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
+        content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
+        write_json(folder / "dataset.json", content)
