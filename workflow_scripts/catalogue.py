@@ -12,6 +12,7 @@ from typing import Any
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions import settings as intervention_settings
+from workflow_scripts.models import fused_settings
 from workflow_scripts.models import settings as model_settings
 from workflow_scripts.objectives import settings as objective_settings
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
@@ -34,6 +35,7 @@ from workflow_scripts.schema import (
 
 SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init")
 PROTOCOLS = ("paper", "reduced", "stand_in")
+MODELS = model_settings.SETTINGS | fused_settings.SETTINGS
 
 
 @dataclass(frozen=True)
@@ -263,7 +265,7 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             f"settings of {_variant(run)}: training.gradient_checkpointing is for tasks of the kind prompt, and "
             f"{run.task} is of the kind {kind}"
         )
-    for section, known in (("model", model_settings.SETTINGS), ("objective", objective_settings.SETTINGS)):
+    for section, known in (("model", MODELS), ("objective", objective_settings.SETTINGS)):
         given = dict(sections[section])
         module = given.pop("module")
         if module not in known:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.models import seq2seq, sq_transformer
+from workflow_scripts.models import fused_transformer, seq2seq, sq_transformer
 
 SMALL = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}
 SRL = {"attention": "srl", "next_code_stream": "code", "straight_through": False, "ema_decay": 1.0}
@@ -24,7 +24,19 @@ STRUCTURED = {
     "mmi-causal": {"clustering": "mmi", "source_predictor": "causal"},
     "vq": {"clustering": "none"},
 }
-ALL = list(PLAIN) + list(STRUCTURED)
+FUSED = {
+    "fused": {},
+    "fused-relative": {"positions": "relative"},
+    "fused-gated": {"positions": "relative", "gated": True, "max_relative_position": 20},
+    "fused-encoder": {"fuse_in": "encoder"},
+    "fused-decoder": {"fuse_in": "decoder"},
+    "fused-current": {"fuse_over": "earlier_and_current"},
+    "fused-previous": {"fuse_over": "previous"},
+    "fused-uniform": {"fuse_weights": "uniform"},
+    "fused-bare": {"fuse_residual": False},
+    "fused-shared": {"fuse_shared": True, "fuse_heads": 4},
+}
+ALL = list(PLAIN) + list(STRUCTURED) + list(FUSED)
 
 
 def make(name: str, seed: int = 0, vocabulary: int = 12, **changes: object) -> nn.Module:
@@ -32,6 +44,8 @@ def make(name: str, seed: int = 0, vocabulary: int = 12, **changes: object) -> n
     torch.manual_seed(seed)
     if name in PLAIN:
         model = seq2seq.build(SMALL | PLAIN[name] | changes, vocabulary, vocabulary)
+    elif name in FUSED:
+        model = fused_transformer.build(SMALL | FUSED[name] | changes, vocabulary, vocabulary)
     else:
         model = sq_transformer.build(SMALL | STRUCTURED[name] | changes, vocabulary, vocabulary)
     with torch.no_grad():

@@ -3,7 +3,7 @@ import itertools
 import pytest
 import torch
 
-from tests.models.small_models import ALL, make, sentences
+from tests.models.small_models import ALL, FUSED, make, sentences
 from workflow_scripts.models.decoding import beam, greedy
 
 torch.set_num_threads(1)
@@ -31,7 +31,7 @@ def rows(ids):
 @pytest.mark.parametrize("name", ALL)
 def test_cached_uncached_and_beam_of_one_agree(name):
     lengths_seen = set()
-    for seed in range(3):
+    for seed in range(6):
         model = ready_to_end(name, seed)
         source = sentences([6, 2, 4, 1, 3, 5, 6, 2, 3], seed=seed)
         cached = greedy(model, source, 40)
@@ -41,7 +41,7 @@ def test_cached_uncached_and_beam_of_one_agree(name):
     assert len(lengths_seen) > 2
 
 
-@pytest.mark.parametrize("name", ["relative", "sinusoidal", "sal-code", "sal-word", "sal-systematic", "srl"])
+@pytest.mark.parametrize("name", ["relative", "sinusoidal", "sal-code", "sal-word", "sal-systematic", "srl", *FUSED])
 def test_logits_of_each_step_are_those_of_the_whole_target(name):
     model = make(name).eval()
     source = sentences([5, 2, 7])

@@ -20,6 +20,7 @@ from workflow_scripts.training.batches import EOS, PAD, UNK, bucketed_rows, sequ
 from workflow_scripts.training.build import build_model
 from workflow_scripts.training.prepared import read_table, read_vocabulary
 from workflow_scripts.training.progress import Reporter
+from workflow_scripts.training.source_pieces import source_pieces
 from workflow_scripts.training.state import load_weights, read_weights
 
 COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
@@ -32,6 +33,8 @@ def score(
     model, vocabulary, run = load_run(run_dir, data, device)
     groups = read_json(data / "dataset.json").get("subset_groups", {})
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
+    if pieces := source_pieces(run["spec"], run_dir / "checkpoint"):
+        splits = {split: pieces.cut(table) for split, table in splits.items()}
     total = sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
     with Reporter(run["run"], total, progress, unit="sentences") as reporter:
@@ -61,6 +64,8 @@ def load_run(
     """
     run = checked_run(run_dir, data_dir)
     vocabulary = read_vocabulary(data_dir)
+    if pieces := source_pieces(run["spec"], run_dir / "checkpoint"):
+        vocabulary["source"] = pieces.vocabulary()
     weights = run_dir / "checkpoint/model.safetensors"
     model = build_model(run["spec"], vocabulary)
     load_weights(model, read_weights(weights), weights)

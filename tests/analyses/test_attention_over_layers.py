@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import entropy as scipy_entropy
+
+from tests.analyses.small_runs import add_run
+from workflow_scripts.analyses import attention_over_layers
+from workflow_scripts.analyses.attention_over_layers import entropy, fusion_weights, tables_of
+from workflow_scripts.errors import UserError
+from workflow_scripts.training.prepared import read_pairs
+
+
+def test_entropy_agrees_with_scipy_and_takes_zeros() -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(4), (3, 2))
+    np.testing.assert_allclose(entropy(weights), scipy_entropy(weights, axis=-1), atol=1e-12)
+    assert entropy(np.array([1.0, 0.0])) == 0
+
+
+def test_tables_worked_by_hand() -> None:
+    # Two positions, one head, two layers.
+    tables = tables_of(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]), [0, 1], 2)
+    assert tables["mean_weights"]["weight"].tolist() == pytest.approx([0.7, 0.3])
+    assert tables["histogram"][["fused_layer", "low", "share"]].values.tolist() == [
+        [0, 0.0, 0.0],
+        [0, 0.5, 1.0],
+        [1, 0.0, 0.5],
+        [1, 0.5, 0.5],
+    ]
+    hand = (-(0.9 * np.log(0.9) + 0.1 * np.log(0.1)) + np.log(2)) / 2
+    assert tables["entropy"]["nats"].tolist() == pytest.approx([hand])
+    assert tables["entropy"]["largest"].tolist() == pytest.approx([np.log(2)])
+
+
+def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/lrf/default/seed-1")
+    model, _ = run.load()
+    pairs = read_pairs(run.data, "test")
+    found = fusion_weights(model, run, "test", len(pairs), 0)
+    assert set(found) == {("encoder", 1), ("encoder", 2), ("decoder", 1), ("decoder", 2)}
+    assert found["encoder", 2].shape == ((pairs.source.length + 1).sum(), 2, 2)
+    assert found["decoder", 2].shape == ((pairs.target.length + 1).sum(), 2, 2)
+    assert (found["encoder", 1] == 1).all()
+    with torch.no_grad():
+        alone = [model.encoder_fusion(pairs.batch(np.array([i])).source)[0][1][0] for i in range(len(pairs))]
+    expected = torch.cat(alone).double().mean(0).numpy()
+    np.testing.assert_allclose(found["encoder", 2].mean(0), expected, atol=1e-6)
+
+
+def test_a_part_of_a_split_is_drawn_with_the_seed(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/lrf/default/seed-1")
+    model, _ = run.load()
+    first, again, other = (fusion_weights(model, run, "test", 5, seed)["encoder", 2] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert first.shape != other.shape or not np.array_equal(first, other)
+
+
+def test_scores_of_the_variants(tmp_path: Path) -> None:
+    names = ("default", "uniform", "previous", "encoder", "with-current")
+    runs = [add_run(tmp_path, f"scan-jump-x2/lrf/{name}/seed-1") for name in names]
+    found = attention_over_layers.analyse(runs, {"sentences": 10})
+    scores = {(row["variant"], row["subset"], row["metric"]): row["value"] for row in found.scores}
+    assert scores["uniform", "all", "fused_layers"] == pytest.approx(2)
+    assert scores["uniform", "all", "fusion_entropy"] == pytest.approx(100)
+    assert scores["previous", "all", "fused_layers"] == pytest.approx(1)
+    assert scores["previous", "all", "fusion_entropy"] == 0
+    assert 1 < scores["default", "all", "fused_layers"] < 2
+    sides = [scores["default", side, "fusion_entropy"] for side in ("encoder", "decoder")]
+    assert scores["default", "all", "fusion_entropy"] == pytest.approx(np.mean(sides))
+    assert ("encoder", "decoder", "fused_layers") not in scores
+    assert 2 < scores["with-current", "encoder", "fused_layers"] < 3
+    weights = found.files["mean_weights"]
+    sums = weights.groupby(["variant", "side", "layer", "head"])["weight"].sum()
+    np.testing.assert_allclose(sums, 1, atol=1e-6)
+    previous = weights[(weights["variant"] == "previous") & (weights["layer"] == 2)]
+    assert previous["fused_layer"].unique().tolist() == [1]
+    shares = found.files["histogram"].groupby(["variant", "side", "layer", "fused_layer"])["share"].sum()
+    np.testing.assert_allclose(shares, 1)
+    # The score from the table: the mean weights of a layer, head by head.
+    default = weights[(weights["variant"] == "default") & (weights["layer"] == 2)]
+    by_head = default.groupby(["side", "head"])["weight"].apply(lambda w: np.exp(scipy_entropy(w)))
+    assert by_head.mean() == pytest.approx(scores["default", "all", "fused_layers"])
+
+
+def test_a_run_without_fuse_attention_is_refused(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/lrf/matched/seed-1")
+    with pytest.raises(UserError, match="seed-1 has no fuse-attention to analyse"):
+        attention_over_layers.analyse([run], {})
+
+
+def test_wrong_options_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown option 'sentence'; did you mean 'sentences'"):
+        attention_over_layers.analyse([], {"sentence": 3})
+
+
+def test_no_runs_give_empty_tables_with_their_columns() -> None:
+    found = attention_over_layers.analyse([], {})
+    assert found.scores == [] and list(found.files["entropy"])[-1] == "largest"

@@ -1,0 +1,50 @@
+"""Source sentences in the word pieces of a pre-trained encoder, whose tokenizer.json lies beside its weights."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.models.causal_lm import read_tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# RoBERTa's first tokens. Ours are the same, but for <pad> before <s>.
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A tokenizer whose ids, but for the exchange of 0 and 1, are ours."""
+
+    tokenizer: "Tokenizer"
+
+    def vocabulary(self) -> list[str]:
+        """The pieces by our ids."""
+        found = [self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())]
+        return [found[1], found[0], *found[2:]]
+
+    def cut(self, table: pa.Table) -> pa.Table:
+        """The table with `source_ids` of the pieces of `source`, without special tokens."""
+        encoded = self.tokenizer.encode_batch_fast(table["source"].to_pylist(), add_special_tokens=False)
+        lists = [np.array(sentence.ids, np.int64) for sentence in encoded]
+        offsets = np.cumsum([0, *map(len, lists)], dtype=np.int32)
+        ids = np.concatenate(lists)
+        column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.where(ids < 2, 1 - ids, ids)))
+        return table.set_column(table.column_names.index("source_ids"), "source_ids", column)
+
+
+def read_pieces(folder: Path) -> Pieces:
+    """The pieces of a model's folder. Raises UserError when there are none, or none of RoBERTa's kind."""
+    tokenizer = read_tokenizer(folder)
+    if (found := [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]) != SPECIAL:
+        raise UserError(
+            f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a model of RoBERTa's kind"
+        )
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return Pieces(tokenizer)
