@@ -56,8 +56,9 @@ def test_config_of_one_call_chooses_scale_and_extra_runs(project):
 
 def test_real_data_are_fetched_at_other_scales(project):
     catalogue = yaml.safe_load((project.root / "catalogue/tasks.yaml").read_text())
+    at_small = yaml.safe_load((project.root / "catalogue/scales.yaml").read_text())["small"]["data"]
     tasks = {run.split("/")[0] for run in requested(project, "small", extra=False)}
-    sources = {source for task in tasks for source in catalogue[task].get("sources", ())}
+    sources = {source for task in tasks for source in (catalogue[task] | at_small.get(task, {})).get("sources", ())}
     assert jobs(project, *ONE_PAPER, "scale=small")["fetch"] == len(sources) > 0
 
 
