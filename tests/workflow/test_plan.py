@@ -59,6 +59,8 @@ def test_real_data_are_fetched_at_other_scales(project):
     at_small = yaml.safe_load((project.root / "catalogue/scales.yaml").read_text())["small"]["data"]
     tasks = {run.split("/")[0] for run in requested(project, "small", extra=False)}
     sources = {source for task in tasks for source in (catalogue[task] | at_small.get(task, {})).get("sources", ())}
+    analyses = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())["analyses"]
+    sources |= {source for analysis in analyses.values() for source in analysis.get("sources", ())}
     assert jobs(project, *ONE_PAPER, "scale=small")["fetch"] == len(sources) > 0
 
 
@@ -132,7 +134,7 @@ def test_fine_tuning_waits_for_what_it_starts_from(project):
 
 
 def test_the_target_downloads_fetches_all_that_a_whole_run_fetches_and_nothing_else(project):
-    scale = ("--config", "scale=paper", "papers=[carma]")
+    scale = ("--config", "scale=paper", "papers=[carma,sq_transformer]")
     wanted = {(rule, file) for rule, file in project.planned(*scale) if rule.startswith("fetch")}
     assert {rule for rule, _ in wanted} == {"fetch", "fetch_model"}
     assert project.planned("downloads", *scale) == wanted

@@ -3,16 +3,22 @@
 from collections.abc import Iterable
 
 from workflow_scripts.catalogue import Catalogue, Run, resolve_candidates, resolve_data, resolve_run
-from workflow_scripts.displays import intervened_runs
+from workflow_scripts.displays import analysis_sources, display_runs, intervened_runs
 
 
 def source_names(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
-    """The files, by their names in sources.yaml, of the data of `runs` and of what the paper replaces words with."""
+    """The files, by their names in sources.yaml, that the data of `runs`, a paper's analyses of them and its
+    replacements of words are made from.
+    """
     runs = list(runs)
     prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
     changed = {run.task for run in intervened_runs(catalogue, paper, runs)}
     replaced = [resolve_candidates(catalogue, task, scale) for task in changed]
-    return {file for spec in (*prepared, *replaced) for file in spec["sources"]}
+    analysed = [
+        analysis_sources(catalogue, entry, display_runs(entry, runs), scale)
+        for entry in catalogue.papers[paper].analyses.values()
+    ]
+    return {file for spec in (*prepared, *replaced) for file in spec["sources"]}.union(*analysed)
 
 
 def hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
