@@ -14,6 +14,8 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import load_catalogue, parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.reporting.claims import CLAIM_COLUMNS
+from workflow_scripts.reporting.first_page import asked
+from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -193,6 +195,16 @@ def test_unknown_scales_are_refused(results, capsys):
 def test_claims_without_what_they_need(results, capsys):
     assert main(["claims", "--scale", "small"]) == 1
     assert "claims needs --papers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("relation", "at_least", "expected"),
+    [("greater", 25, "above 25 x"), ("less", 0, "under 0 x"), ("falls_with", 0.5, "under −0.5 x")],
+)
+def test_what_a_claim_asks(relation, at_least, expected):
+    cells = {"left": "t/a/c/m", "right": "t/b/c/m"}
+    claim = Claim(claim="c", statement="s", source="t", relation=relation, at_least=at_least, unit="x", **cells)
+    assert asked(claim) == expected
 
 
 def test_overview_html(results):

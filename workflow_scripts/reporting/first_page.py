@@ -5,10 +5,11 @@ from collections import Counter
 
 from workflow_scripts.reporting.layout import DECIMALS, PROTOCOLS, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
+from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
 
-ASKED = {"greater": "above {} {}", "less": "under −{} {}", "no_gain": "at most {} {}", "falls_with": "under −{} {}"}
+ASKED = {"greater": "above", "less": "under", "no_gain": "at most", "falls_with": "under"}
 OVERVIEW = """
 <p>{{ summary }}</p>
 {% for paper in papers %}
@@ -152,6 +153,12 @@ def _claims_texts(judged: list[Outcome]) -> list[dict]:
     return [_claim_texts(outcome, tested) for outcome in judged]
 
 
+def asked(claim: Claim) -> str:
+    """What a claim asks of its effect: `above 25 points`, `under −0.5 tau`."""
+    bound = 0 - claim.at_least if ASKED[claim.relation] == "under" else claim.at_least
+    return f"{ASKED[claim.relation]} {bound:g} {claim.unit}".replace("-", "−")
+
+
 def _claim_texts(outcome: Outcome, tested: int) -> dict:
     """What the ledger says about one claim, when the paper has `tested` claims with a p value."""
     claim, effect = outcome.claim, outcome.effect
@@ -174,7 +181,7 @@ def _claim_texts(outcome: Outcome, tested: int) -> dict:
         "published_interval": _interval(published - half, published + half, decimals) if half else "",
         "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",
         "details": details,
-        "asked": ASKED[claim.relation].format(f"{claim.at_least:g}", claim.unit),
+        "asked": asked(claim),
         "verdict": outcome.verdict,
         "reason": outcome.reason,
     }
