@@ -3,6 +3,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import Run, load_catalogue, load_config, requested_runs
+from workflow_scripts.catalogue import Run, _resolved, load_catalogue, load_config, requested_runs
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, hours, seconds_per_step
 from workflow_scripts.planning.step_times import checkpoint_bytes
@@ -135,6 +136,16 @@ def test_models_of_the_hub_are_known_by_their_parameters():
     assert resources.scoring(llama, "paper", settings, "cuda", attempt=2).mem_mb == 2 * 30_000
 
 
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """Specs are kept by the names of runs: what a test makes of them is not for the others."""
+    _resolved.cache_clear()
+    yield
+    _resolved.cache_clear()
+    load_catalogue.cache_clear()
+
+
+@pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize(("profile", "flag"), [("slurm-gpus", "--gpus={}"), ("slurm-gres", "--gres=gpu:{}")])
 def test_cluster_plan_of_a_training_on_two_gpus(project: Path, capsys: pytest.CaptureFixture[str], profile, flag):
     """Two processes, with the cores and the memory of two; evaluation stays on one."""

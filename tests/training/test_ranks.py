@@ -89,7 +89,7 @@ def children(process: subprocess.Popen) -> list[int]:
 
 
 def assert_gone(processes: list[int]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while any(Path(f"/proc/{process}").exists() for process in processes):
         assert time.monotonic() < deadline, "processes are left over"
         time.sleep(0.05)
@@ -166,7 +166,7 @@ def test_asked_to_stop_it_saves_once_and_goes_on_later(runs, tmp_path, number, c
     workers = children(process)
     for one in [process.pid, *workers] if group else [process.pid]:
         os.kill(one, number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == code, said
     last = said.splitlines()[-1]
     assert last.startswith(f"{RUN}: stopped at step ") and "Traceback" not in said
@@ -184,7 +184,7 @@ def test_when_one_process_is_killed_all_end_with_one_line(runs, tmp_path, rank):
     wait_for_new_state(process, tmp_path)
     workers = children(process)
     os.kill(workers[rank], signal.SIGKILL)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 1
     assert_one_error(said, f"process {rank + 1} of 2 was ended by SIGKILL", "the same command goes on")
     assert_gone(workers)
@@ -193,7 +193,7 @@ def test_when_one_process_is_killed_all_end_with_one_line(runs, tmp_path, rank):
 def test_an_error_that_all_processes_have_is_said_once(runs, tmp_path):
     runs.write("wild", toy_spec(learning_rate=1e36, warmup_steps=10, validate_every=2, clip_norm=0.0, gpus=2))
     process = runs.start(tmp_path, "wild")
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     assert process.returncode == 1
     assert_one_error(said, "the loss is ", "training.learning_rate")
 

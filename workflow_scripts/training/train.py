@@ -101,6 +101,8 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     with lock, Reporter(run_id, settings.max_steps, args.progress if ranks.first else "none") as reporter:
         bf16 = spec["training"]["precision"] == "bf16"
         accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
+        if accelerator.num_processes > 1:
+            raise UserError(f"{run_id}: another launcher has started several processes; set training.gpus instead")
         try:
             state = loop.train(task, settings, spec["seed"], accelerator, folder, reporter, args.save_every, ranks)
         except loop.StopRequested as stop:
