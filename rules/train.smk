@@ -14,11 +14,12 @@ rule train:
         "../envs/environment.yaml"
     threads: run_resource("train", "threads")
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # The processes of a job belong to one machine: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
         mem_mb=run_resource("train", "mem_mb"),
         runtime=run_resource("train", "runtime"),
-        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        # As many as the run asks for, where the job will take GPUs: then no more of them are in use at once here than
+        # `--resources gpu=N` allows.
         gpu=run_resource("train", "gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,

@@ -282,3 +282,33 @@ def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
 def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
     with pytest.raises(UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, text"):
         resolve_run(load_catalogue(ROOT), "scan-jump/gpt2-small/ft/seed-1", "small")
+
+
+def test_one_gpu_is_no_setting_and_several_are(copy: Path):
+    """A run that names the default is the run that it was."""
+    run = "scan-jump-x2/transformer/default/seed-1"
+    before = resolve_run(load_catalogue(copy), run, "demo")
+    for gpus, same in ((1, True), (2, False)):
+        edit(
+            copy / "catalogue/scales.yaml",
+            lambda scales, gpus=gpus: scales["demo"]["settings"]["training"].update(gpus=gpus),
+        )
+        load_catalogue.cache_clear()
+        _resolved.cache_clear()
+        found = resolve_run(load_catalogue(copy), run, "demo")
+        assert (digest(found) == digest(before)) == same
+    assert found["training"].pop("gpus") == 2 and found == before
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ("scan-jump-x2/sq-transformer/sal/seed-1", "model workflow_scripts.models.sq_transformer: its codes follow"),
+        ("idm/gpt2-small/official-spans/seed-1", "objective workflow_scripts.objectives.carma: spans is batch"),
+    ],
+)
+def test_gpus_that_cannot_share_a_batch_are_refused(copy: Path, run: str, why: str):
+    edit(copy / "catalogue/scales.yaml", lambda scales: scales["demo"]["settings"]["training"].update(gpus=2))
+    with pytest.raises(UserError, match=r"training\.gpus is 2, but no batch can be divided with") as error:
+        resolve_run(load_catalogue(copy), run, "demo")
+    assert why in str(error.value) and "\n" not in str(error.value)

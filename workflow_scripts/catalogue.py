@@ -265,12 +265,9 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             f"settings of {_variant(run)}: training.gradient_checkpointing is for tasks of the kind prompt, and "
             f"{run.task} is of the kind {kind}"
         )
-    for section, known in (("model", MODELS), ("objective", objective_settings.SETTINGS)):
-        given = dict(sections[section])
-        module = given.pop("module")
-        if module not in known:
-            raise UserError(f"settings of {_variant(run)}: {section}.module is '{module}'; {nearest(module, known)}")
-        model_settings.read_settings(known[module], given, f"settings of {_variant(run)}: {section}")
+    if settings.gpus == 1:  # the same run as one that does not name it
+        training.pop("gpus", None)
+    check_modules(sections, settings.gpus, f"settings of {_variant(run)}")
     data = resolve_data(catalogue, run.task, scale)
     return canonical_json(
         {
@@ -288,6 +285,23 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             **_phrases(catalogue, run, sections["objective"]),
         }
     )
+
+
+def check_modules(sections: dict[str, dict], gpus: int, where: str) -> None:
+    """Check the settings of model and objective, and that with `gpus` > 1 a batch can be divided. Raises UserError."""
+    for section, known in (("model", MODELS), ("objective", objective_settings.SETTINGS)):
+        given = dict(sections[section])
+        module = given.pop("module")
+        if module not in known:
+            raise UserError(f"{where}: {section}.module is '{module}'; {nearest(module, known)}")
+        settings = model_settings.read_settings(known[module], given, f"{where}: {section}")
+        # Where nothing is said of it, nobody has thought of it.
+        indivisible = getattr(settings, "indivisible", lambda: "its settings do not say that one can")
+        if gpus > 1 and (why := indivisible()):
+            raise UserError(
+                f"{where}: training.gpus is {gpus}, but no batch can be divided with {section} {module}: {why}; "
+                "set gpus to 1"
+            )
 
 
 def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:

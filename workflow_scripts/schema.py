@@ -83,6 +83,9 @@ class Training(Strict):
     gradient_checkpointing: bool = Field(
         False, description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for prompts."
     )
+    gpus: int = Field(
+        1, ge=1, description="Processes of one machine, each with a GPU of its own, that share every batch."
+    )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
 
 

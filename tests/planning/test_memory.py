@@ -15,7 +15,7 @@ from workflow_scripts.models.causal_lm import build
 from workflow_scripts.models.settings import CausalLMSettings
 from workflow_scripts.objectives import carma
 from workflow_scripts.objectives.settings import CarmaSettings
-from workflow_scripts.planning.memory import Batch, estimate, parameters, report, training_memory
+from workflow_scripts.planning.memory import Batch, estimate, largest_batch, parameters, report, training_memory
 from workflow_scripts.training.prompt_batches import PromptBatch
 
 FAMILIES = ("gpt2", "llama", "qwen2", "gemma")
@@ -138,3 +138,16 @@ def test_plan_says_it_with_and_without_a_cluster(capsys: pytest.CaptureFixture[s
     for more in ([], ["--cluster"]):
         assert main(["plan", "--scale", "paper", "--papers", "carma", *more]) == 0
         assert "GPU memory idm/llama-large/ft: 5" in capsys.readouterr().out
+
+
+def test_of_several_gpus_each_holds_all_weights_and_a_share_of_the_activations():
+    carma, sizes = CarmaSettings(), CausalLMSettings(layers=16, width=512, feed_forward=2048)
+    spec = {"kind": "prompt", "training": {"batch_tokens": 4096, "batch_sentences": 64}}
+    shared = {**spec, "training": spec["training"] | {"gpus": 4}}
+    whole, share = largest_batch(spec, 32), largest_batch(shared, 32)
+    assert (whole.sentences, share.sentences, share.length) == (64, 16, 32)
+    one, four = (
+        training_memory(sizes, carma, 1000, 10**8, batch, False, False, batch is share) for batch in (whole, share)
+    )
+    assert four.weights == one.weights and four.activations == pytest.approx(one.activations / 4)
+    assert four.peak >= 4 * four.weights + four.activations - share.tokens * 4 * 2 * sizes.feed_forward

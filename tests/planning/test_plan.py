@@ -3,12 +3,15 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import Run, load_catalogue, load_config, requested_runs
+from workflow_scripts.catalogue import Run, _resolved, load_catalogue, load_config, requested_runs
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, hours, seconds_per_step
 from workflow_scripts.planning.step_times import checkpoint_bytes
@@ -131,3 +134,39 @@ def test_models_of_the_hub_are_known_by_their_parameters():
     settings = {"torch_threads": 2, "max_steps": 897}
     assert resources.training(llama, "paper", settings, "cuda").mem_mb == 107_000
     assert resources.scoring(llama, "paper", settings, "cuda", attempt=2).mem_mb == 2 * 30_000
+
+
+@pytest.fixture
+def forgetful() -> Iterator[None]:
+    """Specs are kept by the names of runs: what a test makes of them is not for the others."""
+    _resolved.cache_clear()
+    yield
+    _resolved.cache_clear()
+    load_catalogue.cache_clear()
+
+
+@pytest.mark.usefixtures("forgetful")
+@pytest.mark.parametrize(("profile", "flag"), [("slurm-gpus", "--gpus={}"), ("slurm-gres", "--gres=gpu:{}")])
+def test_cluster_plan_of_a_training_on_two_gpus(project: Path, capsys: pytest.CaptureFixture[str], profile, flag):
+    """Two processes, with the cores and the memory of two; evaluation stays on one."""
+    shutil.copytree(ROOT / "profiles", project / "profiles")
+    scales = yaml.safe_load(Path("catalogue/scales.yaml").read_text())
+    scales["paper"]["by_method"]["gpt2-small"]["training"] = {"gpus": 2}
+    Path("catalogue/scales.yaml").write_text(yaml.safe_dump(scales))
+    load_catalogue.cache_clear()
+    assert main(["plan", "--scale", "paper", "--papers", "carma", "--cluster", f"profiles/{profile}"]) == 0
+    said = capsys.readouterr().out
+    lines = [line for line in said.splitlines() if flag.format(2) in line]
+    assert lines and all("--nodes=1" in line and f"--cpus-per-task={2 * 2}" in line for line in lines)
+    rows = [tuple(line.split()) for line in said.splitlines()]
+    assert {row[2] for row in rows if row[:1] == ("train",)} == {"1", "2"}
+    assert {row[2] for row in rows if row[:1] == ("evaluate",)} == {"1"}
+    wildcards = SimpleNamespace(task="idm", method="gpt2-small", variant="carma", scale="paper")
+    assert resources.gres(wildcards) == "gpu:2"
+    settings = {"torch_threads": 2, "max_steps": 897, "gpus": 2}
+    one, two = (
+        resources.training(Run("idm", "llama-large", "carma", 42), "paper", settings | {"gpus": n}, "cuda")
+        for n in (1, 2)
+    )
+    # A process more, and weights, gradients and moments once more.
+    assert two.mem_mb == pytest.approx(one.mem_mb + 4_000 + 4 * 4 * 3212.7, abs=2_000)

@@ -1,5 +1,6 @@
 """The shipped profiles on a real cluster: what is asked for, what comes out, and what an error says."""
 
+import json
 import os
 import re
 import shutil
@@ -123,3 +124,16 @@ def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cl
     assert re.search(r"^    SLURM:   job \d+ ended as CANCELLED$", done.stderr, re.MULTILINE)
     never = "    error: SLURM would never start this job (PartitionTimeLimit); docs/cluster.md: how to ask for less"
     assert never in lines
+
+
+@pytest.mark.parametrize(("profile", "shown"), [("slurm-gpus", "TresPerJob"), ("slurm-gres", "TresPerNode")])
+def test_a_training_on_two_gpus_asks_for_two_on_one_node(project: Project, cluster: Cluster, profile: str, shown: str):
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["by_method"].setdefault("transformer", {}).setdefault("training", {})["gpus"] = 2
+    done = reproduce(project, cluster, *scores(RUNS[0]), profile=profile)
+    assert done.returncode == 0, done.stderr
+    (job,) = jobs_of(cluster, project, "train")
+    assert (job[shown], job["NumNodes"], job["NumCPUs"], job["NumTasks"]) == ("gres:gpu:2", "1", "2", "1")
+    (job,) = jobs_of(cluster, project, "evaluate")
+    assert (job[shown], job["NumCPUs"]) == ("gres:gpu:1", "1")
+    assert json.loads((project.root / f"results/demo/runs/{RUNS[0]}/run.json").read_text())["processes"] == 2

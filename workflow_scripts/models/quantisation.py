@@ -102,8 +102,6 @@ class Quantiser(nn.Module):
         """
         if self.directions is None:
             return
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            torch.distributed.all_reduce(self.directions)
         towards = torch.where(self.directions[:, -1:] > 0, self.directions[:, :-1], self.codebook)
         self.codebook.lerp_(normalize(towards, dim=1), 1 - self.ema_decay)
         self.directions = None

@@ -60,6 +60,10 @@ class Seq2SeqSettings:
         if not 0 <= self.dropout <= 0.99:
             raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
 
+    def indivisible(self) -> str:
+        """Why no two processes can share a batch; empty if they can."""
+        return ""
+
 
 @dataclass
 class SQTransformerSettings(Seq2SeqSettings):
@@ -103,6 +107,9 @@ class SQTransformerSettings(Seq2SeqSettings):
         if self.attention == "none" and self.next_code_stream == "code":
             raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")
 
+    def indivisible(self) -> str:
+        return "" if self.ema_decay == 1 else "its codes follow the words of the whole batch"
+
 
 @dataclass
 class CausalLMSettings:
@@ -131,6 +138,10 @@ class CausalLMSettings:
             raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
         if self.template and self.template.count("{content}") != 1:
             raise ValueError(f"template is {self.template!r}; it must hold {{content}} once")
+
+    def indivisible(self) -> str:
+        """Why no two processes can share a batch; empty if they can."""
+        return ""
 
 
 # Where the settings of a model module stand.

@@ -7,6 +7,7 @@ in the Gram matrix of a sentence, H H^T, so that its cost hardly depends on the 
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.hidden_states import blocks, recorded, time_major
 from workflow_scripts.objectives.settings import CarmaSettings
+from workflow_scripts.objectives.whole_batch import total
 
 EPSILON = 1e-8
 
@@ -108,8 +110,8 @@ def mutual_information(
     near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
     far = (scores + negatives.log()).logsumexp(dim=2)
     losses = nn.functional.softplus(far - near) * usable  # log(1 + N / P), exact also where N / P is tiny
-    count = usable.sum()
-    return losses.sum(dim=1).mean() / count.clamp(min=1), count
+    count = total(usable.sum())
+    return total(losses.sum(dim=1).mean()) / count.clamp(min=1), count
 
 
 def stability(states: list[Tensor], counted: Tensor) -> Tensor:
@@ -117,16 +119,14 @@ def stability(states: list[Tensor], counted: Tensor) -> Tensor:
 
     The means E are over features and the counted positions: states h^k [B, S, d] of consecutive blocks, counted [B, S].
     """
-    share = counted / counted.sum().clamp(min=1)
+    share = counted / total(counted.sum()).clamp(min=1)
 
     def mean_square(values: Tensor) -> Tensor:
         return (values.square().mean(dim=2) * share).sum()
 
-    sizes = [mean_square(state) for state in states]
-    ratios = [
-        mean_square(states[k + 1] - states[k]) / (sizes[k] + sizes[k + 1] + EPSILON) for k in range(len(states) - 1)
-    ]
-    return torch.stack(ratios).sum()
+    sizes = total(torch.stack([mean_square(state) for state in states]))
+    changes = total(torch.stack([mean_square(after - before) for before, after in pairwise(states)]))
+    return (changes / (sizes[:-1] + sizes[1:] + EPSILON)).sum()
 
 
 def regularisers(

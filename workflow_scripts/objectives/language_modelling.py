@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.settings import CrossEntropySettings
+from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.training.prompt_batches import TextBatch
@@ -32,7 +33,8 @@ def build(settings: dict) -> Callable[[nn.Module, "TextBatch"], tuple[Tensor, di
     label_smoothing = read_settings(CrossEntropySettings, settings, "objective").label_smoothing
 
     def objective(model: nn.Module, batch: "TextBatch") -> tuple[Tensor, dict[str, Tensor]]:
-        loss = token_nats(model, batch, label_smoothing).mean()
+        nats = token_nats(model, batch, label_smoothing)
+        loss = mean(nats.mean(), len(nats))
         return loss, {"token": loss.detach()}
 
     return objective

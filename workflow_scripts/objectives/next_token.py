@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from workflow_scripts.models.causal_lm import last_logits
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.settings import CrossEntropySettings
+from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.training.prompt_batches import PromptBatch
@@ -23,7 +24,8 @@ def build(settings: dict) -> Callable[[nn.Module, "PromptBatch"], tuple[Tensor, 
 
     def objective(model: nn.Module, batch: "PromptBatch") -> tuple[Tensor, dict[str, Tensor]]:
         logits = last_logits(model, batch.ids, batch.last).float()
-        loss = torch.nn.functional.cross_entropy(logits, batch.label, label_smoothing=label_smoothing)
+        own = torch.nn.functional.cross_entropy(logits, batch.label, label_smoothing=label_smoothing)
+        loss = mean(own, len(batch.label))
         return loss, {"answer": loss.detach()}
 
     return objective

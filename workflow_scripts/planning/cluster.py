@@ -47,6 +47,8 @@ def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str
     """What the SLURM executor sends for a job; words in capitals stand for what differs from job to job."""
     given = (profile.get("set-resources") or {}).get(rule, {})
     gpu, gres = given.get("gpu", resources.gpu), given.get("gres")
+    if gres and "resources.gres(" in gres:
+        gres = f"gpu:{resources.gpu}"
     parts = [
         "sbatch --parsable --job-name NAME --output LOG --export=ALL --comment RULE_AND_RUN -p PARTITION",
         f"-t {given.get('runtime', resources.runtime)}",

@@ -1,5 +1,6 @@
 """What a training of a causal language model holds on its GPU, counted from its sizes. Nothing heavy is imported."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -88,12 +89,20 @@ def carma_bytes(s: CarmaSettings, layers: int, width: int, length: int) -> int:
 
 
 def training_memory(
-    s: CausalLMSettings, carma: CarmaSettings, vocabulary: int, count: int, batch: Batch, checkpointed: bool, bf16: bool
+    s: CausalLMSettings,
+    carma: CarmaSettings,
+    vocabulary: int,
+    count: int,
+    batch: Batch,
+    checkpointed: bool,
+    bf16: bool,
+    shared: bool = False,
 ) -> Memory:
     """Of full fine-tuning with AdamW in float32, of a model with `count` parameters, at its peak.
 
     The peak lies where the backward pass begins, with all activations and the gradient of the output layer, or where it
-    ends, with all gradients: between the two, both change in step.
+    ends, with all gradients: between the two, both change in step. With `shared` batches each process keeps room for
+    all gradients, from which they are sent to the others.
     """
     weights, table = FLOAT * count, FLOAT * vocabulary * s.width
     block = batch.tokens * block_bytes(s, batch.length, bf16)
@@ -110,7 +119,8 @@ def training_memory(
         kept = s.layers * block + outside + (weights // 2 if bf16 else 0)  # bf16: the products' copies of the weights
     # The scores are gone before the last block's turn. The table is read at both ends: the gradient of its second use
     # is whole before it is added.
-    peak = 3 * weights + max(table + kept + max(logits, working), weights + max(working, table))
+    begin, end = table + kept + max(logits, working), max(working, table)
+    peak = 4 * weights + max(begin, end) if shared else 3 * weights + max(begin, weights + end)
     return Memory(weights, weights, 2 * weights, kept + working, logits, peak, checkpointed)
 
 
@@ -135,14 +145,16 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
         return None
     batch = largest_batch(spec, catalogue.tasks[run.task].longest or sizes.positions)
     checkpointed = spec["training"].get("gradient_checkpointing", False)
-    return training_memory(sizes, carma, vocabulary, count, batch, checkpointed, precision == "bf16")
+    shared = spec["training"].get("gpus", 1) > 1
+    return training_memory(sizes, carma, vocabulary, count, batch, checkpointed, precision == "bf16", shared)
 
 
 def largest_batch(spec: dict, longest: int) -> Batch:
-    """The batch of the longest sentences that the settings allow."""
+    """The batch of the longest sentences that the settings allow, or the larger share of it of a process."""
     tokens = spec["training"]["batch_tokens"]
     length = min(longest, tokens)
     sentences = min(tokens // length, spec["training"].get("batch_sentences") or tokens)
+    sentences = math.ceil(sentences / spec["training"].get("gpus", 1))
     return Batch(sentences, length, sentences if spec["kind"] == "prompt" else sentences * length)
 
 

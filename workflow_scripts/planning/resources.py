@@ -7,13 +7,15 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 
-from workflow_scripts.catalogue import Run
+from workflow_scripts.catalogue import Run, load_catalogue, resolve_run
 from workflow_scripts.planning.step_times import checkpoint_bytes, read_step_times, seconds_per_step
 
 # The Python process, torch and its CUDA libraries, and the two Snakemakes that a SLURM job starts around it.
 BASE_GIGABYTES = 4
 # Weights, gradients, Adam's two moments, the best weights, and a saved state that holds the first four once more.
 COPIES_OF_WEIGHTS = 8
+# Of each further process of a training on several GPUs: weights, gradients, and the two moments.
+COPIES_OF_ANOTHER = 4
 # Host memory of a training whose checkpoint was never measured.
 UNKNOWN_GIGABYTES = 8
 # Minutes to start, read the data and write the results.
@@ -42,11 +44,14 @@ FIXED = {"evaluate": Resources(4000, 120), "candidates": Resources(4000, 60), "a
 
 
 @cache
-def estimated(task: str, method: str, variant: str, scale: str, steps: int, device: str) -> tuple[int, int]:
+def estimated(
+    task: str, method: str, variant: str, scale: str, steps: int, device: str, processes: int = 1
+) -> tuple[int, int]:
     """(MB, minutes), the same for every seed."""
     run, times = Run(task, method, variant, seed=0), read_step_times()
     size = checkpoint_bytes(times, run, scale)
-    gigabytes = UNKNOWN_GIGABYTES if size is None else BASE_GIGABYTES + COPIES_OF_WEIGHTS * size / 1e9
+    copies = COPIES_OF_WEIGHTS + COPIES_OF_ANOTHER * (processes - 1)
+    gigabytes = processes * UNKNOWN_GIGABYTES if size is None else processes * BASE_GIGABYTES + copies * size / 1e9
     # Where no GPU was measured the CPU's time is a bound: the safety factor is larger than what a GPU loses.
     seconds = seconds_per_step(times, run, scale, device) or seconds_per_step(times, run, scale, "cpu")
     minutes = UNKNOWN_TIME if seconds is None else OVERHEAD + SAFETY * seconds * steps / 60
@@ -57,8 +62,16 @@ def estimated(task: str, method: str, variant: str, scale: str, steps: int, devi
 def training(run: Run, scale: str, settings: dict, device: str, attempt: int = 1) -> Resources:
     """Of a training; `settings` is the section `training` of its spec. Time does not grow with the attempt: a run that
     ran out of it goes on from its saved state."""
-    megabytes, minutes = estimated(run.task, run.method, run.variant, scale, settings["max_steps"], device)
-    return Resources(megabytes * attempt, minutes, settings["torch_threads"], int(device == "cuda"))
+    gpus = settings.get("gpus", 1)
+    megabytes, minutes = estimated(run.task, run.method, run.variant, scale, settings["max_steps"], device, gpus)
+    threads = settings["torch_threads"] * gpus
+    return Resources(megabytes * attempt, minutes, threads, gpus if device == "cuda" else 0)
+
+
+def gres(wildcards) -> str:
+    """The GPUs of a training in the words of `sbatch --gres`, for profiles/slurm-gres."""
+    run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
+    return f"gpu:{resolve_run(load_catalogue(), run, wildcards.scale)['training'].get('gpus', 1)}"
 
 
 def scoring(run: Run, scale: str, settings: dict, device: str, attempt: int = 1) -> Resources:

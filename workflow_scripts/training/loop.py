@@ -18,9 +18,13 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.provenance import cpu_seconds
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
+from workflow_scripts.training.machine import random_states
 from workflow_scripts.training.progress import Reporter
+from workflow_scripts.training.ranks import Ranks
 from workflow_scripts.training.schedule import inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
+
+ALONE = Ranks()
 
 
 class StopRequested(Exception):  # noqa: N818
@@ -81,16 +85,21 @@ def train(
     folder: StateFolder,
     reporter: Reporter,
     save_every_seconds: float,
+    ranks: Ranks = ALONE,
 ) -> State:
     """Train from the saved state (or from nothing) to `max_steps`: update k, from 1, is made on the k-th batch of the
-    epochs' orders, one epoch after the other.
+    epochs' orders, one epoch after the other. Of several processes the first alone validates, saves and has the best
+    weights' step; all others do what it decides.
 
     Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
     Raises StopRequested after a SIGTERM or SIGINT, and UserError when the loss is not finite; both leave a good state.
     """
     model, batches = task.model, task.batches
     optimiser = optimiser_for(model, settings)
-    state = folder.load(model, optimiser)
+    state = folder.load(model, optimiser) if ranks.first else State()
+    (step,) = ranks.agreed(state.step)
+    if step and not ranks.first:
+        state = folder.restore(step, model, optimiser, ranks.rank)
     reporter.resume(state.step)
     rows: list[dict[str, Tensor]] = []  # what each step since the last look at the values logged
     epoch, order = -1, np.empty(0, np.int64)
@@ -98,7 +107,7 @@ def train(
     with stop_signals() as received:
         saved = timed = time.monotonic()
         timed_step, seconds_before = state.step, state.seconds - saved
-        cpu_before = state.cpu_seconds - cpu_seconds()
+        cpu_before, cpu_start = state.cpu_seconds, cpu_seconds()
         while state.step < settings.max_steps:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
@@ -117,24 +126,30 @@ def train(
                 timed, timed_step = now, state.step
                 reporter.logged(log_means(state, rate))
             began = time.monotonic()
-            if validates:
+            if validates and ranks.first:
                 read_values(rows, state)
                 reporter.stage("validate")
                 reporter.logged(validate(task, settings.validation["metric"], folder, state))
-            if validates or received or began - saved >= save_every_seconds:
+            stop = received[0] if received else 0
+            due = validates or stop or began - saved >= save_every_seconds
+            saves, stop = ranks.agreed(bool(due), stop)
+            if saves:
                 read_values(rows, state)
                 reporter.stage("save")
+                generators, used = zip(*ranks.gathered((random_states(), cpu_seconds() - cpu_start)), strict=True)
                 state.seconds = seconds_before + time.monotonic()
-                state.cpu_seconds = cpu_before + cpu_seconds()
-                folder.save(state, model, optimiser)
+                state.cpu_seconds = cpu_before + sum(used)
+                if ranks.first:
+                    folder.save(state, model, optimiser, generators)
                 reporter.stage("train")
                 saved = time.monotonic()
                 timed += saved - began  # the step time counts neither validating nor saving
-                if received and not last:
-                    folder.log(f"stopped by signal {received[0]} at step {state.step}")
-                    raise StopRequested(received[0], state.step)
+                if stop and not last:
+                    if ranks.first:
+                        folder.log(f"stopped by signal {stop} at step {state.step}")
+                    raise StopRequested(stop, state.step)
             reporter.advance()
-    if not settings.max_steps:  # a model that is scored as it starts
+    if not settings.max_steps and ranks.first:  # a model that is scored as it starts
         validate(task, settings.validation["metric"], folder, state)
     return state
 

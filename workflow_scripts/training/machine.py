@@ -8,20 +8,31 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from workflow_scripts import provenance
 from workflow_scripts.errors import UserError
 
 
-def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one. Raises UserError when `cuda` is asked for and missing."""
+def choose_device(name: str, rank: int = 0, count: int = 1) -> torch.device:
+    """`auto` is the GPU where there is one; of `count` processes that train together each has its own, by its rank.
+    Raises UserError when `cuda` is asked for and missing, or when there are fewer GPUs than processes."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("device cuda: torch finds no GPU; use device: cpu, or install the CUDA build of torch")
     if name == "mps" and not torch.backends.mps.is_available():
         raise UserError("device mps: torch finds no Apple GPU; use device: cpu")
-    return torch.device(name)
+    if count == 1 or name == "cpu":
+        return torch.device(name)
+    found = torch.cuda.device_count() if name == "cuda" else 1
+    if count > found:
+        raise UserError(
+            f"training.gpus is {count}, but there {'is' if found == 1 else 'are'} {found} here; set it to {found}, or "
+            "use another machine"
+        )
+    torch.cuda.set_device(rank)
+    return torch.device(name, rank)
 
 
 def prepare(seed: int, threads: int, device: torch.device) -> None:
@@ -35,6 +46,31 @@ def prepare(seed: int, threads: int, device: torch.device) -> None:
         torch.set_deterministic_debug_mode("error")
         # Filling fresh memory only guards against reading it unset, and costs time at every allocation.
         torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+# States of all generators of a process: (torch and CUDA, as tensors; python and numpy, as JSON).
+Generators = tuple[dict[str, Tensor], dict]
+
+
+def random_states() -> Generators:
+    """The states of this process's generators, of CUDA those of its own device."""
+    tensors = {"torch": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        tensors["cuda"] = torch.cuda.get_rng_state()
+    name, keys, position, has_gauss, cached = np.random.get_state()
+    return tensors, {"python": random.getstate(), "numpy": [name, keys.tolist(), position, has_gauss, cached]}
+
+
+def set_random_states(states: Generators) -> None:
+    """Put the generators back to what `random_states` returned."""
+    tensors, facts = states
+    torch.set_rng_state(tensors["torch"])
+    if "cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["cuda"])
+    version, internal, gauss = facts["python"]
+    random.setstate((version, tuple(internal), gauss))
+    name, keys, position, has_gauss, cached = facts["numpy"]
+    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
 
 
 def cpu_name() -> str:

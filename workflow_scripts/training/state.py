@@ -15,17 +15,15 @@ import csv
 import fcntl
 import json
 import os
-import random
 import re
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -33,6 +31,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.training.machine import Generators, set_random_states
 
 TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
 
@@ -90,26 +89,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path} does not exist; train the run first") from error
     except SafetensorError as error:
         raise UserError(f"{path} cannot be read ({error}); delete it and train the run again") from error
-
-
-def random_states() -> tuple[dict[str, Tensor], dict]:
-    """States of all generators: (torch and CUDA, as tensors; python and numpy, as JSON)."""
-    tensors = {"torch": torch.get_rng_state()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        tensors["cuda"] = torch.cuda.get_rng_state()
-    name, keys, position, has_gauss, cached = np.random.get_state()
-    return tensors, {"python": random.getstate(), "numpy": [name, keys.tolist(), position, has_gauss, cached]}
-
-
-def set_random_states(tensors: dict[str, Tensor], facts: dict) -> None:
-    """Put the generators back to what `random_states` returned."""
-    torch.set_rng_state(tensors["torch"])
-    if "cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["cuda"])
-    version, internal, gauss = facts["python"]
-    random.setstate((version, tuple(internal), gauss))
-    name, keys, position, has_gauss, cached = facts["numpy"]
-    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
 
 
 def _flush(path: Path) -> None:
@@ -201,19 +180,21 @@ class StateFolder:
         state.best_sha256 = sha256_file(part)
         os.replace(part, path)
 
-    def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Write a new generation and drop all but the one before it."""
+    def save(
+        self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer, generators: Sequence[Generators]
+    ) -> None:
+        """Write a new generation and drop all but the one before it. `generators`: of each process, by rank."""
         self.check_owner()
         generation = self.folder / f"step-{state.step}"
         part = self.folder / f".{generation.name}.part"
         part.mkdir()
-        generators, other_generators = random_states()
         tensors = {f"weights/{name}": tensor for name, tensor in named_weights(model).items()}
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
-        tensors |= {f"generator/{name}": value for name, value in generators.items()}
+        for rank, (own, _) in enumerate(generators):
+            tensors |= {f"generator/{rank}/{name}": value for name, value in own.items()}
         write_tensors(tensors, part / TENSORS)
-        facts = {**vars(state), **self.identity, "generators": other_generators}
+        facts = {**vars(state), **self.identity, "generators": [facts for _, facts in generators]}
         del facts["history"]
         (part / FACTS).write_text(json.dumps(facts))
         write_history(part / HISTORY, state.history)
@@ -256,11 +237,17 @@ class StateFolder:
                     raise UserError(
                         f"{generation / FACTS} was made with another {what}; delete {self.folder} to start anew"
                     )
-            state = self._restore(generation, facts, model, optimiser)
+            state = self._restore(generation, facts, model, optimiser, rank=0)
             self.log(f"resumed from {generation.name}")
             return state
         self.log("started")
         return State()
+
+    def restore(self, step: int, model: nn.Module, optimiser: torch.optim.Optimizer, rank: int) -> State:
+        """Restore the generation of `step`, which the process of rank 0 has loaded, for that of another rank."""
+        generation = self.folder / f"step-{step}"
+        facts = {name: value for name, value in read_json(generation / FACTS).items() if name not in self.identity}
+        return self._restore(generation, facts, model, optimiser, rank)
 
     def _intact(self, generation: Path) -> dict | None:
         """The facts of a generation; None unless each of its files, and the best weights, have their sha256."""
@@ -275,7 +262,9 @@ class StateFolder:
         except (OSError, ValueError):
             return None
 
-    def _restore(self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+    def _restore(
+        self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer, rank: int
+    ) -> State:
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "generator": {}}
         for name, tensor in load_file(generation / TENSORS).items():
             group, rest = name.split("/", 1)
@@ -286,7 +275,9 @@ class StateFolder:
             index, key = name.split("/")
             per_parameter.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]})
-        set_random_states(groups["generator"], facts.pop("generators"))
+        mine = f"{rank}/"
+        own = {name.removeprefix(mine): value for name, value in groups["generator"].items() if name.startswith(mine)}
+        set_random_states((own, facts.pop("generators")[rank]))
         state = State(**facts, history=read_history(generation / HISTORY))
         state.resumed += 1
         return state

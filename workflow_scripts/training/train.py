@@ -5,16 +5,18 @@ import hashlib
 import importlib
 import statistics
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
+from workflow_scripts.catalogue import check_modules, digest, load_catalogue, resolve_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_training
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.schema import Training, checked
 from workflow_scripts.training.outputs import check_replaceable, make_writable
+from workflow_scripts.training.processes import run_together
 
 if TYPE_CHECKING:
     import torch
@@ -56,10 +58,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
-    run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
     check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
     make_writable(args.state)
+    if settings.gpus > 1:
+        run_together(work, (args, spec, settings), settings.gpus)
+    else:
+        work(args, spec, settings)
 
+
+def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0, meeting: Path | None = None) -> None:
+    """What one process does: alone, or as one of `settings.gpus` that find each other at `meeting`. The first, of rank
+    0, has the state, writes what is written, and reports."""
+    run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
     # torch takes more than a second to import: a wrong name or key should be said before.
     import torch
     from accelerate import Accelerator
@@ -67,33 +77,43 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training import loop, machine
     from workflow_scripts.training.prepared import data_digest
     from workflow_scripts.training.progress import Reporter
+    from workflow_scripts.training.ranks import Ranks, divided, join
     from workflow_scripts.training.state import StateFolder, read_weights, write_history, write_tensors
 
-    device = machine.choose_device(args.device)
+    ranks = Ranks(rank, settings.gpus)
+    device = machine.choose_device(args.device, rank, settings.gpus)
+    if meeting:
+        join(ranks, meeting, device)
     machine.prepare(spec["seed"], settings.torch_threads, device)
     found = read_json(args.data / "dataset.json").get("task")
     if found != spec["task"]:
         raise UserError(f"{args.data} holds the task {found}, the run is of {spec['task']}; give its own data")
     maker = importlib.import_module(f"workflow_scripts.training.{spec['kind']}")
     task = maker.make_task(spec, settings, args.data, args.init, device)
+    if meeting:
+        task = divided(task, ranks, spec["seed"])
     facts, started = of_training(spec), provenance.now()
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     if args.init:
         identity["init_digest"] = weights_digest(args.init)
     folder = StateFolder(args.state, identity)
-    with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
+    lock = folder.locked() if ranks.first else nullcontext()
+    with lock, Reporter(run_id, settings.max_steps, args.progress if ranks.first else "none") as reporter:
         bf16 = spec["training"]["precision"] == "bf16"
         accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
         if accelerator.num_processes > 1:
-            # Codebooks are moved by each process's own batch in `after_step`: processes would drift apart.
-            raise UserError(f"{run_id}: one process trains one run; give several GPUs several runs instead")
+            raise UserError(f"{run_id}: another launcher has started several processes; set training.gpus instead")
         try:
-            state = loop.train(task, settings, spec["seed"], accelerator, folder, reporter, args.save_every)
+            state = loop.train(task, settings, spec["seed"], accelerator, folder, reporter, args.save_every, ranks)
         except loop.StopRequested as stop:
+            if not ranks.first:
+                return
             reporter.line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
             sys.exit(128 + stop.number)
         except torch.OutOfMemoryError as error:
             raise UserError(f"{run_id}: the GPU's memory is full; lower training.batch_tokens") from error
+        if not ranks.first:
+            return
         folder.check_owner()
         with replacing(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
@@ -120,7 +140,8 @@ def outcome(state: "State", settings: Training, device: "torch.device") -> dict[
         "resumed": state.resumed,
         "seconds": state.seconds,
         "cpu_seconds": state.cpu_seconds,
-        "gpu_seconds": state.seconds if device.type == "cuda" else 0.0,
+        "gpu_seconds": state.seconds * settings.gpus if device.type == "cuda" else 0.0,
+        "processes": settings.gpus,
         "seconds_per_step": seconds_per_step,
         "steps_per_second": 1 / seconds_per_step if seconds_per_step else None,
     }
@@ -168,6 +189,8 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = checked(Training, content, origin, "training")
+    if settings.gpus > 1:
+        check_modules(spec, settings.gpus, str(origin))
     metrics, validation = VALIDATION_METRICS[spec["kind"]], settings.validation
     computed = validation.get("metric") in metrics or ("module" in validation and spec["kind"] == "seq2seq")
     if not computed or not {"split", "metric"} <= validation.keys():
