@@ -34,38 +34,37 @@ def adopt(project: Project, *arguments: str) -> str:
     return done.stdout
 
 
-def derived(project: Project) -> set[tuple[str, str]]:
+@pytest.fixture(scope="session")
+def derived(finished_demo: Path) -> set[tuple[str, str]]:
     """Analyses, displays and claims: what is made again from adopted results."""
-    everything = named(project.planned("--forceall"))
+    everything = named(Project(finished_demo).planned("--forceall"))
     return {(rule, name) for rule, name in everything if rule in ("analyse", "table", "figure", "claims")} | END
 
 
-def test_what_agrees_is_adopted_and_only_displays_are_made_again(copied_results):
-    everything = derived(copied_results)
+def test_what_agrees_is_adopted_and_only_displays_are_made_again(copied_results, derived):
     scores = {file: file.read_bytes() for file in (copied_results.root / "results").rglob("scores.csv")}
     names = ("dataset", "run", "evaluation", "candidates", "intervention")
     files = [list((copied_results.root / "results/demo").rglob(f"{name}.json")) for name in names]
     assert all(files)
     said = adopt(copied_results)
     assert said.startswith(f"{sum(map(len, files))} results without records are what would be made now: adopted\n")
-    assert named(copied_results.planned()) == everything
+    assert named(copied_results.planned()) == derived
     assert all(file.read_bytes() == content for file, content in scores.items() if "runs" in file.parts)
     assert adopt(copied_results) == ""
 
 
-def test_a_changed_hyperparameter_is_named_and_its_runs_are_made_again(copied_results):
+def test_a_changed_hyperparameter_is_named_and_its_runs_are_made_again(copied_results, derived):
     with copied_results.edited("catalogue/methods.yaml") as methods:
         settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
         settings["objective"] = {"entropy_source": 0.25}
     runs = made(copied_results, "/sq-transformer/codes-12/")
-    everything = derived(copied_results)
     said = adopt(copied_results)
     for run in runs:
         assert f"{run}/run.json: objective.entropy_source was 0.1 and is 0.25; moved to " in said
         assert (copied_results.root / "results/demo/not-adopted/runs" / run / "checkpoint/model.safetensors").exists()
     assert runs and said.count("moved to") == len(runs)
     again = {("train", run) for run in runs} | {("evaluate", run) for run in runs}
-    assert named(copied_results.planned()) == again | everything
+    assert named(copied_results.planned()) == again | derived
 
 
 def test_a_damaged_file_is_found(copied_results):
@@ -89,10 +88,9 @@ def seal(manifest: Path, name: str) -> None:
     manifest.write_text(json.dumps(content))
 
 
-def test_a_child_of_other_weights_is_made_again_with_its_interventions(copied_results):
+def test_a_child_of_other_weights_is_made_again_with_its_interventions(copied_results, derived):
     results, parent = copied_results.root / "results/demo", "text-bpe-4k/gpt2-small/pretrain/seed-1"
     children = made(copied_results, "/gpt2-small/") - {parent}
-    everything = derived(copied_results)
     alter(results / "runs" / parent / "checkpoint/model.safetensors")
     seal(results / "runs" / parent / "run.json", "checkpoint/model.safetensors")
     said = adopt(copied_results)
@@ -102,13 +100,12 @@ def test_a_child_of_other_weights_is_made_again_with_its_interventions(copied_re
     assert f"{parent}/eval/evaluation.json: it scored another checkpoint; moved to " in said
     assert children and said.count("moved to") == len(children) + 1
     again = {(rule, child) for rule in ("train", "evaluate", "intervene") for child in children}
-    assert named(copied_results.planned()) == again | {("evaluate", parent)} | everything
+    assert named(copied_results.planned()) == again | {("evaluate", parent)} | derived
 
 
-def test_interventions_by_other_candidates_are_made_again(copied_results):
+def test_interventions_by_other_candidates_are_made_again(copied_results, derived):
     """Those of idm are damaged, those of sst whole, but others."""
     candidates = copied_results.root / "results/demo/candidates"
-    everything = derived(copied_results)
     for task in ("idm", "sst"):
         alter(candidates / task / "candidates.parquet")
     seal(candidates / "sst/candidates.json", "candidates.parquet")
@@ -122,7 +119,7 @@ def test_interventions_by_other_candidates_are_made_again(copied_results):
         assert f"{run}/interventions/intervention.json: it was made from other candidates; moved to " in said
     assert damaged and other and said.count("moved to") == 1 + len(damaged | other)
     again = {("candidates", "")} | {("intervene", run) for run in damaged | other}
-    assert named(copied_results.planned()) == again | everything
+    assert named(copied_results.planned()) == again | derived
 
 
 def test_a_run_is_judged_behind_all_that_it_descends_from(tmp_path):
@@ -148,15 +145,15 @@ def trained(project: Project) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in files if file.name in ("run.json", "model.safetensors")}
 
 
-def test_runs_that_come_without_their_data_wait_for_it(without_data, finished_demo):
+def test_runs_that_come_without_their_data_wait_for_it(without_data, finished_demo, derived):
     """Making the data is the only job; with it, the runs are those that would be made now."""
-    everything, before = derived(without_data), trained(without_data)
+    before = trained(without_data)
     said = adopt(without_data)
     assert "moved" not in said and "adopted" in said
     made_data = {line.split()[0] for line in said.splitlines() if " is made first, to be compared with " in line}
     tasks = {folder.name for folder in (finished_demo / "results/demo/data").iterdir()}
     assert made_data == {f"results/demo/data/{task}" for task in tasks}
-    assert named(without_data.planned()) == everything
+    assert named(without_data.planned()) == derived
     assert before and trained(without_data) == before
     assert not list((without_data.root / ".snakemake").glob("locks/*"))
 
@@ -168,18 +165,17 @@ def test_children_of_runs_that_wait_for_their_data_are_foretold_to_stay(copied_r
     assert "moved" not in adopt(copied_results)
 
 
-def test_of_runs_without_their_data_a_changed_one_alone_is_made_again(without_data):
+def test_of_runs_without_their_data_a_changed_one_alone_is_made_again(without_data, derived):
     with without_data.edited("catalogue/methods.yaml") as methods:
         settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
         settings["objective"] = {"entropy_source": 0.25}
     runs = made(without_data, "/sq-transformer/codes-12/")
-    everything = derived(without_data)
     foretold = adopt(without_data, "--dry-run")
     assert foretold.count("would be moved to") == len(runs) and "would be made first" in foretold
     said = adopt(without_data)
     assert runs and said.count("moved to") == len(runs)
     again = {("train", run) for run in runs} | {("evaluate", run) for run in runs}
-    assert named(without_data.planned()) == again | everything
+    assert named(without_data.planned()) == again | derived
 
 
 def test_runs_without_their_data_are_compared_with_the_data_of_now(without_data):
@@ -217,16 +213,15 @@ def test_while_data_cannot_be_made_nothing_is_moved(without_data):
     assert trained(without_data) == before and not (without_data.root / "results/demo/not-adopted").exists()
 
 
-def test_data_that_do_not_agree_are_made_again_for_their_runs(copied_results):
+def test_data_that_do_not_agree_are_made_again_for_their_runs(copied_results, derived):
     dataset = copied_results.root / "results/demo/data/scan-around-right/dataset.json"
     whole = dataset.read_bytes()
     content = json.loads(whole)
     content["facts"] = "given 0000000000000000, code 0000000000000000"
     dataset.write_text(json.dumps(content))
-    everything = derived(copied_results)
     said = adopt(copied_results)
     assert said.count("moved to") == 1 and dataset.read_bytes() == whole
-    assert named(copied_results.planned()) == everything
+    assert named(copied_results.planned()) == derived
 
 
 def test_a_dry_run_changes_nothing(copied_results):
