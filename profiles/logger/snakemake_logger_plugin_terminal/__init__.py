@@ -254,7 +254,7 @@ class LogHandler(LogHandlerBase):
         return [(job, job.last_line()) for job in list(self.running.values())]
 
     def view(self) -> Group:
-        """The live part: the running jobs, in a line each or, on a narrow terminal, in two; and how far everything is."""
+        """The running jobs, in a line each or, on a narrow terminal, in two; and how far everything is."""
         rows = [(f"  {job.rule:10} {job.about}", job, line) for job, line in self.rows()]
         width = max((len(name) for name, _, _ in rows), default=0)
         apart = width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
