@@ -5,11 +5,13 @@ import pty
 import re
 import subprocess
 
+import pytest
 
-def on_a_terminal(command: list[str], folder) -> str:
-    """Everything that a command writes to a terminal of 100 columns."""
+
+def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
+    """Every line that a command writes to a terminal, without colours; what was drawn over, too."""
     ours, its = pty.openpty()
-    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}
+    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "30"}
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=its, stderr=its, env=environment, close_fds=True
     )
@@ -25,15 +27,30 @@ def on_a_terminal(command: list[str], folder) -> str:
         written += part
     os.close(ours)
     assert process.wait(timeout=60) == 0
-    return written.decode()
+    assert b"\x1b[2K" in written, "nothing was drawn over: there was no live part"
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+    return [line.rstrip() for line in plain.replace("\r", "\n").splitlines() if line.strip()]
 
 
 def test_jobs_are_counted_and_the_live_part_is_taken_away(project):
     targets = [f"results/demo/data/{task}/dataset.json" for task in ("scan-jump-x2", "cogs")]
-    seen = on_a_terminal(["./reproduce", *targets], project.root)
-    assert "\x1b[2K" in seen, "nothing was drawn over: there was no live part"
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
-    lines = [line.strip() for line in plain.replace("\r", "\n").splitlines() if line.strip()]
+    lines = [line.strip() for line in on_a_terminal(["./reproduce", *targets], project.root)]
     assert "2 jobs: 2 prepare" in lines
     assert [line[:12] for line in lines if line.startswith("✓")] == ["✓ 1/2 prepar", "✓ 2/2 prepar"]
     assert re.fullmatch(r"2 jobs done in \d:\d\d", lines[-1])
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_a_training_shows_a_bar_its_loss_its_pace_and_the_time_left(project, columns):
+    """On a narrow terminal below the name of the run, else beside it."""
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["settings"]["training"]["max_steps"] = 500
+    run = "scan-jump-x2/transformer/default/seed-1"
+    lines = on_a_terminal(["./reproduce", f"results/demo/runs/{run}/run.json"], project.root, columns)
+    shown = r"\d+/500 steps  \d+\.\d/s  \d:\d\d left  loss \d+\.\d+"
+    name = r"   *" if columns == 80 else rf"  train      {run} *"
+    found = [line for line in lines if re.match(rf"{name}[━╸╺]+ *{shown}", line)]
+    assert len(found) > 1, lines
+    assert all(len(line) <= columns for line in lines if "━" in line)
+    assert f"  train      {run}" in {line[: len(f"  train      {run}")] for line in lines}
+    assert any(re.match(r"\d of 2 jobs  *[━╸╺]+", line) for line in lines), lines

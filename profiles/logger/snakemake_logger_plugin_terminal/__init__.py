@@ -12,16 +12,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 # Where nobody watches (a file, CI) the running jobs are named this often.
 HEARTBEAT_SECONDS = 60
+# Columns of a bar, and of what a training says: `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
+BAR_WIDTH, TEXT_WIDTH = 20, 66
 # `step 1,200/4,000` in the last line of a log becomes a bar.
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
@@ -106,6 +109,17 @@ def duration(seconds: float) -> str:
 
 def jobs(count: int) -> str:
     return f"{count} job" if count == 1 else f"{count} jobs"
+
+
+def progress_line(name: Text, width: int, done: int, total: int, told: str) -> Table:
+    """`name` in `width` columns, a bar if there is a total, and what is told of it."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, width=width)
+    table.add_column(width=BAR_WIDTH)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    bar = ProgressBar(total=total, completed=done, width=BAR_WIDTH) if total else ""
+    table.add_row(name, bar, Text(told, "dim"))
+    return table
 
 
 class LogHandler(LogHandlerBase):
@@ -239,22 +253,22 @@ class LogHandler(LogHandlerBase):
         """The running jobs with the last line of their logs."""
         return [(job, job.last_line()) for job in list(self.running.values())]
 
-    def view(self) -> Table:
-        """The live part: the running jobs, and how far everything is."""
-        rows = self.rows()
-        table = Table.grid(padding=(0, 1))
-        table.add_column(no_wrap=True, min_width=13 + max((len(job.about) for job, _ in rows), default=0))
-        table.add_column(width=20)
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        for job, line in rows:
+    def view(self) -> Group:
+        """The running jobs, in a line each or, on a narrow terminal, in two; and how far everything is."""
+        rows = [(f"  {job.rule:10} {job.about}", job, line) for job, line in self.rows()]
+        width = max((len(name) for name, _, _ in rows), default=0)
+        apart = width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
+        parts: list[Text | Table] = []
+        for name, job, line in rows:
             steps = STEPS.search(line)
             done, total = (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
-            bar = ProgressBar(total=total, completed=done, width=20) if total else ""
-            table.add_row(f"  {job.rule:10} {escape(job.about)}", bar, f"[dim]{escape(line) or job.duration()}[/]")
-        total = self.counts.total()
-        bar = ProgressBar(total=total, completed=self.done, width=20)
-        table.add_row(f"[bold]{self.done} of {jobs(total)}[/]", bar, duration(time.monotonic() - self.started))
-        return table
+            if apart:
+                parts.append(Text(name, no_wrap=True, overflow="ellipsis"))
+            label = Text("" if apart else name)
+            parts.append(progress_line(label, 3 if apart else width, done, total, line or job.duration()))
+        name, total = Text(f"{self.done} of {jobs(self.counts.total())}", "bold"), self.counts.total()
+        elapsed = duration(time.monotonic() - self.started)
+        return Group(*parts, progress_line(name, max(width, len(name)), self.done, total, elapsed))
 
     def heartbeat(self) -> None:
         while not self.closed.wait(HEARTBEAT_SECONDS):
