@@ -140,9 +140,10 @@ def replaced(
     subject: "Subject", settings: Intervention, candidates: Path, reporter: "Reporter"
 ) -> tuple[list["pa.Table"], list[dict[str, Any]]]:
     """Synonyms: (answers, score rows) by rate and seed. `consistency` (ConsistSyn, Eqn 12) is the share of the items
-    that were right before which still are; `cv` its deviation over its mean across seeds (Eqn 13)."""
+    that were right before which still are; `cv` its deviation over its mean across seeds (Eqn 13), `cv_low` to
+    `cv_high` its 95% interval, without an upper end where the seeds set none."""
     from workflow_scripts.interventions.candidates import candidates_of, read
-    from workflow_scripts.interventions.synonyms import coefficient_of_variation, perturb
+    from workflow_scripts.interventions.synonyms import cv_scores, perturb
 
     table = candidates_of(read(candidates))
     labels = None if settings.may_be_label else subject.answers
@@ -166,9 +167,6 @@ def replaced(
                 tables.append(subject.table(right, readout=readout, **where))
             reporter.advance()
         for readout, values in consistent.items():
-            spread = coefficient_of_variation(values)
-            if spread.value is not None:
-                what = {"metric": PREFIX[readout] + "cv", "value": spread.value, "unit": "ratio", "n": spread.n}
-                scores.append({**what, "intervention": "synonyms", "rate": rate, "readout": readout})
-                scores[-1]["item_set"] = "own_correct"
+            where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
+            scores += cv_scores(PREFIX[readout], values, **where)
     return tables, scores
