@@ -22,7 +22,7 @@ WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_se
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     """Rows of item set `common_correct`, for each readout of answers.
 
-    Metric `items` is how many there are; `exact_match` is under CAP, `consistency` and `cv` (from `cv_low` to `cv_high`)
+    Metric `items` is how many there are; `exact_match` is under CAP, `consistency` and `cv` (`cv_low` to `cv_high`)
     are under synonyms. Of the readout of labels they are called as in the scores of the interventions.
     """
     options_from(options)
