@@ -101,7 +101,14 @@ def test_few_words_are_replaced_where_few_have_synonyms(scores):
 
 @pytest.mark.parametrize(
     ("count", "wanted", "blocks"),
-    [(2, "all", [1]), (4, "all", [1, 2, 3]), (12, 5, [1, 4, 6, 8, 11]), (36, 5, [1, 10, 18, 26, 35]), (12, 1, [1])],
+    [
+        (2, "all", [1]),
+        (4, "all", [1, 2, 3]),
+        (12, 5, [1, 4, 6, 8, 11]),
+        (36, 5, [1, 10, 18, 26, 35]),
+        (12, 1, [1]),
+        (4, [0, 3], [0, 3]),
+    ],
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert chosen_blocks(count, wanted) == blocks

@@ -101,8 +101,11 @@ def match_of(run: dict[str, Any], args: argparse.Namespace) -> str:
     return resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])["match"]
 
 
-def chosen_blocks(count: int, wanted: int | str) -> list[int]:
-    """The blocks before which CAP pools: all but the first, or `wanted` of them from block 1 to the last, evenly."""
+def chosen_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
+    """The blocks before which CAP pools: all but the first, or `wanted` of them from block 1 to the last, evenly, or
+    those of a list, of 0 to `count` - 1."""
+    if isinstance(wanted, list):
+        return wanted
     if wanted == "all" or wanted >= count - 1:
         return list(range(1, count))
     return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
