@@ -4,7 +4,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -231,12 +231,13 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 
 
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
-    """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings."""
+    """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings or be
+    settings of its module."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
     fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init)}
     for position, (where, settings) in enumerate(layers(catalogue, run, scale)):
         for section in SECTIONS:
-            known = fixed.get(section, result[section])
+            known = fixed.get(section) or {*result[section], *_module_settings(section, result[section])}
             for key, value in getattr(settings, section).items():
                 if key not in known and (section in fixed or position > 0):
                     file, entry = where.split(" ")
@@ -244,6 +245,13 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
                     raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
                 result[section][key] = (value, where)
     return result
+
+
+def _module_settings(section: str, given: dict[str, tuple[Any, str]]) -> list[str]:
+    """Names of the settings of the module that a section names; none where it names none that is known."""
+    known = MODELS if section == "model" else objective_settings.SETTINGS
+    module = known.get(given["module"][0]) if "module" in given else None
+    return [field.name for field in fields(module)] if module else []
 
 
 @lru_cache(maxsize=10_000)

@@ -70,6 +70,9 @@ class Training(Strict):
         "inverse_square_root", description="After the warm-up; linear falls to 0 at max_steps."
     )
     warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
+    warmup_fraction: float | None = Field(
+        None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
+    )
     betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
     adam_epsilon: float = Field(gt=0)
     weight_decay: float = Field(ge=0, description="Decoupled, on all parameters.")
@@ -87,6 +90,11 @@ class Training(Strict):
         1, ge=1, description="Processes of one machine, each with a GPU of its own, that share every batch."
     )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
+
+    @property
+    def warmup(self) -> int:
+        """Steps of the warm-up."""
+        return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
 
 
 class Evaluation(Strict):
@@ -118,8 +126,10 @@ class Intervention(Strict):
     """What is changed in a trained model or in its prompts to see what it answers then."""
 
     split: str = "test"
-    blocks: Literal["all"] | int = Field(
-        "all", description="CAP pools before each block but the first, or before so many of them, evenly spread."
+    blocks: Literal["all"] | int | list[int] = Field(
+        "all",
+        description="CAP pools before each block but the first, or before so many of them, evenly spread, or before "
+        "those of a list, which may hold block 0: before it the embeddings are pooled.",
     )
     poolings: list[Literal["max", "mean", "sum"]] = ["max", "mean", "sum"]
     bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")

@@ -48,12 +48,15 @@ def test_both_are_measured_on_the_items_that_both_had_right(tmp_path):
     assert found(scores, "carma", "exact_match") == {None: (0.0, 2)}
     # Deviation over mean of 100 and 50, with n - 1: sqrt(1250) / 75.
     assert found(scores, "carma", "cv") == {None: (pytest.approx(1250**0.5 / 75), 2)}
+    assert found(scores, "carma", "cv_low")[None][0] < 1250**0.5 / 75
 
 
 def test_the_readout_of_labels_is_called_as_elsewhere(tmp_path):
     runs = [trained(tmp_path, variant, answers, "labels") for variant, answers in ANSWERS.items()]
     metrics = {row["metric"] for row in analyse(runs, {}).scores}
-    assert metrics == {"items", "constrained", "constrained_consistency", "constrained_cv"}
+    assert metrics == {"items", "constrained", "constrained_consistency"} | {
+        f"constrained_cv{end}" for end in ("", "_low", "_high")
+    }
 
 
 def test_no_common_item_no_score(tmp_path):

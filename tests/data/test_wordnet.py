@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.data.inverse_dictionary import SOURCES
 from workflow_scripts.data.stand_ins.wordnet import write
-from workflow_scripts.data.wordnet import NEEDED, Synset, nltk_reader, read
+from workflow_scripts.data.wordnet import NEEDED, Synset, read
 from workflow_scripts.errors import UserError
 
 LICENCE = "  1 This line belongs to the licence.  \n"
@@ -71,13 +71,6 @@ def test_missing_files(folder):
     (folder / "data.noun").unlink()
     with pytest.raises(UserError, match=r"no WordNet dictionary, data.noun, index.adv missing"):
         read(folder)
-
-
-def test_nltks_reader_says_what_it_lacks(folder, tmp_path):
-    with pytest.raises(
-        UserError, match=r"NLTK's reader needs adj.exc, .* lexnames.* too; use the source wordnet/wordnet"
-    ):
-        nltk_reader(folder, tmp_path)
 
 
 def test_the_real_dictionary(mirror):

@@ -232,3 +232,42 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
         texts, realised = perturb(contents, candidates, rate, 42)
         assert least < np.mean(realised) < rate + 0.05
         assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.95 * len(contents)
+
+
+@pytest.fixture(scope="module")
+def tagging_pipeline():
+    """A blank English pipeline with vectors and a tagger, which has learnt that `car` is a verb and `big` a noun."""
+    spacy = pytest.importorskip("spacy")
+    from spacy.training import Example
+
+    tags = {"the": "DT", "dogs": "NNS", "car": "VB", "big": "NN", "pleasant": "JJ"}
+    nlp = spacy.blank("en")
+    nlp.vocab.vectors = spacy.vectors.Vectors(shape=(20, 2))
+    for number, word in enumerate([*tags, "auto", "large", "nice", "domestic", "dog"]):
+        nlp.vocab.set_vector(word, np.array([1, number / 10], dtype=np.float32))
+    tagger = nlp.add_pipe("tagger")
+    for tag in sorted(set(tags.values())):
+        tagger.add_label(tag)
+    sentences = [list(tags), list(tags)[::-1], ["the", "big", "car"], ["pleasant", "dogs", "car", "the"]]
+    docs = [spacy.tokens.Doc(nlp.vocab, words=words) for words in sentences]
+    examples = [Example.from_dict(doc, {"tags": [tags[token.text] for token in doc]}) for doc in docs]
+    spacy.util.fix_random_seed(0)
+    optimiser = nlp.initialize(lambda: examples)
+    for _ in range(40):
+        nlp.update(examples, sgd=optimiser)
+    return nlp
+
+
+def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pipeline):
+    content = "the dogs, (car) big pleasant"
+    by_spacy = {1: Query("dogs", "n"), 2: Query("car", "v"), 3: Query("big", "n"), 4: Query("pleasant", "a")}
+    assert queries_of(content, resources, tagging_pipeline) == by_spacy
+    assert queries_of(content, resources)[2] == Query("car", "n")
+    table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
+    assert facts(table)["tags"] == "spacy"
+    # WordNet has no verb `car` and no noun `big`.
+    assert table.to_pylist()[0]["words"] == ["dogs", "pleasant"]
+    with tagging_pipeline.select_pipes(disable="tagger"):
+        table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
+    assert facts(table)["tags"] == "nltk"
+    assert table.to_pylist()[0]["words"] == ["dogs", "car", "big", "pleasant"]

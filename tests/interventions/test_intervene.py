@@ -6,12 +6,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.training.causal_toy import causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.candidates import build, write
-from workflow_scripts.interventions.intervene import chosen_blocks
+from workflow_scripts.interventions.intervene import chosen_blocks, share
 from workflow_scripts.interventions.stand_in import made_up_resources
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
@@ -88,6 +90,8 @@ def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(sco
     for rate, values in kept.groupby("rate")["value"]:
         cv = scores[(scores["metric"] == "cv") & (scores["rate"] == rate)]["value"].item()
         assert cv == pytest.approx(values.std(ddof=1) / values.mean())
+        low = scores[(scores["metric"] == "cv_low") & (scores["rate"] == rate)]["value"].item()
+        assert 0 <= low <= cv
 
 
 def test_few_words_are_replaced_where_few_have_synonyms(scores):
@@ -97,7 +101,14 @@ def test_few_words_are_replaced_where_few_have_synonyms(scores):
 
 @pytest.mark.parametrize(
     ("count", "wanted", "blocks"),
-    [(2, "all", [1]), (4, "all", [1, 2, 3]), (12, 5, [1, 4, 6, 8, 11]), (36, 5, [1, 10, 18, 26, 35]), (12, 1, [1])],
+    [
+        (2, "all", [1]),
+        (4, "all", [1, 2, 3]),
+        (12, 5, [1, 4, 6, 8, 11]),
+        (36, 5, [1, 10, 18, 26, 35]),
+        (12, 1, [1]),
+        (4, [0, 3], [0, 3]),
+    ],
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert chosen_blocks(count, wanted) == blocks
@@ -106,3 +117,11 @@ def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert call(place, "pretrain", "text") == 1
     assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind text")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_a_share_is_of_the_rows_alone_and_of_none_there_is_none(answers):
+    before, after = (np.array([answer[side] for answer in answers], dtype=bool) for side in (0, 1))
+    right = [kept for was, kept in answers if was]
+    expected = [(pytest.approx(100 * right.count(True) / len(right)), len(right))] if right else []
+    assert [(row["value"], row["n"]) for row in share("consistency", after, before, rate=0.25)] == expected

@@ -13,11 +13,9 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.synonyms import (
     Options,
     coefficient_of_variation,
-    consistency,
-    normalised_improvement,
+    cv_scores,
     number_of_replacements,
     perturb,
-    ratio_of_deviations,
     variance_parts,
 )
 
@@ -132,31 +130,6 @@ def test_errors_are_one_line():
     assert Options().seeds == [42, 123, 19, 7, 14, 23]
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=30))
-def test_consistency_counts_the_items_that_were_right(answers):
-    result = consistency([before for before, _ in answers], [after for _, after in answers])
-    right = [after for before, after in answers if before]
-    assert result.correct_before == len(right)
-    assert result.still_correct == right.count(True)
-    if right:
-        assert (result.status, result.percent) == ("ok", pytest.approx(100 * right.count(True) / len(right)))
-    else:
-        assert (result.status, result.percent) == ("undefined", None)
-
-
-def test_consistency_wants_the_same_items():
-    with pytest.raises(ValueError, match="before"):
-        consistency([True, False], [True])
-
-
-def test_normalised_improvement_of_the_papers_table():
-    # Table 1, Llama-3B: 62.86 against 62.22; worked out by hand.
-    assert normalised_improvement(62.86, 62.22) == pytest.approx(1.0286, abs=1e-4)
-    assert normalised_improvement(50.0, 0.0) is None
-    assert normalised_improvement(None, 50.0) is None
-    assert normalised_improvement(50.0, None) is None
-
-
 def test_coefficient_of_variation_of_numbers_worked_out_by_hand():
     result = coefficient_of_variation([2.0, 4.0, 6.0])  # mean 4, variance (4 + 0 + 4) / 2
     assert result.value == pytest.approx(0.5)
@@ -184,22 +157,17 @@ def test_a_cv_that_the_runs_do_not_bound():
     assert coefficient_of_variation([0.1, 0.1, 0.1, 0.1, 0.1, 9.0]).high == math.inf
 
 
-def test_interval_of_a_ratio_of_deviations_holds_the_truth_as_often_as_it_says():
-    generator = np.random.default_rng(2)
-    left, right = generator.normal(0, 3, size=(2000, 6)), generator.normal(0, 2, size=(2000, 5))
-    results = [ratio_of_deviations(a, b) for a, b in zip(left, right, strict=True)]
-    assert np.mean([r.low <= 1.5 <= r.high for r in results]) == pytest.approx(0.95, abs=0.02)
-    assert results[0].value == pytest.approx(np.std(left[0], ddof=1) / np.std(right[0], ddof=1))
-    assert results[0].n == 5
+def test_the_cv_is_written_with_its_interval_as_far_as_there_is_one():
+    def written(values):
+        rows = cv_scores("constrained_", values, rate=0.25)
+        assert all((row["unit"], row["n"], row["rate"]) == ("ratio", len(values), 0.25) for row in rows)
+        return {row["metric"].removeprefix("constrained_"): row["value"] for row in rows}
 
-
-def test_six_against_six_runs_say_little_about_a_ratio():
-    same = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
-    result = ratio_of_deviations(same, same)
-    assert [result.low, result.high] == pytest.approx([0.374, 2.673], abs=1e-3)
-    assert ratio_of_deviations(same, [1.0]).value is None
-    assert ratio_of_deviations(same, [0.1, 0.1, 0.1]).value is None
-    assert ratio_of_deviations([0.1, 0.1], same).value == 0
+    spread = coefficient_of_variation([2.0, 4.0, 4.5, 5.0, 5.0, 6.0])
+    expected = {"cv": spread.value, "cv_low": spread.low, "cv_high": spread.high}
+    assert written([2.0, 4.0, 4.5, 5.0, 5.0, 6.0]) == expected
+    assert written([0.1, 0.1, 0.1, 0.1, 0.1, 9.0]).keys() == {"cv", "cv_low"}
+    assert written([1.0]) == {}
 
 
 def test_variance_parts_are_found_again():

@@ -1,6 +1,7 @@
 """The join of published numbers, displays and scores."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -311,10 +312,35 @@ def test_a_gain_is_formed_seed_by_seed(tmp_path):
 
 def test_a_gain_over_nothing_is_none(tmp_path):
     ours, none = [score("jump", "new", "a", 1, 30)], [score("jump", "new", "b", 1, 0)]
-    assert only(make_cells("d", table(over="b"), evidence(tmp_path, ours))).note == "not run at small"
-    assert (
-        only(make_cells("d", table(over="b", relative=True), evidence(tmp_path, ours + none))).note == "does not apply"
-    )
+    cell = only(make_cells("d", table(over="b"), evidence(tmp_path, ours)))
+    assert (cell.status, cell.note) == ("not run", "not run at small")
+    cell = only(make_cells("d", table(over="b", relative=True), evidence(tmp_path, ours + none)))
+    assert (cell.status, cell.note) == ("undefined", "undefined: 0 for b")
+
+
+def test_a_gain_over_a_share_of_no_right_answers_is_undefined(tmp_path):
+    place = {"intervention": "synonyms", "rate": 0.25}
+    ours = [score("jump", "new", "a", 1, 30, item_set="own_correct", **place)]
+    none = [score("jump", "new", "b", 1, 0, item_set="all", **place)]
+    shown = table(over="b", item_set="own_correct", relative=True, **place)
+    cell = only(make_cells("d", shown, evidence(tmp_path, ours + none)))
+    assert (cell.status, cell.note) == ("undefined", "undefined: no right answers of b")
+    assert reproduced_text(cell) == "undefined: no right answers of b"
+    elsewhere = [row | {"rate": 0.4} for row in none]
+    cell = only(make_cells("d", shown, evidence(tmp_path, ours + elsewhere)))
+    assert (cell.status, cell.note) == ("not run", "not run at small")
+
+
+def test_a_gain_over_runs_that_start_from_other_weights_is_refused(tmp_path):
+    scores = [score("jump", "new", variant, 1, 30) for variant in "ab"]
+    for right, refused in (("other", True), ("parent", False)):
+        weights = {("jump", "new", "a"): "parent", ("jump", "new", "b"): right}
+        found = replace(evidence(tmp_path, scores), weights=weights)
+        if refused:
+            with pytest.raises(UserError, match="over: b starts from other weights than a, so no seeds are paired"):
+                make_cells("d", table(over="b"), found)
+        else:
+            assert only(make_cells("d", table(over="b"), found)).weights == "parent"
 
 
 @pytest.mark.parametrize("protocol", ["paper", "reduced"])

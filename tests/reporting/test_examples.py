@@ -1,5 +1,7 @@
 """The bootstrap over examples, from predictions.parquet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,12 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import write_json
 from workflow_scripts.reporting.cells import Cell
 from workflow_scripts.reporting.examples import ExampleTest, compare_with, correctness
+from workflow_scripts.reporting.statistics import Effect
 
 
-def cell(row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match"):
+def cell(row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match", values=None):
     selection = {"task": "cogs", "method": method, "variant": "a", "split": "test", "subset": subset, "metric": metric}
-    values = dict.fromkeys(seeds, 50.0)
+    values = dict(zip(seeds, values or {"plain": (39.0, 41.0), "new": (69.0, 71.0)}[method], strict=False))
     return Cell("p", "d", row, subset, metric, "percent", 2, "measured", "", None, selection, values, protocol)
 
 
@@ -46,6 +49,26 @@ def test_what_is_not_tested(results):
     assert compare_with("Nobody", [baseline, cell("New", "new")], results) == {}
 
 
+def test_a_difference_over_examples_alone_is_no_difference(results):
+    baseline, tests = cell("Plain", "plain"), {}
+    for name, values in (("Seeds differ", (30.0, 110.0)), ("One seed", (70.0,)), ("Both", (69.0, 71.0))):
+        other = cell(name, "new", seeds=(1, 2)[: len(values)], values=values)
+        tests[name] = compare_with("Plain", [baseline, other], results)[other.key]
+    assert {test.over_examples for test in tests.values()} == {"better"}
+    assert {name: test.outcome for name, test in tests.items()} == {
+        "Seeds differ": "",
+        "One seed": "",
+        "Both": "better",
+    }
+
+
+def test_the_same_start_pairs_the_seeds(results):
+    cells = [replace(cell("Plain", "plain"), weights="parent"), replace(cell("New", "new"), weights="parent")]
+    assert "within seeds" in compare_with("Plain", cells, results)[cells[1].key].over_seeds.method
+    cells[1] = replace(cells[1], weights="other")
+    assert "independent" in compare_with("Plain", cells, results)[cells[1].key].over_seeds.method
+
+
 @pytest.mark.parametrize(("subset", "examples"), [("all", 300), ("cp", 100), ("deep", 200)])
 def test_subsets_and_groups_of_subsets(results, subset, examples):
     found = correctness(results, cell("New", "new", subset=subset))
@@ -71,6 +94,8 @@ def test_missing_and_broken_predictions_are_named(results):
 
 
 def test_the_papers_level():
-    assert ExampleTest(0.0099, 1.0, 9).outcome == "better"
-    assert ExampleTest(0.01, 0.99, 9).outcome == ""
-    assert ExampleTest(1.0, 0.0001, 9).outcome == "worse"
+    up, down = Effect(2.0, 1.0, 3.0, 0.1, 0.1, 3, ""), Effect(-2.0, -3.0, -1.0, 0.1, 0.1, 3, "")
+    assert ExampleTest(0.0099, 1.0, 9, up).outcome == "better"
+    assert ExampleTest(0.01, 0.99, 9, up).outcome == ""
+    assert ExampleTest(1.0, 0.0001, 9, down).outcome == "worse"
+    assert ExampleTest(1.0, 0.0001, 9, up).outcome == ExampleTest(0.0001, 1.0, 9, down).outcome == ""

@@ -9,9 +9,10 @@ import pytest
 from workflow_scripts.reporting import latex, markdown
 from workflow_scripts.reporting.cells import Cell, Published
 from workflow_scripts.reporting.examples import ExampleTest
-from workflow_scripts.reporting.layout import arrange, explanations, number
+from workflow_scripts.reporting.layout import arrange, explanations, number, published_text
 from workflow_scripts.reporting.page import html_table, page, thousands
 from workflow_scripts.reporting.spec import TableDisplay
+from workflow_scripts.reporting.statistics import independent_difference
 from workflow_scripts.reporting.trained import Trained
 
 DISPLAY = TableDisplay.model_validate(
@@ -60,7 +61,7 @@ CELLS = [
     ),
     replace(MEASURED, column="K", published=None, protocol="reduced"),
 ]
-TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706)}
+TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, independent_difference([95.0, 96.0], [40.0, 41.0]))}
 NOTES = explanations(DISPLAY, CELLS, TESTS, "small")
 # t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
 
@@ -185,6 +186,12 @@ def test_published_is_grey_beside_another_protocol_only():
     assert "to the paper" not in html(reduced)
     assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in latex.latex_table("t", arrange(DISPLAY, reduced), {}, [])
     assert r"\textcolor" not in latex.latex_table("t", arrange(DISPLAY, CELLS), {}, []).split(r"\toprule")[1]
+
+
+def test_the_tex_of_a_printed_number_is_not_shown():
+    about = replace(CELLS[0], published=Published(r"\sim 1\%", None, None, None, "points", "T9", ""))
+    assert published_text(about) == "∼1%"
+    assert r"$\sim$1\%" in latex.latex_table("t", arrange(DISPLAY, [about, *CELLS[1:]]), {}, [])
 
 
 def test_made_up_data_say_so():

@@ -11,7 +11,7 @@ from workflow_scripts.reporting.statistics import Effect
 from workflow_scripts.reporting.verdicts import judge, verdict
 
 
-def cell(key, values=None, protocol="reduced", printed=None, seeds=None):
+def cell(key, values=None, protocol="reduced", printed=None, seeds=None, weights=""):
     display, row, column, metric = key.split("/")
     published = Published(str(printed), *printed, 5, "percent", "T9", "") if printed else None
     seeds = dict(zip(seeds or range(1, len(values or ()) + 1), values or (), strict=True))
@@ -28,6 +28,7 @@ def cell(key, values=None, protocol="reduced", printed=None, seeds=None):
         published=published,
         seeds=seeds,
         protocol=protocol if seeds else "",
+        weights=weights or key,
     )
 
 
@@ -124,14 +125,34 @@ def test_the_papers_own_effect_has_welchs_interval():
     assert at_the_edge.pvalue == pytest.approx(0.05, abs=1e-6)
 
 
-def test_paired_claims_need_the_same_seeds():
-    cells = [cell("d/New/J/m", [5.0, 7.0, 9.0]), cell("d/Plain/J/m", [4.0, 5.0, 8.5])]
-    (outcome,) = judged([claim(paired=True)], cells)
-    assert outcome.effect.value == pytest.approx((1 + 2 + 0.5) / 3)
-    assert "within seeds" in outcome.effect.method
-    others = [cells[0], cell("d/Plain/J/m", [4.0, 5.0, 8.5], seeds=[1, 2, 4])]
-    with pytest.raises(UserError, match=r"claims.yaml: claim c is paired, but its two cells have different seeds"):
-        judged([claim(paired=True)], others)
+def test_sides_that_start_from_the_same_weights_are_paired_by_seed():
+    left, right = [5.0, 7.0, 9.0], [4.0, 5.0, 8.5]
+    cells = [cell("d/New/J/m", left, weights="parent"), cell("d/Plain/J/m", right, weights="parent")]
+    (outcome,) = judged([claim()], cells)
+    oracle = stats.ttest_rel(left, right).confidence_interval(0.95)
+    assert (outcome.effect.low, outcome.effect.high) == pytest.approx((oracle.low, oracle.high))
+    assert "within seeds" in outcome.effect.method and outcome.effect.n == 3
+    # The seeds that both have, whatever their order; none of them cannot be compared.
+    some = [cells[0], cell("d/Plain/J/m", [8.5, 5.0, 1.0], seeds=[3, 2, 4], weights="parent")]
+    assert judged([claim()], some)[0].effect.value == pytest.approx((7 - 5 + 9 - 8.5) / 2)
+    none = [cells[0], cell("d/Plain/J/m", [8.5, 5.0], seeds=[4, 5], weights="parent")]
+    with pytest.raises(
+        UserError, match=r"claims.yaml: claim c: its two sides start from the same weights but share no"
+    ):
+        judged([claim()], none)
+
+
+def test_sides_that_start_from_other_weights_are_independent():
+    left, right = [5.0, 7.0, 9.0], [4.0, 5.0, 8.5]
+    for weights in (("a", "b"), ("", "")):
+        cells = [
+            cell("d/New/J/m", left, weights=weights[0]),
+            cell("d/Plain/J/m", right, seeds=[4, 5, 6], weights=weights[1]),
+        ]
+        (outcome,) = judged([claim()], cells)
+        oracle = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
+        assert (outcome.effect.low, outcome.effect.high) == pytest.approx((oracle.low, oracle.high))
+        assert "independent" in outcome.effect.method
 
 
 def trend(relation="falls_with"):

@@ -51,13 +51,18 @@ def write_text(folder: Path) -> Path:
     return folder
 
 
-def write_prompts(folder: Path) -> Path:
-    """A prepared folder of the kind `prompt`; one answer is no single token, and is left out by those who read it."""
+def write_prompts(folder: Path, phrases: bool = False) -> Path:
+    """A prepared folder of the kind `prompt`; some answers are no single token, and are left out by those who read it.
+
+    With `phrases` the last words of each content, behind its size, are one group.
+    """
     folder.mkdir(parents=True)
-    items = [*definitions(), ("a thing of many tokens", "unspeakableness")]
-    for split, chosen in (("train", items[::2]), ("valid", items[1::4]), ("test", items[3::4] + items[-1:])):
+    items, others = definitions(), [("a thing of many tokens", f"unspeakableness{letter}") for letter in "abcdefgh"]
+    for split, chosen in (("train", items[::2] + others), ("valid", items[1::4]), ("test", items[3::4] + others)):
         contents, labels = zip(*chosen, strict=True)
         columns = {"item": [f"{split}-{row}" for row in range(len(chosen))], "content": contents, "label": labels}
+        if phrases:
+            columns["groups"] = [[0] + [1] * content.count(" ") for content in contents]
         pq.write_table(pa.table({**columns, "subset": [""] * len(chosen)}), folder / f"{split}.parquet")
     (folder / "dataset.json").write_text(json.dumps({"task": "toy-prompts"}))
     return folder

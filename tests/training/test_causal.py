@@ -5,15 +5,21 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.training.causal_toy import TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
+from workflow_scripts.interventions.cap import pooled_logits
 from workflow_scripts.models.causal_lm import last_logits, load
-from workflow_scripts.training.prompt_batches import OUTSIDE, encode_prompts, word_numbers
+from workflow_scripts.training.prompt import read_prompts
+from workflow_scripts.training.prompt_batches import OUTSIDE, encode_prompts, first_words, word_numbers
 
 FAMILIES = ("gpt2", "llama", "qwen2", "gemma")
 
@@ -144,6 +150,44 @@ def test_words_are_those_between_spaces(place):
         assert " ".join(filter(None, read)) == " ".join(TEMPLATE.format(content=content).split())
 
 
+def test_groups_of_words_are_what_cap_pools(place):
+    family = json.loads((place / "ft.json").read_text())["method"]
+    if not (place / "grouped").exists():
+        write_prompts(place / "grouped", phrases=True)
+    model = load(place / "runs/ft/checkpoint", {"family": family}).eval()
+    tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
+    spec, folder = causal_spec("prompt", family), place / "runs/ft/checkpoint"
+    plain, grouped = (read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped"))
+    bos = [0] if family in ("llama", "gemma") else []
+    for row, item in enumerate(grouped.items):
+        assert np.array_equal(plain.ids[row], grouped.ids[row])
+        # By hand: the tokens of the first word, those of the rest, and those of each word of the template.
+        content = definitions()[3::4][item][0]
+        texts = [*content.split(" ", 1), *TEMPLATE.removeprefix("{content} ").split(" ")]
+        sizes = [len(tokenizer.encode(f" {text}" if number else text).ids) for number, text in enumerate(texts)]
+        expected = [OUTSIDE] * len(bos) + [number for number, size in enumerate(sizes) for _ in range(size)]
+        found = grouped.words[row]
+        assert len(found) == len(expected)
+        assert np.array_equal(np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1])
+    # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens over as one word.
+    batch, words = grouped.batch(np.arange(8)), plain.batch(np.arange(8)).words
+    by_phrase, by_word = (pooled_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words))
+    by_hand = torch.where((words > 0) & (words <= words.amax(1, keepdim=True) - 4), 1, words)
+    assert not torch.allclose(by_phrase, by_word)
+    torch.testing.assert_close(pooled_logits(model, batch.ids, by_hand, [1], "mean"), by_phrase)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6), st.integers(0, 3))
+def test_the_first_word_of_a_group(runs, before):
+    runs = [run for run, after in zip(runs, [*runs[1:], (None, 0)], strict=True) if run[0] != after[0]]
+    groups = [number for number, size in runs for _ in range(size)]
+    count = before + len(groups) + 2
+    found = first_words(groups, before, count)
+    starts = np.cumsum([0] + [size for _, size in runs])[:-1] + before
+    expected = [start for start, (_, size) in zip(starts, runs, strict=True) for _ in range(size)]
+    assert found.tolist() == [*range(before), *expected, count - 2, count - 1]
+
+
 def test_the_word_of_a_token_is_that_of_its_last_character():
     assert word_numbers("ab cd  e", np.array([2, 3, 5, 6, 8, 0])).tolist() == [0, 1, 1, 2, 3, 0]
 
@@ -169,3 +213,57 @@ def test_what_does_not_fit_is_one_line(capsys, tmp_path_factory, change, parts):
     assert train(place, "ft", spec, "prompts", "--init", place / "runs/pretrain/checkpoint") == 1
     assert_one_error(capsys.readouterr().err, *parts)
     assert not (place / "runs/ft").exists()
+
+
+def rewritten(folder: Path, split: str, **columns) -> None:
+    """The split with other columns in the place of its own."""
+    table = pq.read_table(folder / f"{split}.parquet").to_pydict()
+    pq.write_table(
+        pa.table(table | {name: change(table) for name, change in columns.items()}), folder / f"{split}.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "parts"),
+    [
+        (
+            {"label": lambda t: ["unspeakableness" if label == "hen" else label for label in t["label"]]},
+            ["valid.parquet: the answer 'unspeakableness', one of 4, is no single token", "set model.label_space"],
+        ),
+        ({"groups": lambda t: [[0]] * len(t["content"])}, ["valid.parquet: row 1 has 1 groups for", "each word"]),
+    ],
+)
+def test_prompts_that_cannot_be_read_are_one_line(capsys, tmp_path, columns, parts):
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("text", max_steps=2), "text") == 0
+    capsys.readouterr()
+    rewritten(tmp_path / "prompts", "valid", **columns)
+    init = tmp_path / "runs/pretrain/checkpoint"
+    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+
+
+def test_a_tokenizer_without_offsets_is_one_line(capsys, tmp_path):
+    """A folder of the hub with the files of a slow tokenizer alone."""
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("text", max_steps=2), "text") == 0
+    capsys.readouterr()
+    folder = tmp_path / "runs/pretrain/checkpoint"
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
+    assert_one_error(capsys.readouterr().err, "tokenizer.json does not exist", "a fast tokenizer, which has offsets")
+
+
+def test_an_answer_may_have_a_space_before_it(tmp_path):
+    write_text(tmp_path / "text")
+    tokenizer = Tokenizer.from_file(str(tmp_path / "text/tokenizer.json"))
+    contents, labels = ["a beast", "a fowl"], ["goat", "hen"]
+    plain, spaced = (encode_prompts(tokenizer, contents, labels, TEMPLATE, None, space) for space in (False, True))
+    assert [tokenizer.decode([token]) for token in plain.label] == labels
+    one_token = [row for row, label in enumerate(labels) if len(tokenizer.encode(f" {label}").ids) == 1]
+    assert spaced.items.tolist() == one_token
+    assert [tokenizer.decode([token]) for token in spaced.label] == [f" {labels[row]}" for row in one_token]

@@ -14,7 +14,7 @@ from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import Training
-from workflow_scripts.training.loop import StopRequested, Task, train
+from workflow_scripts.training.loop import StopRequested, Task, learning_rate, optimiser_for, train
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import State, StateFolder
 
@@ -64,6 +64,16 @@ def run(task: Task, folder: Path, save_every: float = 60) -> tuple[State, StateF
     store, accelerator = StateFolder(folder, {}), Accelerator(cpu=True)
     with Reporter("run", SETTINGS.max_steps, "none") as reporter:
         return train(task, SETTINGS, SEED, accelerator, store, reporter, save_every), store
+
+
+@pytest.mark.parametrize(("fraction", "steps"), [(0.0, 0), (0.1, 1), (0.25, 3), (0.5, 6)])
+def test_a_warm_up_may_be_a_part_of_the_run(fraction, steps):
+    parts, whole = (
+        SETTINGS.model_copy(update=change) for change in ({"warmup_fraction": fraction}, {"warmup_steps": steps})
+    )
+    assert [learning_rate(parts, step) for step in range(1, 13)] == [
+        learning_rate(whole, step) for step in range(1, 13)
+    ]
 
 
 def by_name(state: State) -> dict[str, list[tuple[int, float]]]:
@@ -128,6 +138,23 @@ def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, v
     assert state.best_step == best and state.best_value == max(values)
     assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
     assert model.training
+
+
+@pytest.mark.parametrize(
+    ("values", "losses", "best"),
+    [([1, 1, 1], [3, 2, 4], 10), ([1, 1, 1], [2, 2, 2], 12), ([1, 2, 1], [1, 9, 0], 10), ([2, 1, 2], [1, 0, 2], 5)],
+)
+def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, losses, best):
+    found = iter(zip(values, losses, strict=True))
+
+    def validate(_model: nn.Module) -> dict[str, float]:
+        return dict(zip(("score", "loss"), map(float, next(found)), strict=True))
+
+    state, store = run(Task(Line(), squared_error, BATCHES, validate, tie="loss"), tmp_path)
+    assert (state.best_step, state.best_value) == (best, max(values))
+    assert store.best_path(best).exists()
+    resumed = Line()
+    assert store.load(resumed, optimiser_for(resumed, SETTINGS)).best_tie == state.best_tie
 
 
 def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(tmp_path):

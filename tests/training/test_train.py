@@ -98,6 +98,14 @@ def test_bf16_trains_too_and_differs(toy, tmp_path):
     assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float32"}
 
 
+@pytest.mark.parametrize(("warmup", "warned"), [({"warmup_steps": 4}, True), ({"warmup_fraction": 0.5}, False)])
+def test_a_warm_up_that_outlasts_the_run_is_a_warning(toy, tmp_path, warmup, warned):
+    spec = changed_spec(tmp_path, max_steps=4, validate_every=4, **warmup)
+    result = train(toy, tmp_path / "out", tmp_path / "state", spec=spec)
+    lines = [line for line in result.stderr.splitlines() if "warning: the warm-up of 4 steps is no shorter" in line]
+    assert result.returncode == 0 and len(lines) == warned
+
+
 def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
     ours, theirs = pty.openpty()
     arguments = ("--spec", changed_spec(tmp_path, max_steps=400), "--data", toy / "data", "--out", tmp_path / "out")

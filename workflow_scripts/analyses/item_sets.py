@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.errors import UserError
-from workflow_scripts.interventions.synonyms import coefficient_of_variation
+from workflow_scripts.interventions.synonyms import cv_scores
 
 WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
 
@@ -22,8 +22,8 @@ WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_se
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     """Rows of item set `common_correct`, for each readout of answers.
 
-    Metric `items` is how many there are; `exact_match` is under CAP, `consistency` and `cv` are under synonyms. Of the
-    readout of labels they are called as in the scores of the interventions.
+    Metric `items` is how many there are; `exact_match` is under CAP, `consistency` and `cv` (`cv_low` to `cv_high`)
+    are under synonyms. Of the readout of labels they are called as in the scores of the interventions.
     """
     options_from(options)
     found = Analysis([])
@@ -77,8 +77,6 @@ def _scores(run: TrainedRun, answers: pandas.DataFrame) -> list[dict[str, Any]]:
         if synonyms:
             draws.setdefault((prefix, known["readout"], known["rate"]), []).append(value)
     for (prefix, readout, rate), values in draws.items():
-        spread = coefficient_of_variation(values)
-        if spread.value is not None:
-            what = {"metric": f"{prefix}cv", "value": spread.value, "unit": "ratio", "n": spread.n}
-            rows.append(columns | what | {"intervention": "synonyms", "readout": readout, "rate": rate})
+        where = {"intervention": "synonyms", "readout": readout, "rate": rate}
+        rows += cv_scores(prefix, values, **columns, **where)
     return rows

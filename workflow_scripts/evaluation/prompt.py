@@ -15,11 +15,8 @@ from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_table
 from workflow_scripts.training.progress import Reporter
-from workflow_scripts.training.prompt import checked_model_settings, read_prompts
+from workflow_scripts.training.prompt import FEW_ANSWERS, checked_model_settings, read_prompts
 from workflow_scripts.training.prompt_batches import PromptBatch, Prompts
-
-# A task with no more answers than this is also scored with the choice among them alone.
-FEW_ANSWERS = 10
 
 
 def score(

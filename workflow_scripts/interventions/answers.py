@@ -9,11 +9,11 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.evaluation.prompt import FEW_ANSWERS, load_model, matches, predict, token_texts
+from workflow_scripts.evaluation.prompt import load_model, matches, predict, token_texts
 from workflow_scripts.models.causal_lm import read_tokenizer
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_table
-from workflow_scripts.training.prompt import read_prompts
+from workflow_scripts.training.prompt import FEW_ANSWERS, read_prompts
 from workflow_scripts.training.prompt_batches import PromptBatch, Prompts, begin_token, encode_prompts
 
 BATCH_TOKENS = 8192
@@ -70,7 +70,8 @@ class Subject:
         settings = self.spec["model"]
         bos = begin_token(self.model, settings.get("bos", False), str(self.folder))
         tokenizer = read_tokenizer(self.folder)
-        return self.rights(encode_prompts(tokenizer, contents, self.answers, settings["template"], bos))
+        space = settings.get("label_space", False)
+        return self.rights(encode_prompts(tokenizer, contents, self.answers, settings["template"], bos, space))
 
     def right(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
         """[N] bool, in the order of the items, of answers `ids` [N] given in the `order` of batches."""

@@ -21,7 +21,14 @@ from workflow_scripts.interventions.lexical_vectors import (
 )
 from workflow_scripts.interventions.lexicon import Lexicon, read_lexicon
 from workflow_scripts.interventions.settings import SOURCES, WHERE, Options
-from workflow_scripts.interventions.synonym_rules import Resources, best, queries_of, vector_pairs, wordnet_pairs
+from workflow_scripts.interventions.synonym_rules import (
+    TAGGER,
+    Resources,
+    best,
+    queries_of,
+    vector_pairs,
+    wordnet_pairs,
+)
 from workflow_scripts.schema import checked
 
 if TYPE_CHECKING:
@@ -73,9 +80,9 @@ def build(
     import pyarrow
 
     settings = checked(Options, options, WHERE)
-    by_content = {content: queries_of(content, resources) for content in sorted(set(contents))}
-    queries = sorted({query for found in by_content.values() for query in found.values()})
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
+    by_content = {content: queries_of(content, resources, nlp) for content in sorted(set(contents))}
+    queries = sorted({query for found in by_content.values() for query in found.values()})
     if settings.source == "wordnet":
         pairs = wordnet_pairs(queries, resources, settings.satellites, settings.base_forms)
     else:
@@ -106,6 +113,7 @@ def build(
     facts = {
         "options": settings.model_dump(),
         "vectors": vectors.name,
+        "tags": "spacy" if nlp and TAGGER in nlp.pipe_names else "nltk",
         "contents": len(by_content),
         "words": words,
         "words_with_candidates": sum(len(row["positions"]) for row in rows),

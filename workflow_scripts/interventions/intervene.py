@@ -101,8 +101,11 @@ def match_of(run: dict[str, Any], args: argparse.Namespace) -> str:
     return resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])["match"]
 
 
-def chosen_blocks(count: int, wanted: int | str) -> list[int]:
-    """The blocks before which CAP pools: all but the first, or `wanted` of them from block 1 to the last, evenly."""
+def chosen_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
+    """The blocks before which CAP pools: all but the first, or `wanted` of them from block 1 to the last, evenly, or
+    those of a list, of 0 to `count` - 1."""
+    if isinstance(wanted, list):
+        return wanted
     if wanted == "all" or wanted >= count - 1:
         return list(range(1, count))
     return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
@@ -140,9 +143,10 @@ def replaced(
     subject: "Subject", settings: Intervention, candidates: Path, reporter: "Reporter"
 ) -> tuple[list["pa.Table"], list[dict[str, Any]]]:
     """Synonyms: (answers, score rows) by rate and seed. `consistency` (ConsistSyn, Eqn 12) is the share of the items
-    that were right before which still are; `cv` its deviation over its mean across seeds (Eqn 13)."""
+    that were right before which still are; `cv` its deviation over its mean across seeds (Eqn 13), `cv_low` to
+    `cv_high` its 95% interval, without an upper end where the seeds set none."""
     from workflow_scripts.interventions.candidates import candidates_of, read
-    from workflow_scripts.interventions.synonyms import coefficient_of_variation, perturb
+    from workflow_scripts.interventions.synonyms import cv_scores, perturb
 
     table = candidates_of(read(candidates))
     labels = None if settings.may_be_label else subject.answers
@@ -166,9 +170,6 @@ def replaced(
                 tables.append(subject.table(right, readout=readout, **where))
             reporter.advance()
         for readout, values in consistent.items():
-            spread = coefficient_of_variation(values)
-            if spread.value is not None:
-                what = {"metric": PREFIX[readout] + "cv", "value": spread.value, "unit": "ratio", "n": spread.n}
-                scores.append({**what, "intervention": "synonyms", "rate": rate, "readout": readout})
-                scores[-1]["item_set"] = "own_correct"
+            where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
+            scores += cv_scores(PREFIX[readout], values, **where)
     return tables, scores

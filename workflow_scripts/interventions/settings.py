@@ -2,14 +2,15 @@
 
 A content is a definition or sentence without its template. Its words are what stands between white space; punctuation
 glued to a word is not part of it. A word may be replaced if it has 3 characters or more, is no English stop word
-(NLTK's list), and NLTK's tagger, shown the whole content, takes it for a noun, verb, adjective or adverb.
+(NLTK's list), and the tagger, shown the whole content, takes it for a noun, verb, adjective or adverb. The tagger is
+that of the spaCy pipeline which gives the vectors, where it has one (the paper's way), else NLTK's.
 
 Options of `build`:
 
 source: `wordnet` (what the official code does): the words of all synsets of the word with that part of speech, in
   plain text, of 1 or 2 words. `vectors` (what the paper says): words of a spaCy model with a cosine above
   `min_similarity`, alphabetic, common by `frequencies`, and of the same part of speech, which here means that WordNet
-  has them with it (the tagger cannot judge a word without context).
+  has them with it (a tagger cannot judge a word without context).
 resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` the made-up dictionary of the demo.
 top: so many are kept, by similarity_weight * cosine + (1 - similarity_weight) * (1 - |difference of polarity|).
   Polarity is TextBlob's, in [-1, 1].

@@ -12,7 +12,9 @@ from workflow_scripts.interventions.lexicon import Lexicon
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger
+    from spacy.language import Language
 
+TAGGER = "tagger"  # the name of spaCy's component
 PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}  # first two letters of a Penn Treebank tag -> WordNet's
 WORD = re.compile(r"(?P<before>(?:[^\w\s]|_)*)(?P<core>\S*?)(?P<after>(?:[^\w\s]|_)*)(?!\S)")
 TEXT = re.compile(r"[a-z]{2,}( [a-z]{2,})?")
@@ -49,8 +51,11 @@ def split_words(content: str) -> list[Word]:
     return [Word(*match.groups(), match.start("core")) for match in WORD.finditer(content) if match.group()]
 
 
-def queries_of(content: str, resources: Resources) -> dict[int, Query]:
-    """Position of each word that may be replaced -> what to look up for it."""
+def queries_of(content: str, resources: Resources, nlp: "Language | None" = None) -> dict[int, Query]:
+    """Position of each word that may be replaced -> what to look up for it.
+
+    Tags are those of the spaCy pipeline `nlp` where it has a tagger, else of the tagger of `resources`.
+    """
     words = split_words(content)
     # The tagger was trained on text whose punctuation stands alone.
     tokens: list[str] = []
@@ -58,7 +63,7 @@ def queries_of(content: str, resources: Resources) -> dict[int, Query]:
     for word in words:
         token_of.append(len(tokens) + bool(word.before))
         tokens += filter(None, word[:3])
-    tags = resources.tagger.tag(tokens)
+    tags = spacy_tags(tokens, nlp) if nlp and TAGGER in nlp.pipe_names else resources.tagger.tag(tokens)
     found = {}
     for position, word in enumerate(words):
         core = word.core.lower()
@@ -67,6 +72,13 @@ def queries_of(content: str, resources: Resources) -> dict[int, Query]:
             if pos:
                 found[position] = Query(core, pos)
     return found
+
+
+def spacy_tags(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
+    """(token, Penn Treebank tag) by the pipeline, which does not cut the tokens anew."""
+    from spacy.tokens import Doc
+
+    return [(token.text, token.tag_) for token in nlp(Doc(nlp.vocab, words=tokens))]
 
 
 def wordnet_pairs(

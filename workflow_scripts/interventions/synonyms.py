@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -105,39 +105,13 @@ def _replace(
 
 
 @dataclass(frozen=True)
-class Consistency:
-    """ConsistSyn (eq. 12) in percent; None, with `status` "undefined", when no item was correct before."""
-
-    percent: float | None
-    correct_before: int
-    still_correct: int
-    status: Literal["ok", "undefined"]
-
-
-def consistency(correct_before: Sequence[bool], correct_after: Sequence[bool]) -> Consistency:
-    """Share of the items [N] correct before that are still correct after the replacement. Others do not count."""
-    before, after = np.asarray(correct_before, dtype=bool), np.asarray(correct_after, dtype=bool)
-    if before.shape != after.shape:
-        raise ValueError(f"{before.shape} items before, {after.shape} after")
-    n, kept = int(before.sum()), int((before & after).sum())
-    return Consistency(100 * kept / n, n, kept, "ok") if n else Consistency(None, 0, 0, "undefined")
-
-
-def normalised_improvement(percent: float | None, baseline: float | None) -> float | None:
-    """NI of eq. 14 in percent: change of ConsistSyn relative to the baseline's; None where that is 0 or undefined."""
-    if percent is None or not baseline:
-        return None
-    return 100 * (percent - baseline) / baseline
-
-
-@dataclass(frozen=True)
 class Spread:
     """A measure of spread with its 95% interval; None where it is undefined, inf where the data set no bound."""
 
     value: float | None
     low: float | None
     high: float | None
-    n: int  # runs; of the side that has fewer
+    n: int  # runs
     method: str
 
 
@@ -157,29 +131,24 @@ def coefficient_of_variation(values: Sequence[float]) -> Spread:
     return Spread(value, low, high, n, method)
 
 
+def cv_scores(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
+    """Score rows `cv`, `cv_low` and `cv_high` over `values` [runs], each with `where`; none of what is undefined."""
+    spread = coefficient_of_variation(values)
+    found = {"cv": spread.value, "cv_low": spread.low, "cv_high": spread.high}
+    what = {"unit": "ratio", "n": spread.n, **where}
+    return [
+        {"metric": prefix + name, "value": value, **what}
+        for name, value in found.items()
+        if value is not None and math.isfinite(value)
+    ]
+
+
 def _vangel(value: float, n: int, probability: float) -> float:
     from scipy import stats
 
     quantile = float(stats.chi2.ppf(probability, n - 1))
     below = ((quantile + 2) / n - 1) * value**2 + quantile / (n - 1)
     return value / math.sqrt(below) if below > 0 else math.inf
-
-
-def ratio_of_deviations(left: Sequence[float], right: Sequence[float]) -> Spread:
-    """Standard deviation of `left` [m runs] over that of `right` [n runs], with the interval of the F distribution.
-
-    It takes the runs as independent and normal. For 6 against 6 runs of equal spread the ratio itself falls outside
-    0.37 to 2.67 only one time in 20. None for fewer than two runs a side, or when the right ones do not differ.
-    """
-    from scipy import stats
-
-    method = "95% interval of the F distribution, over independent runs from normal distributions"
-    m, n = len(left), len(right)
-    if min(m, n) < 2 or np.ptp(right) == 0:
-        return Spread(None, None, None, min(m, n), method)
-    value = float(np.std(left, ddof=1) / np.std(right, ddof=1))
-    high, low = np.sqrt(stats.f.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], m - 1, n - 1))
-    return Spread(value, value / float(low), value / float(high), min(m, n), method)
 
 
 def variance_parts(values: np.ndarray) -> tuple[float | None, float | None]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Of the tokenizers that are trained here; the hub's have their own.
 BOS, EOS, PAD, UNK = range(4)
+NO_OFFSETS = "the models here need a fast tokenizer, which has offsets; save the folder's with transformers"
 # The function that GPT-2's configuration calls gelu_new, as one kernel instead of eight.
 FUSED_GELU = "gelu_pytorch_tanh"
 
@@ -81,9 +82,9 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
 
     quiet()
     family = read_settings(CausalLMSettings, settings, "model").family
-    for name in ("config.json", "tokenizer.json"):
+    for name, what in (("config.json", "give the folder of a trained model"), ("tokenizer.json", NO_OFFSETS)):
         if not (folder / name).is_file():
-            raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
+            raise UserError(f"{folder / name} does not exist; {what}")
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.model_type != family:
@@ -112,7 +113,7 @@ def read_tokenizer(folder: Path) -> "Tokenizer":
     try:
         return Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; the models here need a fast tokenizer, which has offsets") from error
+        raise UserError(f"{file} does not exist; {NO_OFFSETS}") from error
     except Exception as error:  # the library raises Exception itself
         raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 

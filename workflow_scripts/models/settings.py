@@ -118,6 +118,7 @@ class CausalLMSettings:
     family: Literal["gpt2", "llama", "qwen2", "gemma"] = "gpt2"
     template: str = ""  # of a prompt; {content} stands for the item's text
     bos: bool = False  # whether prompts and texts begin with the tokenizer's BOS
+    label_space: bool = False  # whether answers are tokenised with a space before them
     layers: int = 4
     heads: int = 4
     key_value_heads: int = 0  # 0: as many as heads

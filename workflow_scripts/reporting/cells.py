@@ -11,6 +11,7 @@ from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
 from workflow_scripts.displays import Variant, score_files
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.reporting.pairing import gains, weights_of
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
 
@@ -49,8 +50,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table. `seeds` (seed -> value) is filled for measured cells only, `protocol` for these and for
-    computed ones; `computed` is the number of an analysis that gives none by seed.
+    """One cell of a table. `seeds` (seed -> value) and `weights`, which its runs start from, are filled for measured
+    cells only, `protocol` for these and for computed ones; `computed` is the number of an analysis that gives none by
+    seed.
     """
 
     paper: str
@@ -67,6 +69,7 @@ class Cell:
     seeds: dict[int, float] = field(default_factory=dict)
     protocol: str = ""
     computed: float | None = None
+    weights: str = ""
 
     @property
     def key(self) -> str:
@@ -95,6 +98,7 @@ class Evidence:
     published: dict[Key, Published]
     scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
     analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
+    weights: dict[Variant, str] = field(default_factory=dict)  # what the runs of a measured variant start from
 
 
 def read_published(path: Path) -> dict[Key, Published]:
@@ -162,26 +166,29 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
     chosen = _chosen(rows, selection)
-    seen = rows if analysis else [row for row in rows if row["intervention"] == selection.get("intervention")]
-    seen = [row for row in seen if row["rate"] in (None, selection.get("rate"))]
+    seen = [row for row in rows if _same_place(row, selection, bool(analysis))]
     if not chosen:
         if seen and not analysis and "intervention" not in selection:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
-        if str(spec.get("item_set")).endswith("_correct") and _nothing_right(seen):
+        if _nothing_right(seen, selection):
             return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
         measured = any(row["rate"] == selection.get("rate") for row in seen)
         note = "does not apply" if measured else f"not run at {evidence.scale}"
         return replace(cell, status=NOT_RUN, note=note, selection=selection)
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
+    weights = evidence.weights.get(tuple(run.values()), "")
     if over := spec.get("over"):
-        others = _chosen(evidence.scores.get((task, method, over), []), selection | {"variant": over})
+        if weights != evidence.weights.get((task, method, over), weights):
+            where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: over: {over}"
+            raise UserError(f"{where} starts from other weights than {variant}, so no seeds are paired; show both")
+        everything = evidence.scores.get((task, method, over), [])
+        others = _chosen(everything, selection | {"variant": over})
         seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False))
         protocols += [row["protocol"] for row in others]
         if not seeds:
-            note = "does not apply" if others else f"not run at {evidence.scale}"
-            return replace(cell, status=NOT_RUN, note=note, selection=selection)
+            return replace(cell, selection=selection, **_no_gain(over, others, everything, selection, evidence.scale))
         selection |= {"over": over}
     return replace(
         cell,
@@ -189,7 +196,17 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         selection=selection,
         seeds=dict(sorted(seeds.items())),
         protocol=worst_protocol(*protocols),
+        weights=weights,
     )
+
+
+def _no_gain(over: str, others: list[dict], everything: list[dict], selection: dict, scale: str) -> dict[str, str]:
+    """Status and note of a gain that cannot be formed: `others` are the scores of `over` that it would be over."""
+    if any(row["value"] == 0 for row in others):
+        return {"status": UNDEFINED, "note": f"undefined: 0 for {over}"}
+    if not others and _nothing_right([row for row in everything if _same_place(row, selection)], selection):
+        return {"status": UNDEFINED, "note": f"undefined: no right answers of {over}"}
+    return {"status": NOT_RUN, "note": f"not run at {scale}"}
 
 
 def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
@@ -208,12 +225,19 @@ def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) ->
     return replace(cell, status=COMPUTED, selection=selection, computed=value, protocol=protocol)
 
 
-def _nothing_right(seen: list[dict]) -> bool:
-    """Whether the intervention of a cell was measured, but a set of right answers is empty: it has no share then.
+def _same_place(row: dict, selection: dict[str, Any], analysed: bool = False) -> bool:
+    """Whether a score was taken under the intervention (an analysis may have looked at several) and rate of a cell."""
+    intervened = analysed or row["intervention"] == selection.get("intervention")
+    return intervened and row["rate"] in (None, selection.get("rate"))
+
+
+def _nothing_right(seen: list[dict], selection: dict[str, Any]) -> bool:
+    """Whether the intervention of a cell was measured, but its set of right answers is empty: it has no share then.
 
     An intervention has scores on all items, too; an analysis of such a set has its size.
     """
-    return any(row["n"] == 0 or row["item_set"] == "all" for row in seen)
+    of_right = str(selection.get("item_set")).endswith("_correct")
+    return of_right and any(row["n"] == 0 or row["item_set"] == "all" for row in seen)
 
 
 def _chosen(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
@@ -256,19 +280,6 @@ def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[
     return {seed: sum(found.values()) / len(found) for seed, found in values.items()}
 
 
-def gains(scores: dict[int, float], others: dict[int, float], relative: bool) -> dict[int, float]:
-    """Seed -> score less the other variant's of the same seed, or in percent of it; seeds without one are left out.
-
-    Another variant with a single seed is one model that is not trained again: all seeds are compared with it.
-    """
-    if len(others) == 1:
-        others = dict.fromkeys(scores, next(iter(others.values())))
-    shared = [seed for seed in scores if seed in others and not (relative and others[seed] == 0)]
-    return {
-        seed: 100 * (scores[seed] / others[seed] - 1) if relative else scores[seed] - others[seed] for seed in shared
-    }
-
-
 def read_evidence(
     catalogue: Catalogue,
     paper: str,
@@ -289,10 +300,14 @@ def read_evidence(
         for file in score_files(run, intervened):
             found += read_scores(results / file)
     files = {name: results / "analyses" / paper / name / "scores.csv" for name in analyses}
+    analysed = {name: read_scores(file) for name, file in files.items()}
+    named = {(row["task"], row["method"], row["variant"]) for rows in analysed.values() for row in rows}
+    measured = sorted({*scores, *(variant for variant in named if None not in variant)})
     return Evidence(
         paper,
         scale,
         read_published(catalogue.root / "papers" / paper / "published.csv"),
         scores,
-        {name: read_scores(file) for name, file in files.items()},
+        analysed,
+        {variant: weights_of(catalogue, variant, scale) for variant in measured},
     )

@@ -36,6 +36,7 @@ CLAIM_COLUMNS = (
     "ci_high",
     "p_value",
     "n_seeds",
+    "method",
     "protocol",
     "verdict",
 )
@@ -117,8 +118,9 @@ def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
         name: getattr(claim, name) for name in ("claim", "statement", "source", "left", "right", "relation", "unit")
     }
     numbers = {name: "" if value is None else f"{value:.6g}" for name, value in values.items()}
-    judged = {"n_seeds": str(effect.n) if effect else "", "protocol": outcome.protocol, "verdict": outcome.verdict}
-    return {"paper": paper, **texts, **numbers, **judged}
+    method = {"n_seeds": str(effect.n), "method": effect.method} if effect else {"n_seeds": "", "method": ""}
+    judged = {"protocol": outcome.protocol, "verdict": outcome.verdict}
+    return {"paper": paper, **texts, **numbers, **method, **judged}
 
 
 def print_ledger(path: Path) -> None:

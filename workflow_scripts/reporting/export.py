@@ -70,9 +70,10 @@ def _write_claims(new: Path, earlier: Path, out: Path) -> None:
     rows = _rows(new)
     said = {row["paper"] for row in rows}
     rows += [row for row in _rows(earlier) if row["paper"] not in said]
+    columns = dict.fromkeys(name for row in rows for name in row)  # earlier claims may lack some
     if rows:
         with open(out, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, rows[0].keys(), lineterminator="\n")
+            writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows(sorted(rows, key=lambda row: row["paper"]))
 

@@ -26,6 +26,7 @@ SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
+    "∼": r"$\sim$",
     "−": r"$-$",
     "α": r"$\alpha$",
     "†": r"$\dagger$",

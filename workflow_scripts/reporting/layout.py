@@ -59,8 +59,9 @@ def number(value: float, decimals: int, signed: bool = False) -> str:
 
 
 def published_text(cell: Cell | None) -> str:
-    """The number as the paper prints it, with air around ±."""
-    return cell.published.printed.replace("±", " ± ") if cell and cell.published else ""
+    """The number as the paper prints it, with air around ± and without the TeX of its source."""
+    text = cell.published.printed if cell and cell.published else ""
+    return text.replace("±", " ± ").replace(r"\sim ", "∼").replace(r"\%", "%")
 
 
 def reproduced_text(cell: Cell | None) -> str:
@@ -115,8 +116,9 @@ def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, Exam
         examples = sorted({test.examples for test in tests.values()})
         span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"
         found.append(
-            f"† better, ‡ worse than {display.baseline} by the paper's test: paired bootstrap over {span} examples, "
-            f"{BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}. It takes the trained models as given and says "
-            "nothing about other seeds."
+            f"† better, ‡ worse than {display.baseline} by the paper's test (paired bootstrap over {span} examples, "
+            f"{BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), which takes the trained models as given, and "
+            "over seeds too: the 95% interval of the difference does not hold 0."
         )
+        found += sorted({f"Over seeds: {test.over_seeds.method.split(', p by')[0]}." for test in tests.values()})
     return found

@@ -130,7 +130,6 @@ class Claim(Strict):
     relation: Relation
     at_least: float = Field(0.0, ge=0)
     unit: str
-    paired: bool = Field(False, description="Left and right of one seed belong together: they come from one training.")
 
 
 def display_analyses(display: dict) -> list[str]:

@@ -91,8 +91,15 @@ def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[
     notes = [cell.note]
     if test:
         outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
-        p_value = test.p_worse if test.outcome == "worse" else test.p_better
-        notes.append(f"{outcome}: bootstrap over {test.examples} examples, one-sided p {p_value:.4f}")
+        p_value = test.p_worse if test.over_examples == "worse" else test.p_better
+        effect = test.over_seeds
+        interval = (
+            "one seed has no interval" if effect.low is None else f"95% interval {effect.low:.4f} to {effect.high:.4f}"
+        )
+        notes.append(
+            f"{outcome}: bootstrap over {test.examples} examples, one-sided p {p_value:.4f}; difference over seeds "
+            f"{effect.value:.4f}, {interval}"
+        )
     notes.append(cell.published.note if cell.published else "")
     values = {
         "published": cell.published and cell.published.value,

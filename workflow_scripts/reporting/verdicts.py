@@ -8,14 +8,13 @@ import numpy as np
 from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import MEASURED, Cell
+from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.statistics import (
     Effect,
     association,
     holm,
-    independent_difference,
     kendall_tau,
-    paired_difference,
     welch_half_width,
 )
 
@@ -40,7 +39,7 @@ def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale
     """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
 
     p values are corrected by Holm over the claims of the paper that bear a verdict. Raises UserError naming `file`
-    for a claim about a cell that does not exist, or a paired claim whose sides have not the same seeds.
+    for a claim about a cell that does not exist, or whose two sides are paired and share no seed.
     """
     outcomes = [_outcome(claim, cells, verdicts, scale, file) for claim in claims]
     tested = [
@@ -104,12 +103,11 @@ def _effect(claim: Claim, pairs: list[tuple[Cell, Cell]], file: str) -> Effect:
             raise UserError(f"{file}: claim {claim.claim}: its cells share no seed; run the same seeds in all of them")
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
         return association(left, right)
-    left, right = (cell.seeds for cell in pairs[0])
-    if not claim.paired:
-        return independent_difference(list(left.values()), list(right.values()))
-    if left.keys() != right.keys():
-        raise UserError(f"{file}: claim {claim.claim} is paired, but its two cells have different seeds; run the same")
-    return paired_difference(list(left.values()), list(right.values()))
+    left, right = pairs[0]
+    try:
+        return difference(left.seeds, right.seeds, paired=left.weights == right.weights != "")
+    except UserError as error:
+        raise UserError(f"{file}: claim {claim.claim}: its two sides {error}") from error
 
 
 def _published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> tuple[float, float | None] | None:

@@ -67,7 +67,8 @@ class Task:
     `objective(model, batch)` returns the scalar loss and named parts of it, which are logged. `validate(model)`, called
     in eval mode without gradients, returns named values; the settings name the one that chooses the best weights
     (greater is better). A model may define `after_step()`, called behind each update. `write_beside(folder)` writes
-    what else a checkpoint needs than weights.
+    what else a checkpoint needs than weights. Of validations that are equally good the one with the lowest value
+    called `tie` is the best, and of those, or without a `tie`, the latest.
     """
 
     model: nn.Module
@@ -75,6 +76,7 @@ class Task:
     batches: Sequence[Any]
     validate: Callable[[nn.Module], dict[str, float]]
     write_beside: Callable[[Path], None] | None = None
+    tie: str | None = None
 
 
 def train(
@@ -157,8 +159,8 @@ def train(
 def learning_rate(settings: Training, step: int) -> float:
     """Of update `step`, from 1."""
     if settings.schedule == "linear":
-        return linear(step, settings.learning_rate, settings.warmup_steps, settings.max_steps)
-    return inverse_square_root(step, settings.learning_rate, settings.warmup_steps)
+        return linear(step, settings.learning_rate, settings.warmup, settings.max_steps)
+    return inverse_square_root(step, settings.learning_rate, settings.warmup)
 
 
 def update(
@@ -216,14 +218,15 @@ def log_means(state: State, rate: float) -> dict[str, float]:
 def validate(task: Task, metric: str, folder: StateFolder, state: State) -> dict[str, float]:
     """Validate, append the values to the history and keep the weights when they are the best; returns the metric.
 
-    Among equal values the latest wins, as in fairseq: early on, the metric may be 0 for long.
+    Without a tie-break the latest of equal values wins, as in fairseq: early on, the metric may be 0 for long.
     """
     task.model.eval()
     with torch.no_grad():
         values = task.validate(task.model)
     task.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
-    if state.best_value is None or values[metric] >= state.best_value:
-        state.best_step, state.best_value = state.step, values[metric]
+    tie = values[task.tie] if task.tie else 0.0
+    if state.best_value is None or (values[metric], -tie) >= (state.best_value, -state.best_tie):
+        state.best_step, state.best_value, state.best_tie = state.step, values[metric], tie
         folder.keep_best(state, task.model)
     return {metric: values[metric]}

@@ -41,6 +41,11 @@ def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:
     return table
 
 
+def has_column(folder: Path, split: str, column: str) -> bool:
+    """Whether a split that can be read has the column."""
+    return column in pq.read_schema(folder / f"{split}.parquet").names
+
+
 def read_pairs(folder: Path, split: str) -> Pairs:
     """The id columns of a split."""
     # One side after the other: each lies in memory twice while it is read.

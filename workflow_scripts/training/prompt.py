@@ -14,9 +14,11 @@ from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.build import build_objective
 from workflow_scripts.training.loop import Task
-from workflow_scripts.training.prepared import read_table
+from workflow_scripts.training.prepared import has_column, read_table
 from workflow_scripts.training.prompt_batches import PromptBatch, Prompts, begin_token, encode_prompts
 
+# A task with no more answers than this must not lose one, and is also scored with the choice among them alone.
+FEW_ANSWERS = 10
 COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 
@@ -39,7 +41,12 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path, device: to
             if (init / name).exists():
                 shutil.copyfile(init / name, folder / name)
 
-    return Task(model, build_objective(spec), batches, lambda trained: answered(trained, valid_batches), write_beside)
+    def validate(trained: nn.Module) -> dict[str, float]:
+        return answered(trained, valid_batches)
+
+    # A share of right answers is often the same twice; the nats of the answers are the task's own loss.
+    tie = "cross_entropy" if settings.validation["metric"] == "exact_match" else None
+    return Task(model, build_objective(spec), batches, validate, write_beside, tie)
 
 
 def checked_model_settings(spec: dict) -> dict:
@@ -53,15 +60,30 @@ def checked_model_settings(spec: dict) -> dict:
 
 
 def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
-    """The prompts of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`."""
+    """The prompts of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`.
+
+    Where the split has a column `groups`, that says which words are one (see `encode_prompts`). Items whose answer is
+    several tokens are left out, but where there are few answers that is an error, since one of them would be lost.
+    """
     table = read_table(data, split, ["content", "label"])
     settings = checked_model_settings(spec)
     bos = begin_token(model, settings.get("bos", False), f"{spec['task']}/{spec['method']}")
     contents, labels = (table[column].to_pylist() for column in ("content", "label"))
-    prompts = encode_prompts(read_tokenizer(tokenizer_folder), contents, labels, settings["template"], bos)
-    where = data / f"{split}.parquet"
+    groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
+    tokenizer, space = read_tokenizer(tokenizer_folder), settings.get("label_space", False)
+    where, whose = data / f"{split}.parquet", f"of {tokenizer_folder / 'tokenizer.json'}"
+    try:
+        prompts = encode_prompts(tokenizer, contents, labels, settings["template"], bos, space, groups)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
     if not len(prompts.items):
-        raise UserError(f"{where}: no answer is a single token of {tokenizer_folder / 'tokenizer.json'}")
+        raise UserError(f"{where}: no answer is a single token {whose}")
+    lost = sorted(set(labels) - {labels[row] for row in prompts.items})
+    if lost and len(set(labels)) <= FEW_ANSWERS:
+        raise UserError(
+            f"{where}: the answer '{lost[0]}', one of {len(set(labels))}, is no single token {whose}; "
+            "take another tokenizer or set model.label_space"
+        )
     longest, positions = int(prompts.length.max()), model.config.max_position_embeddings
     if longest > positions:
         raise UserError(f"{where}: a prompt has {longest} tokens, more than the model's {positions} positions")

@@ -20,8 +20,9 @@ OUTSIDE = -1  # of every word: BOS and padding
 class PromptBatch:
     """Prompts, padded on the right, each with the one token that answers it.
 
-    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: which whitespace word of the prompt a
-    token is part of, -1 on BOS and padding; last [B] int64: position of the last real token; label [B] int64.
+    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: which whitespace word of the prompt (or
+    group of words, see `encode_prompts`) a token is part of, -1 on BOS and padding; last [B] int64: position of the
+    last real token; label [B] int64.
     """
 
     ids: Tensor
@@ -70,22 +71,53 @@ def word_numbers(text: str, ends: np.ndarray) -> np.ndarray:
     return word_of_character[np.maximum(ends - 1, 0)]
 
 
+def first_words(groups: Sequence[int], before: int, count: int) -> np.ndarray:
+    """For each of the `count` words of a prompt [count] the first word of its group.
+
+    groups [n]: of the words of the content, which stand behind `before` words of the template; neighbours with the same
+    number are one group. Words of the template stay alone.
+    """
+    first = np.arange(count)
+    starts = np.flatnonzero(np.diff(groups, prepend=np.nan))
+    sizes = np.diff(starts, append=len(groups))
+    first[before : before + len(groups)] = before + np.repeat(starts, sizes)
+    return first
+
+
 def encode_prompts(
-    tokenizer: "Tokenizer", contents: Sequence[str], labels: Sequence[str], template: str, bos: int | None
+    tokenizer: "Tokenizer",
+    contents: Sequence[str],
+    labels: Sequence[str],
+    template: str,
+    bos: int | None,
+    label_space: bool = False,
+    groups: Sequence[Sequence[int]] | None = None,
 ) -> Prompts:
     """Tokenise `template` around each content; `bos` is put before each prompt where given.
 
-    Labels are tokenised by themselves, with no space before them; only those of one token are kept.
+    Labels are tokenised by themselves, with no space before them but with `label_space`; only those of one token are
+    kept. `groups` has, for each content, a number for each of its words between single spaces: neighbours with the same
+    one are taken for one word. Raises UserError for another count of numbers.
     """
-    answers = tokenizer.encode_batch(list(labels), add_special_tokens=False)
+    answers = tokenizer.encode_batch(
+        [f" {label}" if label_space else label for label in labels], add_special_tokens=False
+    )
     items = np.array([row for row, answer in enumerate(answers) if len(answer.ids) == 1], np.int64)
     texts = [template.replace("{content}", contents[row]) for row in items]
+    before = template.partition("{content}")[0].count(" ")
     ids, words = [], []
-    for text, encoding in zip(texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+    for row, text, encoding in zip(items, texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
         start = [] if bos is None else [bos]
         ids.append(np.array(start + encoding.ids, np.int64))
-        ends = np.array([end for _, end in encoding.offsets], np.int64)
-        words.append(np.concatenate([np.full(len(start), OUTSIDE), word_numbers(text, ends)]))
+        numbers = word_numbers(text, np.array([end for _, end in encoding.offsets], np.int64))
+        if groups is not None:
+            count = contents[row].count(" ") + 1
+            if len(groups[row]) != count:
+                raise UserError(
+                    f"row {row + 1} has {len(groups[row])} groups for {count} words; give each word a number"
+                )
+            numbers = first_words(groups[row], before, text.count(" ") + 1)[numbers]
+        words.append(np.concatenate([np.full(len(start), OUTSIDE), numbers]))
     return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))
 
 

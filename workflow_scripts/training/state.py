@@ -45,6 +45,7 @@ class State:
     pending: dict[str, list[float]] = field(default_factory=dict)
     best_step: int = 0
     best_value: float | None = None
+    best_tie: float = 0.0
     best_sha256: str | None = None
     seconds: float = 0.0
     cpu_seconds: float = 0.0

@@ -99,6 +99,12 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     folder = StateFolder(args.state, identity)
     lock = folder.locked() if ranks.first else nullcontext()
     with lock, Reporter(run_id, settings.max_steps, args.progress if ranks.first else "none") as reporter:
+        if settings.warmup >= settings.max_steps > 0:
+            steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
+            reporter.line(
+                f"warning: the warm-up of {steps}, so the learning rate does not pass its peak; set "
+                "training.warmup_fraction, or lower training.warmup_steps"
+            )
         bf16 = spec["training"]["precision"] == "bf16"
         accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
         if accelerator.num_processes > 1:

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from tests.data.nltk_wordnet import nltk_reader
 from workflow_scripts.data import wordnet
 from workflow_scripts.data.inverse_dictionary import prepare
 from workflow_scripts.data.stand_ins.wordnet import SENSES, write
@@ -25,11 +26,13 @@ def test_offsets_are_those_of_the_bytes(folder):
             position += len(line)
 
 
-def test_nltk_reads_the_same(folder, tmp_path):
-    read = wordnet.read(folder)
-    nltk_reader = wordnet.nltk_reader(folder, tmp_path)
+def test_nltk_reads_the_same(tmp_path, monkeypatch):
+    folder = tmp_path / "corpora/wordnet"
+    folder.mkdir(parents=True)
+    write(folder)
+    read, reader = wordnet.read(folder), nltk_reader(folder, monkeypatch)
     # all_synsets() of NLTK asks its own installed copy.
-    theirs = {key: nltk_reader.synset_from_pos_and_offset(key[-1], int(key[:-1])) for key in read.synsets}
+    theirs = {key: reader.synset_from_pos_and_offset(key[-1], int(key[:-1])) for key in read.synsets}
     for key, synset in read.synsets.items():
         assert theirs[key].lemma_names() == list(synset.lemmas)
         assert synset.gloss.startswith(theirs[key].definition().strip("; "))

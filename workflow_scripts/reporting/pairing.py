@@ -1,0 +1,46 @@
+"""Which runs belong together by seed, and what one side has over the other.
+
+Two sides are paired by seed where their runs are the same, or start from the same weights: from the same run, or from
+the same model of the hub. A seed is then one order of the data and one set of random numbers, and the two sides differ
+in nothing else. Sides whose weights are drawn at random are independent, also where they have the same seeds.
+"""
+
+from workflow_scripts.catalogue import Catalogue, canonical_json, resolve_run
+from workflow_scripts.displays import Variant
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.statistics import Effect, independent_difference, paired_difference
+
+
+def weights_of(catalogue: Catalogue, variant: Variant, scale: str) -> str:
+    """What the weights of a variant's runs start from; where they are drawn at random, the name of the variant."""
+    name = "/".join(variant)
+    init = resolve_run(catalogue, f"{name}/seed-0", scale)["init"]
+    return canonical_json(init) if init else name
+
+
+def difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:
+    """Mean of `left` less mean of `right` (seed -> value), over the seeds that both have where they are `paired`.
+
+    Raises UserError where paired sides have no seed in common.
+    """
+    if not paired:
+        return independent_difference(list(left.values()), list(right.values()))
+    shared = sorted(left.keys() & right.keys())
+    if not shared:
+        raise UserError("start from the same weights but share no seed; run the same seeds of both")
+    return paired_difference([left[seed] for seed in shared], [right[seed] for seed in shared])
+
+
+def gains(scores: dict[int, float], others: dict[int, float], relative: bool) -> dict[int, float]:
+    """Seed -> score less the other side's of the same seed, or in percent of it (NI, equation 14 of CARMA).
+
+    Seeds without an other score, or with one of 0 where it is divided by, are left out. An other side with a single
+    seed is one model that is not trained again: all seeds are compared with it.
+    """
+    if len(others) == 1:
+        others = dict.fromkeys(scores, next(iter(others.values())))
+    shared = [seed for seed in scores if seed in others and not (relative and others[seed] == 0)]
+    return {
+        seed: 100 * (scores[seed] - others[seed]) / others[seed] if relative else scores[seed] - others[seed]
+        for seed in shared
+    }
