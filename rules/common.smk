@@ -26,7 +26,7 @@ from workflow_scripts.catalogue import (
 )
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
-from workflow_scripts.facts import asked, claimed, of_job, remember
+from workflow_scripts.facts import asked, caption, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.reporting.spec import display_analyses
@@ -117,14 +117,6 @@ onstart:
 def source_files(wildcards):
     sources = resolve_data(CATALOGUE, wildcards.task, wildcards.scale)["sources"]
     return [f"results/downloads/{source}" for source in sources]
-
-
-def source_sha256(wildcards):
-    return load_sources()[wildcards.source].sha256
-
-
-def model_revision(wildcards):
-    return load_repositories()[wildcards.model].revision
 
 
 def downloads():
@@ -219,9 +211,12 @@ def analysis_inputs(wildcards):
         for run in runs
         if (run.task, run.method, run.variant) in variants
     ]
-    needed = analysis_sources(CATALOGUE, analysis_entry(wildcards), runs, wildcards.scale)
-    sources = [f"results/downloads/{source}" for source in needed]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + sources
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared
+
+
+def analysis_downloads(wildcards):
+    needed = analysis_sources(CATALOGUE, analysis_entry(wildcards), analysis_runs(wildcards), wildcards.scale)
+    return [f"results/downloads/{source}" for source in needed]
 
 
 def analysis_checkpoints(wildcards):
@@ -259,9 +254,8 @@ def display_labels(wildcards):
     return {"display": f"{display_entry(wildcards)['source']}: {display_entry(wildcards)['title']}"}
 
 
-def caption(wildcards):
-    file = Path(f"papers/{wildcards.paper}/captions/{wildcards.display}.rst")
-    return file.read_text().strip() if file.exists() else display_entry(wildcards)["title"]
+def display_caption(wildcards):
+    return caption(CATALOGUE, wildcards.paper, wildcards.display)
 
 
 def claims_inputs(wildcards):

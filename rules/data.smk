@@ -17,7 +17,7 @@ rule fetch:
         # Not a parameter: another mirror has the same files.
         mirror=f"--mirror {quote(CONFIG.data.mirror)}" if CONFIG.data.mirror else "",
     params:
-        sha256=source_sha256,
+        facts=facts_of("fetch"),
     shell:
         "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
 
@@ -35,7 +35,7 @@ rule fetch_model:
         # Not a parameter: another folder has the same files.
         models=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
     params:
-        revision=model_revision,
+        facts=facts_of("fetch_model"),
     shell:
         "python -m workflow_scripts fetch-model {wildcards.model}"
         " --out results/downloads/models/{wildcards.model} {resources.models} > {log} 2>&1"
@@ -43,7 +43,8 @@ rule fetch_model:
 
 rule prepare:
     input:
-        source_files,
+        # Their pinned sha256 are among the facts: the time of a large file says nothing more.
+        ancient(source_files),
     output:
         # The manifest of the folder: it holds the sha256 of the other files.
         "results/{scale}/data/{task}/dataset.json",

@@ -26,7 +26,8 @@ from workflow_scripts.catalogue import (
     resolve_run,
 )
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
-from workflow_scripts.displays import display_runs
+from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.displays import analysis_sources, display_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, write_json
 from workflow_scripts.schema import Config
@@ -54,7 +55,14 @@ class Facts:
 
 def of_data(spec: dict) -> Facts:
     """`spec` is a resolved data spec."""
-    return Facts(spec, (f"{PACKAGE}.data.prepare", spec["prepare"]))
+    given = {**spec, "sources": pinned(spec["sources"])}
+    return Facts(given, (f"{PACKAGE}.data.prepare", spec["prepare"]))
+
+
+def pinned(names: Iterable[str]) -> dict[str, str | None]:
+    """The declared sha256 of source files by name: the rules do not look at the times of files that may be large."""
+    sources = load_sources()
+    return {name: sources[name].sha256 if name in sources else None for name in names}
 
 
 def of_training(spec: dict) -> Facts:
@@ -74,7 +82,7 @@ def of_evaluation(settings: dict, spec: dict) -> Facts:
 
 def of_candidates(spec: dict) -> Facts:
     """`spec` is what `catalogue.resolve_candidates` returns."""
-    return Facts(spec, (f"{PACKAGE}.interventions.make_candidates",))
+    return Facts({**spec, "sources": pinned(spec["sources"])}, (f"{PACKAGE}.interventions.make_candidates",))
 
 
 def of_intervention(settings: dict, spec: dict) -> Facts:
@@ -82,16 +90,51 @@ def of_intervention(settings: dict, spec: dict) -> Facts:
     return Facts(settings, (f"{PACKAGE}.interventions.intervene", spec["model"]["module"]))
 
 
-def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]] | None = None) -> Facts:
-    """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
+def of_analysis(
+    entry: dict, specs: Iterable[dict], sources: Iterable[str], numbers: dict[str, list[str]] | None
+) -> Facts:
+    """An entry under `analyses`, the specs of its runs, the source files and the published numbers that it reads."""
     models = sorted({spec["model"]["module"] for spec in specs})
-    given = entry if numbers is None else {"entry": entry, "published": numbers}
+    given = {"entry": entry, "sources": pinned(sources), "published": numbers}
     return Facts(given, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
+
+
+def of_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Facts:
+    """A table or a figure. What it shows are input files."""
+    entry = catalogue.papers[paper].displays[display]
+    given = {
+        "entry": entry,
+        "published": published(catalogue, paper, {display, *drawn_beside(entry)}),
+        "caption": caption(catalogue, paper, display),
+    }
+    return Facts(given, (f"{PACKAGE}.reporting.{kind}", *([entry["module"]] if kind == "figure" else [])))
+
+
+def caption(catalogue: Catalogue, paper: str, display: str) -> str:
+    """The text beside a display in the report."""
+    file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
+    return file.read_text().strip() if file.exists() else catalogue.papers[paper].displays[display]["title"]
+
+
+def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Facts:
+    """The claims of all chosen papers, judged by the scores of `runs`."""
+    given = {
+        "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in papers},
+        "displays": {paper: claimed(catalogue, paper) for paper in papers},
+        "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in papers},
+        "runs": sorted(set(runs)),
+        "scale": catalogue.scales[scale].model_dump(),
+    }
+    return Facts(given, (f"{PACKAGE}.reporting.claims",))
 
 
 def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:
     """The facts of the job of `rule` for these wildcards; None for rules that have none."""
     scale = wildcards.get("scale", "")
+    if rule == "fetch":
+        return Facts({"sha256": load_sources()[wildcards["source"]].sha256}, ())
+    if rule == "fetch_model":
+        return Facts({"revision": load_repositories()[wildcards["model"]].revision}, ())
     if rule == "prepare":
         return of_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":
@@ -105,24 +148,17 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
             return of_intervention(resolve_intervention(catalogue, run, scale), spec)
         return of_evaluation(resolve_evaluation(catalogue, run, scale), spec)
     if rule == "claims":
-        given = {
-            "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in config.papers},
-            "displays": {paper: claimed(catalogue, paper) for paper in config.papers},
-            "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in config.papers},
-            "runs": {paper: [str(run) for run in asked(config, paper, scale)] for paper in config.papers},
-            "scale": catalogue.scales[scale].model_dump(),
-        }
-        return Facts(given, (f"{PACKAGE}.reporting.claims",))
+        runs = [str(run) for paper in config.papers for run in asked(config, paper, scale)]
+        return of_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
         runs = display_runs(entry, asked(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
-        return of_analysis(entry, specs, published(catalogue, entry["published"]) if "published" in entry else None)
+        sources = analysis_sources(catalogue, entry, runs, scale)
+        numbers = published(catalogue, entry["published"]) if "published" in entry else None
+        return of_analysis(entry, specs, sources, numbers)
     if rule in ("table", "figure"):
-        paper, display = wildcards["paper"], wildcards["display"]
-        entry = catalogue.papers[paper].displays[display]
-        given = {"entry": entry, "published": published(catalogue, paper, {display, *drawn_beside(entry)})}
-        return Facts(given, (f"{PACKAGE}.reporting.{rule}", *([entry["module"]] if rule == "figure" else [])))
+        return of_display(catalogue, rule, wildcards["paper"], wildcards["display"])
     return None
 
 

@@ -28,7 +28,7 @@ MANIFESTS = {
     "intervene": "runs/*/*/*/*/interventions/intervention.json",
 }
 # Made again from the others in little time.
-DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.csv", "overview.*", "config.json")
+DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.*", "overview.*", "config.json")
 
 NO_DATA = "the data that it was made from are missing"
 
@@ -134,7 +134,8 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
     try:
         catalogue, content, scale = load_catalogue(), read_json(file), file.parts[1]
         if rule == "prepare":
-            return disagreement(content, content["spec"], of_data(resolve_data(catalogue, file.parts[3], scale)), file)
+            given = {**content["spec"], "sources": content["sources"]}
+            return disagreement(content, given, of_data(resolve_data(catalogue, file.parts[3], scale)), file)
         if rule == "candidates":
             objection = disagreement(
                 content, content["spec"], of_candidates(resolve_candidates(catalogue, file.parts[3], scale)), file
@@ -165,7 +166,8 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
             now = of_intervention(resolve_intervention(catalogue, run, scale), trained["spec"])
         else:
             now = of_evaluation(resolve_evaluation(catalogue, run, scale), trained["spec"])
-        return disagreement(content, content["settings"], now, file) or other_data(content, data.parent)
+        given = content.get("spec", content.get("settings"))  # as it was once called
+        return disagreement(content, given, now, file) or other_data(content, data.parent)
     except (UserError, KeyError, TypeError) as error:
         return f"cannot be judged ({error})"
 
