@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, load_config, resolve_run
+from workflow_scripts.data.sources import load_sources
 from workflow_scripts.facts import SHORT, Facts, of_job, of_training, recall, remember
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +17,7 @@ def of(rule: str, **wildcards: str) -> Facts | None:
 
 def test_the_short_form_is_two_digests():
     assert SHORT.match(str(of("train", **RUN)))
-    assert of("fetch", source="scan/x") is None
+    assert of("record_config") is None
 
 
 def test_a_command_and_the_workflow_mean_the_same_facts():
@@ -33,6 +34,29 @@ def test_a_seed_and_a_scale_make_other_facts():
 def test_a_table_is_given_its_own_published_numbers_only():
     given = of("table", paper="sq_transformer", display="table1").given["published"]
     assert given and all(cell.startswith("table1/") for cell in given)
+
+
+def test_what_is_made_from_source_files_is_given_their_pinned_checksums():
+    """The rules do not look at the times of those files."""
+    scale = {"scale": "small"}
+    catalogue, pinned = load_catalogue(ROOT), {name: source.sha256 for name, source in load_sources().items()}
+    for rule, task in (("prepare", "scan-jump-x2"), ("prepare", "sst"), ("candidates", "sst")):
+        given = of(rule, task=task, **scale).given["sources"]
+        assert given and given.items() <= pinned.items()
+    analyses = [
+        of("analyse", paper=paper, analysis=name, **scale).given["sources"]
+        for paper, content in catalogue.papers.items()
+        for name, entry in content.analyses.items()
+        if "sources" in entry
+    ]
+    assert any(analyses) and all(given.items() <= pinned.items() for given in analyses)
+    name = next(name for name in pinned if pinned[name])
+    assert of("fetch", source=name).given == {"sha256": pinned[name]}
+
+
+def test_a_display_is_given_its_caption():
+    given = of("table", paper="sq_transformer", display="table1").given
+    assert given["caption"] == (ROOT / "papers/sq_transformer/captions/table1.rst").read_text().strip()
 
 
 def test_a_figure_is_given_the_numbers_that_it_draws():
