@@ -1,7 +1,7 @@
 rule analyse:
     input:
         analysis_inputs,
-        # Their pinned sha256 are among the facts: the time of a large file says nothing more.
+        # The manifests have their sha256: the time of a large file says nothing more.
         sources=ancient(analysis_downloads),
         checkpoints=ancient(analysis_checkpoints),
     output:

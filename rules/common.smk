@@ -119,6 +119,10 @@ def source_files(wildcards):
     return [f"results/downloads/{source}" for source in sources]
 
 
+def source_manifests(wildcards):
+    return [f"{file}.json" for file in source_files(wildcards)]
+
+
 def downloads():
     """All that the chosen papers need from the network."""
     files, models = set(), set()
@@ -137,6 +141,10 @@ def downloads():
 def candidate_sources(wildcards):
     sources = resolve_candidates(CATALOGUE, wildcards.task, wildcards.scale)["sources"]
     return [f"results/downloads/{source}" for source in sources]
+
+
+def candidate_source_manifests(wildcards):
+    return [f"{file}.json" for file in candidate_sources(wildcards)]
 
 
 # Parameters of train.smk and evaluate.smk
@@ -211,7 +219,8 @@ def analysis_inputs(wildcards):
         for run in runs
         if (run.task, run.method, run.variant) in variants
     ]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared
+    manifests = [f"{file}.json" for file in analysis_downloads(wildcards)]
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + manifests
 
 
 def analysis_downloads(wildcards):

@@ -9,6 +9,8 @@ localrules:
 rule fetch:
     output:
         "results/downloads/{source}",
+        # Says what was got, in a few bytes: it is what the other rules compare.
+        "results/downloads/{source}.json",
     log:
         "results/downloads/logs/{source}.log",
     conda:
@@ -43,8 +45,9 @@ rule fetch_model:
 
 rule prepare:
     input:
-        # Their pinned sha256 are among the facts: the time of a large file says nothing more.
-        ancient(source_files),
+        source_manifests,
+        # The manifests have their sha256: the time of a large file says nothing more.
+        sources=ancient(source_files),
     output:
         # The manifest of the folder: it holds the sha256 of the other files.
         "results/{scale}/data/{task}/dataset.json",

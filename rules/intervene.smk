@@ -1,7 +1,8 @@
 rule candidates:
     input:
-        # Their pinned sha256 are among the facts: the time of a large file says nothing more.
-        ancient(candidate_sources),
+        candidate_source_manifests,
+        # The manifests have their sha256: the time of a large file says nothing more.
+        sources=ancient(candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
         # The manifest of the folder: it holds the sha256 of the other file.

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, load_config, resolve_run
-from workflow_scripts.data.sources import load_sources
+from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.facts import SHORT, Facts, of_job, of_training, recall, remember
 
 ROOT = Path(__file__).parents[1]
@@ -36,22 +36,11 @@ def test_a_table_is_given_its_own_published_numbers_only():
     assert given and all(cell.startswith("table1/") for cell in given)
 
 
-def test_what_is_made_from_source_files_is_given_their_pinned_checksums():
-    """The rules do not look at the times of those files."""
-    scale = {"scale": "small"}
-    catalogue, pinned = load_catalogue(ROOT), {name: source.sha256 for name, source in load_sources().items()}
-    for rule, task in (("prepare", "scan-jump-x2"), ("prepare", "sst"), ("candidates", "sst")):
-        given = of(rule, task=task, **scale).given["sources"]
-        assert given and given.items() <= pinned.items()
-    analyses = [
-        of("analyse", paper=paper, analysis=name, **scale).given["sources"]
-        for paper, content in catalogue.papers.items()
-        for name, entry in content.analyses.items()
-        if "sources" in entry
-    ]
-    assert any(analyses) and all(given.items() <= pinned.items() for given in analyses)
-    name = next(name for name in pinned if pinned[name])
-    assert of("fetch", source=name).given == {"sha256": pinned[name]}
+def test_what_is_fetched_is_given_by_its_checksum_or_commit():
+    name, source = next((name, source) for name, source in load_sources().items() if source.sha256)
+    assert of("fetch", source=name).given == {"sha256": source.sha256}
+    model, entry = next((name, entry) for name, entry in load_repositories().items() if entry.kind == "model")
+    assert of("fetch_model", model=model).given == {"revision": entry.revision}
 
 
 def test_a_display_is_given_its_caption():

@@ -27,7 +27,7 @@ from workflow_scripts.catalogue import (
 )
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.displays import analysis_sources, display_runs
+from workflow_scripts.displays import display_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, write_json
 from workflow_scripts.schema import Config
@@ -55,14 +55,7 @@ class Facts:
 
 def of_data(spec: dict) -> Facts:
     """`spec` is a resolved data spec."""
-    given = {**spec, "sources": pinned(spec["sources"])}
-    return Facts(given, (f"{PACKAGE}.data.prepare", spec["prepare"]))
-
-
-def pinned(names: Iterable[str]) -> dict[str, str | None]:
-    """The declared sha256 of source files by name: the rules do not look at the times of files that may be large."""
-    sources = load_sources()
-    return {name: sources[name].sha256 if name in sources else None for name in names}
+    return Facts(spec, (f"{PACKAGE}.data.prepare", spec["prepare"]))
 
 
 def of_training(spec: dict) -> Facts:
@@ -82,7 +75,7 @@ def of_evaluation(settings: dict, spec: dict) -> Facts:
 
 def of_candidates(spec: dict) -> Facts:
     """`spec` is what `catalogue.resolve_candidates` returns."""
-    return Facts({**spec, "sources": pinned(spec["sources"])}, (f"{PACKAGE}.interventions.make_candidates",))
+    return Facts(spec, (f"{PACKAGE}.interventions.make_candidates",))
 
 
 def of_intervention(settings: dict, spec: dict) -> Facts:
@@ -90,12 +83,10 @@ def of_intervention(settings: dict, spec: dict) -> Facts:
     return Facts(settings, (f"{PACKAGE}.interventions.intervene", spec["model"]["module"]))
 
 
-def of_analysis(
-    entry: dict, specs: Iterable[dict], sources: Iterable[str], numbers: dict[str, list[str]] | None
-) -> Facts:
-    """An entry under `analyses`, the specs of its runs, the source files and the published numbers that it reads."""
+def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]] | None = None) -> Facts:
+    """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
     models = sorted({spec["model"]["module"] for spec in specs})
-    given = {"entry": entry, "sources": pinned(sources), "published": numbers}
+    given = entry if numbers is None else {"entry": entry, "published": numbers}
     return Facts(given, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
 
 
@@ -154,9 +145,7 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
         runs = display_runs(entry, asked(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
-        sources = analysis_sources(catalogue, entry, runs, scale)
-        numbers = published(catalogue, entry["published"]) if "published" in entry else None
-        return of_analysis(entry, specs, sources, numbers)
+        return of_analysis(entry, specs, published(catalogue, entry["published"]) if "published" in entry else None)
     if rule in ("table", "figure"):
         return of_display(catalogue, rule, wildcards["paper"], wildcards["display"])
     return None

@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
         analysis = module.analyse(
             read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
         )
-    facts = of_analysis(entry, specs, sources, numbers)
+    facts = of_analysis(entry, specs, numbers)
     digests |= {run.task: read_json(run.folder / "run.json").get("data_digest") for run in trained}
     with replacing(args.out) as out:
         out.mkdir()

@@ -12,4 +12,4 @@ def write_manifest(folder: Path, content: dict[str, Any], spec: dict[str, Any], 
     """Write dataset.json beside the other files of the folder, which are complete: `content` and how they were made."""
     made = provenance.record(of_data(spec), source_digests, spec["options"].get("seed"))
     files = {"sources": source_digests, "files": sha256_files(folder)}
-    write_json(folder / "dataset.json", {**content, **made, **files, "spec": spec})
+    write_json(folder / "dataset.json", {**content, **made, **files})

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workflow_scripts.planning.records import environment, record_path, snakemake
+from workflow_scripts.planning.versions import RUNS, other_versions
 
 if TYPE_CHECKING:
     from workflow_scripts.facts import Facts
@@ -68,6 +69,8 @@ def main(args: argparse.Namespace) -> None:
         move(file.parent if file.name == "analysis.json" else file, args.dry_run)
     if derived:
         print(f"{len(derived)} analyses, tables and figures without records {'would be ' * args.dry_run}made again")
+    if note := other_versions(file for folder in folders for file in folder.glob(RUNS)):
+        print(note)
 
 
 def without_data(folders: list[Path], adopted: set[Path]) -> dict[Path, list[Path]]:
@@ -134,8 +137,7 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
     try:
         catalogue, content, scale = load_catalogue(), read_json(file), file.parts[1]
         if rule == "prepare":
-            given = {**content["spec"], "sources": content["sources"]}
-            return disagreement(content, given, of_data(resolve_data(catalogue, file.parts[3], scale)), file)
+            return disagreement(content, content["spec"], of_data(resolve_data(catalogue, file.parts[3], scale)), file)
         if rule == "candidates":
             objection = disagreement(
                 content, content["spec"], of_candidates(resolve_candidates(catalogue, file.parts[3], scale)), file
