@@ -1,6 +1,8 @@
 rule analyse:
     input:
         analysis_inputs,
+        # The manifests have their sha256: the time of a large file says nothing more.
+        sources=ancient(analysis_downloads),
         checkpoints=ancient(analysis_checkpoints),
     output:
         # The manifest of the folder: it holds the sha256 of the other files.

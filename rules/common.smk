@@ -26,7 +26,7 @@ from workflow_scripts.catalogue import (
 )
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
-from workflow_scripts.facts import asked, claimed, of_job, remember
+from workflow_scripts.facts import asked, caption, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.reporting.spec import display_analyses
@@ -119,12 +119,8 @@ def source_files(wildcards):
     return [f"results/downloads/{source}" for source in sources]
 
 
-def source_sha256(wildcards):
-    return load_sources()[wildcards.source].sha256
-
-
-def model_revision(wildcards):
-    return load_repositories()[wildcards.model].revision
+def source_manifests(wildcards):
+    return [f"{file}.json" for file in source_files(wildcards)]
 
 
 def downloads():
@@ -145,6 +141,10 @@ def downloads():
 def candidate_sources(wildcards):
     sources = resolve_candidates(CATALOGUE, wildcards.task, wildcards.scale)["sources"]
     return [f"results/downloads/{source}" for source in sources]
+
+
+def candidate_source_manifests(wildcards):
+    return [f"{file}.json" for file in candidate_sources(wildcards)]
 
 
 # Parameters of train.smk and evaluate.smk
@@ -219,9 +219,13 @@ def analysis_inputs(wildcards):
         for run in runs
         if (run.task, run.method, run.variant) in variants
     ]
-    needed = analysis_sources(CATALOGUE, analysis_entry(wildcards), runs, wildcards.scale)
-    sources = [f"results/downloads/{source}" for source in needed]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + sources
+    manifests = [f"{file}.json" for file in analysis_downloads(wildcards)]
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + manifests
+
+
+def analysis_downloads(wildcards):
+    needed = analysis_sources(CATALOGUE, analysis_entry(wildcards), analysis_runs(wildcards), wildcards.scale)
+    return [f"results/downloads/{source}" for source in needed]
 
 
 def analysis_checkpoints(wildcards):
@@ -259,9 +263,8 @@ def display_labels(wildcards):
     return {"display": f"{display_entry(wildcards)['source']}: {display_entry(wildcards)['title']}"}
 
 
-def caption(wildcards):
-    file = Path(f"papers/{wildcards.paper}/captions/{wildcards.display}.rst")
-    return file.read_text().strip() if file.exists() else display_entry(wildcards)["title"]
+def display_caption(wildcards):
+    return caption(CATALOGUE, wildcards.paper, wildcards.display)
 
 
 def claims_inputs(wildcards):

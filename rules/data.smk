@@ -9,6 +9,8 @@ localrules:
 rule fetch:
     output:
         "results/downloads/{source}",
+        # Says what was got, in a few bytes: it is what the other rules compare.
+        "results/downloads/{source}.json",
     log:
         "results/downloads/logs/{source}.log",
     conda:
@@ -17,7 +19,7 @@ rule fetch:
         # Not a parameter: another mirror has the same files.
         mirror=f"--mirror {quote(CONFIG.data.mirror)}" if CONFIG.data.mirror else "",
     params:
-        sha256=source_sha256,
+        facts=facts_of("fetch"),
     shell:
         "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
 
@@ -35,7 +37,7 @@ rule fetch_model:
         # Not a parameter: another folder has the same files.
         models=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
     params:
-        revision=model_revision,
+        facts=facts_of("fetch_model"),
     shell:
         "python -m workflow_scripts fetch-model {wildcards.model}"
         " --out results/downloads/models/{wildcards.model} {resources.models} > {log} 2>&1"
@@ -43,7 +45,9 @@ rule fetch_model:
 
 rule prepare:
     input:
-        source_files,
+        source_manifests,
+        # The manifests have their sha256: the time of a large file says nothing more.
+        sources=ancient(source_files),
     output:
         # The manifest of the folder: it holds the sha256 of the other files.
         "results/{scale}/data/{task}/dataset.json",

@@ -1,6 +1,8 @@
 rule candidates:
     input:
-        candidate_sources,
+        candidate_source_manifests,
+        # The manifests have their sha256: the time of a large file says nothing more.
+        sources=ancient(candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
         # The manifest of the folder: it holds the sha256 of the other file.

@@ -17,6 +17,7 @@ rule table:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",
         "results/{scale}/tables/{paper}/{display}.tex",
+        "results/{scale}/tables/{paper}/{display}.json",
         report(
             "results/{scale}/tables/{paper}/{display}.html",
             caption="captions/display.rst",
@@ -30,7 +31,7 @@ rule table:
         "../envs/environment.yaml"
     params:
         facts=facts_of("table"),
-        caption=caption,
+        caption=display_caption,
         runs=display_run_names,
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper} --display {wildcards.display}"
@@ -44,6 +45,7 @@ rule figure:
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",
+        "results/{scale}/figures/{paper}/{display}.json",
         report(
             "results/{scale}/figures/{paper}/{display}.svg",
             caption="captions/display.rst",
@@ -57,7 +59,7 @@ rule figure:
         "../envs/environment.yaml"
     params:
         facts=facts_of("figure"),
-        caption=caption,
+        caption=display_caption,
         runs=display_run_names,
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper} --display {wildcards.display}"
@@ -70,6 +72,7 @@ rule claims:
         claims_inputs,
     output:
         ledger="results/{scale}/claims.csv",
+        record="results/{scale}/claims.json",
         rst="results/{scale}/overview.rst",
         html=report(
             "results/{scale}/overview.html",

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from workflow_scripts.catalogue import load_catalogue, load_config, resolve_run
+from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.facts import SHORT, Facts, of_job, of_training, recall, remember
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +17,7 @@ def of(rule: str, **wildcards: str) -> Facts | None:
 
 def test_the_short_form_is_two_digests():
     assert SHORT.match(str(of("train", **RUN)))
-    assert of("fetch", source="scan/x") is None
+    assert of("record_config") is None
 
 
 def test_a_command_and_the_workflow_mean_the_same_facts():
@@ -33,6 +34,18 @@ def test_a_seed_and_a_scale_make_other_facts():
 def test_a_table_is_given_its_own_published_numbers_only():
     given = of("table", paper="sq_transformer", display="table1").given["published"]
     assert given and all(cell.startswith("table1/") for cell in given)
+
+
+def test_what_is_fetched_is_given_by_its_checksum_or_commit():
+    name, source = next((name, source) for name, source in load_sources().items() if source.sha256)
+    assert of("fetch", source=name).given == {"sha256": source.sha256}
+    model, entry = next((name, entry) for name, entry in load_repositories().items() if entry.kind == "model")
+    assert of("fetch_model", model=model).given == {"revision": entry.revision}
+
+
+def test_a_display_is_given_its_caption():
+    given = of("table", paper="sq_transformer", display="table1").given
+    assert given["caption"] == (ROOT / "papers/sq_transformer/captions/table1.rst").read_text().strip()
 
 
 def test_a_figure_is_given_the_numbers_that_it_draws():

@@ -2,12 +2,16 @@
 
 import shutil
 import subprocess
+import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
+from packaging.requirements import Requirement
 
 from workflow_scripts import provenance
+from workflow_scripts.facts import Facts
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,7 +31,7 @@ def test_cpu_seconds_count_work_and_not_sleep():
     assert provenance.cpu_seconds() > began
 
 
-def test_the_commit_is_that_of_the_checkout_and_dirty_when_a_tracked_file_differs(tmp_path, monkeypatch):
+def test_the_commit_is_that_of_the_checkout_and_dirty_when_the_code_differs(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "PROJECT", tmp_path)
     assert provenance.origin()["commit"] is None and provenance.origin()["dirty"] is None
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
@@ -38,11 +42,42 @@ def test_the_commit_is_that_of_the_checkout_and_dirty_when_a_tracked_file_differ
     assert (provenance.origin()["commit"], provenance.origin()["dirty"]) == (head, False)
     (tmp_path / "file").write_text("two")
     assert provenance.origin()["dirty"] is True
+    (tmp_path / "file").write_text("one")
+    (tmp_path / "notes.txt").touch()
+    assert provenance.origin()["dirty"] is False  # no part of the code
+    (tmp_path / "workflow_scripts/models").mkdir(parents=True)
+    (tmp_path / "workflow_scripts/models/new model.py").touch()
+    assert provenance.origin()["dirty"] is True
     shutil.rmtree(tmp_path / ".git")
     assert provenance.origin()["commit"] is None
 
 
-def test_versions_are_those_installed():
+def test_versions_are_those_installed_of_all_that_the_project_depends_on():
+    import snakemake
     import torch
 
-    assert provenance.versions()["torch"] == torch.__version__
+    found = provenance.versions()
+    assert (found["torch"], found["snakemake"]) == (torch.__version__, snakemake.__version__)
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert found.keys() == {"python", *(Requirement(text).name for text in named)}
+
+
+def test_versions_are_found_without_importing_a_package():
+    code = "import sys; from workflow_scripts import provenance as p; p.versions(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not {"torch", "snakemake", "pandas", "numpy", "sacrebleu"} & set(loaded.split())
+
+
+def test_a_record_has_every_field_of_what_was_made_here():
+    facts = Facts({"task": "toy"}, ("workflow_scripts.training.train",))
+    found = provenance.record(facts, "0" * 64, seed=3)
+    assert found.keys() == set(provenance.FIELDS)
+    assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)
+    assert found["started"] <= found["finished"] <= provenance.now() and found["seconds"] > 0
+    assert found["cpu_seconds"] > 0 and found["gpu_seconds"] == 0 and found["peak_memory_bytes"] > 1e7
+
+
+def test_a_record_says_how_long_the_gpu_was_held():
+    on_gpu = provenance.without_torch() | {"device": "cuda", "peak_gpu_memory_bytes": 5}
+    found = provenance.record(Facts({}, ()), {}, computed_on=on_gpu)
+    assert found["gpu_seconds"] == found["seconds"] > 0 and found["peak_gpu_memory_bytes"] == 5

@@ -26,6 +26,7 @@ from workflow_scripts.catalogue import (
     resolve_run,
 )
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
+from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, write_json
@@ -89,9 +90,42 @@ def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]
     return Facts(given, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
 
 
+def of_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Facts:
+    """A table or a figure. What it shows are input files."""
+    entry = catalogue.papers[paper].displays[display]
+    given = {
+        "entry": entry,
+        "published": published(catalogue, paper, {display, *drawn_beside(entry)}),
+        "caption": caption(catalogue, paper, display),
+    }
+    return Facts(given, (f"{PACKAGE}.reporting.{kind}", *([entry["module"]] if kind == "figure" else [])))
+
+
+def caption(catalogue: Catalogue, paper: str, display: str) -> str:
+    """The text beside a display in the report."""
+    file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
+    return file.read_text().strip() if file.exists() else catalogue.papers[paper].displays[display]["title"]
+
+
+def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Facts:
+    """The claims of all chosen papers, judged by the scores of `runs`."""
+    given = {
+        "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in papers},
+        "displays": {paper: claimed(catalogue, paper) for paper in papers},
+        "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in papers},
+        "runs": sorted(set(runs)),
+        "scale": catalogue.scales[scale].model_dump(),
+    }
+    return Facts(given, (f"{PACKAGE}.reporting.claims",))
+
+
 def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:
     """The facts of the job of `rule` for these wildcards; None for rules that have none."""
     scale = wildcards.get("scale", "")
+    if rule == "fetch":
+        return Facts({"sha256": load_sources()[wildcards["source"]].sha256}, ())
+    if rule == "fetch_model":
+        return Facts({"revision": load_repositories()[wildcards["model"]].revision}, ())
     if rule == "prepare":
         return of_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":
@@ -105,24 +139,15 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
             return of_intervention(resolve_intervention(catalogue, run, scale), spec)
         return of_evaluation(resolve_evaluation(catalogue, run, scale), spec)
     if rule == "claims":
-        given = {
-            "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in config.papers},
-            "displays": {paper: claimed(catalogue, paper) for paper in config.papers},
-            "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in config.papers},
-            "runs": {paper: [str(run) for run in asked(config, paper, scale)] for paper in config.papers},
-            "scale": catalogue.scales[scale].model_dump(),
-        }
-        return Facts(given, (f"{PACKAGE}.reporting.claims",))
+        runs = [str(run) for paper in config.papers for run in asked(config, paper, scale)]
+        return of_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
         runs = display_runs(entry, asked(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
         return of_analysis(entry, specs, published(catalogue, entry["published"]) if "published" in entry else None)
     if rule in ("table", "figure"):
-        paper, display = wildcards["paper"], wildcards["display"]
-        entry = catalogue.papers[paper].displays[display]
-        given = {"entry": entry, "published": published(catalogue, paper, {display, *drawn_beside(entry)})}
-        return Facts(given, (f"{PACKAGE}.reporting.{rule}", *([entry["module"]] if rule == "figure" else [])))
+        return of_display(catalogue, rule, wildcards["paper"], wildcards["display"])
     return None
 
 

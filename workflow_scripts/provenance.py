@@ -1,15 +1,35 @@
-"""Where and from what a result was made: commit, host, versions, time. Nothing here can change a result."""
+"""Where and from what a result was made: settings, digests, commit, host, versions, time, memory. The same record lies
+beside every result, and nothing here can change one."""
 
 import importlib.metadata
+import os
 import platform
+import re
 import resource
 import subprocess
 import sys
+import time
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workflow_scripts.facts import Facts
 
 PROJECT = Path(__file__).parents[1]
-PACKAGES = ("accelerate", "numpy", "pyarrow", "safetensors", "scikit-learn", "scipy", "torch", "transformers")
+# What decides what is computed: an untracked file elsewhere makes no commit dirty.
+CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "rules", "workflow_scripts")
+FIELDS = (
+    # from what
+    *("facts", "spec", "code_digest", "data_digest", "seed", "commit", "dirty", "versions"),
+    # where and how
+    *("host", "platform", "device", "device_name", "driver", "cuda", "cpu", "cores", "threads"),
+    *("precision", "deterministic_algorithms", "bit_equality"),
+    # when and at what cost
+    *("started", "finished", "seconds", "cpu_seconds", "gpu_seconds", "resumed"),
+    *("peak_memory_bytes", "peak_gpu_memory_bytes"),
+)
 
 
 def now() -> str:
@@ -17,33 +37,102 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def origin() -> dict:
-    """The commit (None outside a git checkout), whether tracked files differ from it, host and versions."""
-    return {**_commit(), "host": platform.node(), "platform": platform.platform(), "versions": versions()}
+# Of this command: every one imports this module before it works.
+STARTED, CLOCK = now(), time.monotonic()
 
 
-def _commit() -> dict:
+def record(
+    facts: "Facts",
+    data_digest: str | dict[str, str],
+    seed: int | None = None,
+    precision: str | None = None,
+    computed_on: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """FIELDS of a result that this command has just made; times and memory are of its process.
+
+    data_digest: of the data of the one task that it is made from, or by name of each thing that it is made from.
+    computed_on: what `training.machine.describe` returns; None for what is made without torch, on the CPU.
+    """
+    where, seconds = computed_on or without_torch(), time.monotonic() - CLOCK
+    return {
+        "facts": str(facts),
+        "spec": facts.given,
+        "code_digest": facts.code,
+        "data_digest": data_digest,
+        "seed": seed,
+        "precision": precision,
+        "started": STARTED,
+        "finished": now(),
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds(),
+        "gpu_seconds": seconds if where["device"] == "cuda" else 0.0,
+        "resumed": 0,
+        "peak_memory_bytes": peak_memory(),
+        **where,
+        **origin(),
+    }
+
+
+def without_torch() -> dict[str, Any]:
+    """What `training.machine.describe` says, of a command that does not load torch."""
+    return {
+        "device": "cpu",
+        "device_name": cpu_name(),
+        "driver": None,
+        "cuda": None,
+        "cpu": cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": None,
+        "deterministic_algorithms": None,
+        "bit_equality": "same machine and versions",
+        "peak_gpu_memory_bytes": None,
+    }
+
+
+def origin() -> dict[str, Any]:
+    """The commit (None outside a git checkout), whether the code differs from it, host and versions."""
+    return {**commit(), "host": platform.node(), "platform": platform.platform(), "versions": versions()}
+
+
+def commit() -> dict[str, Any]:
+    """`commit`, and whether it is `dirty`: a tracked file differs from it, or a file of the code is not tracked."""
+
     def git(*arguments: str) -> str | None:
         try:
             done = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=30)
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return done.stdout.strip() if done.returncode == 0 else None
+        return done.stdout if done.returncode == 0 else None
 
-    commit = git("rev-parse", "HEAD") if (PROJECT / ".git").exists() else None
-    changed = git("status", "--porcelain", "--untracked-files=no") if commit else None
-    return {"commit": commit, "dirty": None if changed is None else bool(changed)}
+    head = git("rev-parse", "HEAD") if (PROJECT / ".git").exists() else None
+    changed = git("status", "--porcelain", "-z", "--untracked-files=all") if head else None
+    if changed is None:
+        return {"commit": head and head.strip(), "dirty": None}
+    found = (entry for entry in changed.split("\0") if entry)
+    dirty = any(not entry.startswith("?? ") or entry[3:].split("/")[0] in CODE for entry in found)
+    return {"commit": head.strip(), "dirty": dirty}
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that compute."""
+    """Versions of Python and of the packages that pyproject.toml names, as installed; none of them is imported."""
+    named = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]["dependencies"]
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in (re.match(r"[\w.-]+", requirement)[0] for requirement in named):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def cpu_name() -> str:
+    """Model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as stream:
+            for line in stream:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def cpu_seconds() -> float:

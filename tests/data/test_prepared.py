@@ -17,8 +17,17 @@ from hypothesis import strategies as st
 from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary, write
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_data
+from workflow_scripts.files import sha256_files
+from workflow_scripts.provenance import FIELDS
+from workflow_scripts.training.prepared import data_digest
 
-SPEC = {"task": "toy", "protocol": "paper", "options": {"seed": 3}, "prepare": "workflow_scripts.data.cogs"}
+SPEC = {
+    "task": "toy",
+    "protocol": "paper",
+    "options": {"seed": 3},
+    "sources": ["toy/file.txt"],
+    "prepare": "workflow_scripts.data.cogs",
+}
 TRAIN = [Example("b a", "B A"), Example("b", "B"), Example("c", "C", "rare")]
 TEST = [Example("a b d", "A D D", "new")]
 
@@ -97,8 +106,9 @@ def test_the_files_of_a_data_folder(tmp_path):
     files = summary.pop("files")
     assert files.keys() == {"test.parquet", "train.parquet", "vocabulary.json"}
     assert all(hashlib.sha256((tmp_path / "toy" / name).read_bytes()).hexdigest() == files[name] for name in files)
-    assert summary.pop("facts") == str(of_data(SPEC))
-    assert summary == {
+    assert summary["facts"] == str(of_data(SPEC)) and summary["seed"] == 3
+    assert summary["data_digest"] == summary["sources"]
+    assert {name: value for name, value in summary.items() if name == "spec" or name not in FIELDS} == {
         "task": "toy",
         "protocol": "paper",
         "spec": SPEC,
@@ -126,12 +136,13 @@ def test_the_files_of_a_data_folder(tmp_path):
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path):
-    digests = []
+    """But for when and where it was made, in dataset.json."""
+    found = []
     for name in ("first", "second"):
         write(toy(), SPEC, {}, tmp_path / name)
-        files = sorted((tmp_path / name).iterdir())
-        digests.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
-    assert digests[0] == digests[1]
+        found.append((sha256_files(tmp_path / name), data_digest(tmp_path / name)))
+        del found[-1][0]["dataset.json"]
+    assert found[0] == found[1] and len(found[0][0]) == 3
 
 
 def test_the_worse_protocol_is_written(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from workflow_scripts.data.records import PreparedRecords, write
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import sha256_files
+from workflow_scripts.training.prepared import data_digest
 
 SPEC = {"task": "sst", "prepare": "workflow_scripts.data.sst", "options": {}, "sources": [], "protocol": "paper"}
 ROWS = {
@@ -44,10 +45,13 @@ def test_tables_counts_and_extra_files(tmp_path):
 def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path):
     prepared = PreparedRecords({"train": ROWS}, [], "reduced", {"a.txt": "a"})
     write(prepared, SPEC, {}, tmp_path / "out")
-    first = sha256_files(tmp_path / "out")
+    first = sha256_files(tmp_path / "out"), data_digest(tmp_path / "out")
     (tmp_path / "out/stray").write_text("from elsewhere")
     write(copy.deepcopy(prepared), SPEC, {}, tmp_path / "out")
-    assert sha256_files(tmp_path / "out") == first
+    again = sha256_files(tmp_path / "out"), data_digest(tmp_path / "out")
+    for found, _ in (first, again):
+        del found["dataset.json"]  # says when and where it was made
+    assert again == first
     assert json.loads((tmp_path / "out/dataset.json").read_text())["protocol"] == "reduced"
 
 

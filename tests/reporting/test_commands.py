@@ -13,6 +13,8 @@ from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import load_catalogue, parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
+from workflow_scripts.files import read_json, sha256_file, sha256_files
+from workflow_scripts.provenance import FIELDS
 from workflow_scripts.reporting.claims import CLAIM_COLUMNS
 from workflow_scripts.reporting.first_page import asked
 from workflow_scripts.reporting.spec import Claim
@@ -107,7 +109,7 @@ def test_table_csv(results):
 def test_table_of_all_formats(results):
     assert table(results) == 0
     assert {path.name for path in (results / "tables").iterdir()} == {
-        f"table1.{suffix}" for suffix in ("csv", "md", "tex", "html")
+        f"table1.{suffix}" for suffix in ("csv", "md", "tex", "html", "json")
     }
     for suffix in ("md", "tex", "html"):
         text = (results / f"tables/table1.{suffix}").read_text()
@@ -117,9 +119,21 @@ def test_table_of_all_formats(results):
 
 def test_table_again_is_the_same(results):
     table(results)
-    first = {path.name: path.read_bytes() for path in (results / "tables").iterdir()}
+    first = sha256_files(results / "tables")
+    made = read_json(results / "tables/table1.json")
     table(results)
-    assert first == {path.name: path.read_bytes() for path in (results / "tables").iterdir()}
+    again = sha256_files(results / "tables")
+    assert first.pop("table1.json") and again.pop("table1.json") and first == again
+    tests = read_json(results / "tables/table1.json")["tests"]
+    assert tests == made["tests"] and tests["table1/SQ-Transformer/JUMP/exact_match"]["examples"] == 400
+
+
+def test_how_a_table_was_made_stands_beside_it(results):
+    table(results)
+    made = read_json(results / "tables/table1.json")
+    assert set(FIELDS) <= made.keys() and made["spec"]["entry"]["kind"] == "table"
+    read = {name for name in made["data_digest"] if "/sq-transformer/" in name}
+    assert read and all(sha256_file(results / name) == made["data_digest"][name] for name in read)
 
 
 @pytest.mark.parametrize(

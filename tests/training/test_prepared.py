@@ -19,7 +19,7 @@ def folder(path, manifest: dict, rows: bytes = b"rows"):
 
 def test_equal_data_have_an_equal_digest_whatever_made_them(tmp_path):
     first = data_digest(folder(tmp_path / "first", MANIFEST))
-    elsewhere = MANIFEST | {"facts": "given a, code other", "sources": {"toy/a.deb": "d"}}
+    elsewhere = MANIFEST | {"facts": "given a, code other", "sources": {"toy/a.deb": "d"}, "started": "2026-01-01"}
     assert data_digest(folder(tmp_path / "second", elsewhere)) == first
 
 

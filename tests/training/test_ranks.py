@@ -155,7 +155,15 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes_and_leaves_no_p
         assert process.returncode == -signal.SIGKILL
         assert_gone(workers)
     runs.finish(tmp_path)
-    assert runs.assert_same_as_whole(tmp_path)["resumed"] == 2
+    run = runs.assert_same_as_whole(tmp_path)
+    assert run["resumed"] == 2 and len(run["attempts"]) == 3
+    first, second, third = run["attempts"]
+    assert [call["first_step"] for call in (second, third)] == [call["last_step"] + 1 for call in (first, second)]
+    assert third["last_step"] == run["steps"] and run["started"] == first["started"]
+    processes = [call["processes"] for call in run["attempts"]]
+    assert all(len(both) == 2 and all(one["peak_memory_bytes"] > 1e8 for one in both) for both in processes)
+    assert run["cpu_seconds"] == pytest.approx(sum(one["cpu_seconds"] for both in processes for one in both))
+    assert run["peak_memory_bytes"] == max(sum(one["peak_memory_bytes"] for one in both) for both in processes)
 
 
 @pytest.mark.parametrize(("number", "code", "group"), [(signal.SIGTERM, 143, False), (signal.SIGINT, 130, True)])

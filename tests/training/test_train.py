@@ -7,6 +7,7 @@ import os
 import pty
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from tests.training.toy import (
     write_data,
 )
 from workflow_scripts.__main__ import main
+from workflow_scripts.provenance import FIELDS
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,11 @@ def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
     assert run["steps"] == 60 and run["best_step"] in (25, 50, 60) and run["resumed"] == 0
     assert run["seconds_per_step"] * run["steps_per_second"] == pytest.approx(1)
     assert run["peak_memory_bytes"] > 1e8 and run["device"] == "cpu"
+    assert set(FIELDS) <= run.keys()
+    (attempt,) = run["attempts"]
+    assert (attempt["first_step"], attempt["last_step"], attempt["started"]) == (1, 60, run["started"])
+    (process,) = attempt["processes"]
+    assert (process["peak_memory_bytes"], process["cpu_seconds"]) == (run["peak_memory_bytes"], run["cpu_seconds"])
     weights = load_file(toy / "out/checkpoint/model.safetensors")
     assert run["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
@@ -87,6 +94,31 @@ def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
     assert train(toy, tmp_path / "out", tmp_path / "state").returncode == 0
     for name in ("training.csv", "checkpoint/model.safetensors"):
         assert (tmp_path / "out" / name).read_bytes() == (toy / "out" / name).read_bytes()
+
+
+def test_a_training_loads_neither_torchs_compiler_nor_pandas(toy, tmp_path):
+    """They would take longer than its other imports."""
+    options = ["--spec", toy / "spec.json", "--data", toy / "data", "--out", tmp_path / "out"]
+    arguments = ["train", *map(str, options), "--state", str(tmp_path / "state")]
+    loaded = modules_of(arguments)
+    assert not {"torch._dynamo", "torch.distributed.fsdp", "sympy", "pandas", "transformers", "scipy"} & loaded
+
+
+def test_an_evaluation_loads_neither_torchs_compiler_nor_accelerate(toy, tmp_path):
+    settings = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    options = ["--run-dir", toy / "out", "--data", toy / "data", "--out", tmp_path / "eval"]
+    loaded = modules_of(["evaluate", *map(str, options), "--settings", str(tmp_path / "settings.json")])
+    assert not {"torch._dynamo", "sympy", "accelerate", "transformers", "scipy", "matplotlib"} & loaded
+
+
+def modules_of(arguments: list[str]) -> set[str]:
+    """What a command has imported when it is done."""
+    code = "import sys; from workflow_scripts.__main__ import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"
+    line = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
 
 
 def test_bf16_trains_too_and_differs(toy, tmp_path):

@@ -7,9 +7,10 @@ import re
 import shutil
 from hashlib import sha256
 
+import pytest
 import yaml
 
-from tests.workflow.projects import Project
+from tests.workflow.projects import Project, pretend, record_as_made
 
 PAPER = "sq_transformer"
 # Every display, analysis and verdict that a change reaches ends in the record of the configuration.
@@ -19,13 +20,16 @@ END = {("record_config", "")}
 def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """(rule, name of the job) of (rule, output file): a run, or an analysis or display with its paper."""
     forms = {
-        "prepare": r"results/demo/data/([^/]+)/",
-        "train": r"results/demo/runs/(.+/seed-\d+)/",
-        "evaluate": r"results/demo/runs/(.+/seed-\d+)/",
-        "intervene": r"results/demo/runs/(.+/seed-\d+)/",
-        "analyse": r"results/demo/analyses/([^/]+/[^/]+)/",
-        "table": r"results/demo/tables/(.+)\.\w+$",
-        "figure": r"results/demo/figures/(.+)\.\w+$",
+        "fetch": r"results/downloads/(.+?)(?:\.json)?$",
+        "fetch_model": r"results/downloads/models/(.+)/model.json",
+        "prepare": r"results/\w+/data/([^/]+)/",
+        "candidates": r"results/\w+/candidates/([^/]+)/",
+        "train": r"results/\w+/runs/(.+/seed-\d+)/",
+        "evaluate": r"results/\w+/runs/(.+/seed-\d+)/",
+        "intervene": r"results/\w+/runs/(.+/seed-\d+)/",
+        "analyse": r"results/\w+/analyses/([^/]+/[^/]+)/",
+        "table": r"results/\w+/tables/(.+)\.\w+$",
+        "figure": r"results/\w+/figures/(.+)\.\w+$",
     }
     return {(rule, re.match(forms[rule], output)[1] if rule in forms else "") for rule, output in planned}
 
@@ -125,9 +129,11 @@ def test_another_order_of_keys_reruns_nothing(demo):
     assert demo.planned() == set()
 
 
-def test_another_mirror_or_device_reruns_nothing(demo):
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_another_mirror_or_device_reruns_nothing(demo, device, monkeypatch):
     with demo.edited("config.yaml") as config:
-        config["device"], config["data"]["mirror"], config["models"]["local"] = "cpu", "/mirror", "/models"
+        config["device"], config["data"]["mirror"], config["models"]["local"] = device, "/mirror", "/models"
+    monkeypatch.setenv("RECOMPOSE_MIRROR", "/another")
     assert demo.planned() == set()
 
 
@@ -182,9 +188,13 @@ def test_code_of_one_model_reruns_its_runs(demo):
 def test_code_of_the_loop_reruns_every_training_but_no_data(demo):
     file = demo.root / "workflow_scripts/training/loop.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
-    planned = named(demo.planned())
-    assert {name for rule, name in planned if rule == "train"} == made(demo, "/")
-    assert "prepare" not in {rule for rule, _ in planned}
+    runs = made(demo, "/")
+    assert named(demo.planned()) == retrained(demo, runs) | intervened(demo, runs)
+
+
+def intervened(project: Project, runs: set[str]) -> set[tuple[str, str]]:
+    """The interventions on `runs` that the demo has made, and what shows them: of the same runs, read differently."""
+    return {("intervene", run) for run in runs & of_rule(named(project.planned("--forceall")), "intervene")}
 
 
 def test_title_of_one_table(demo):
@@ -301,6 +311,58 @@ def test_options_of_an_intervention_rerun_no_training(demo):
     assert of_rule(planned, "intervene") and all(run.startswith("idm/") for run in of_rule(planned, "intervene"))
 
 
+SMALL = {
+    "results/small/tables/lrf/table-cogs.csv": {"cogs"},
+    "results/small/tables/sq_transformer/table-structure.csv": {"cogs", "scan-around-right", "scan-jump-x2"},
+    "results/small/tables/sq_transformer/table-variants.csv": {"scan-jump-x2"},
+}
+
+
+def test_another_revision_reruns_what_is_made_from_it_alone(project):
+    """Two of the tables show runs on COGS, one of them runs on other tasks too."""
+    pretend(project, *SMALL)
+    folder = project.root / "results/small/runs"
+    runs = {str(file.parent.relative_to(folder)) for file in folder.rglob("run.json")}
+    assert {run.split("/")[0] for run in runs} == set.union(*SMALL.values())
+    assert project.planned(*SMALL) == set()
+    with project.edited("workflow_scripts/data/sources.yaml") as content:
+        content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"] = "0" * 64
+    again = {(rule, run) for rule in ("train", "evaluate") for run in runs if run.startswith("cogs/")}
+    tables = {("table", "lrf/table-cogs"), ("table", "sq_transformer/table-structure")}
+    found = named(project.planned(*SMALL))
+    assert found == again | tables | {("fetch", "cogs/gen.tsv"), ("prepare", "cogs")}
+
+
+def test_touched_source_files_rerun_nothing_however_large(project):
+    """Snakemake forms no checksums of files as large as the archives of CFQ and WMT."""
+    target = "results/small/tables/sq_transformer/table-structure.csv"
+    pretend(project, target)
+    archive = project.root / "results/downloads/cogs/train.tsv"
+    limit = yaml.safe_load((project.root / "profiles/default/profile.yaml").read_text())["max-checksum-file-size"]
+    os.truncate(archive, limit + 1)  # it takes no space
+    record_as_made(project, target)
+    for file in archive.parents[1].glob("*/*.t*"):
+        os.utime(file)
+    assert project.planned(target) == set()
+
+
+def test_another_version_is_reported_in_one_line_and_reruns_nothing(demo):
+    file = demo.root / "results/demo/runs/cogs/transformer/default/seed-1/run.json"
+    times = file.stat().st_mtime_ns
+    content = json.loads(file.read_text())
+    content["versions"] |= {"snakemake": "9.1.0", "torch": "2.0.0"}
+    file.write_text(json.dumps(content))
+    os.utime(file, ns=(times, times))
+    assert demo.planned() == set()
+    done = demo.reproduce("-n")
+    (line,) = [line for line in done.stdout.splitlines() if "9.1.0" in line]
+    assert line.startswith("1 runs were made with torch 2.0.0 (") and "snakemake 9.1.0 (" in line
+    assert line.endswith("That alone reruns nothing; to make them again: ./reproduce -R train")
+    assert "Nothing to be done" in done.stderr
+    trained = of_rule(named(demo.planned("-R", "train")), "train")
+    assert trained == made(demo, "/")
+
+
 def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
     """The file is fetched and its task prepared again; the task's other file stays."""
     names = [f"tasks_{split}_template_around_right.txt" for split in ("train", "test")]
@@ -324,7 +386,7 @@ def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
     assert project.planned(target) == set()
     publish(names[0], 20)
     fetched = f"results/downloads/scan/{names[0]}"
-    assert project.planned(target) == {("fetch", fetched), ("prepare", target)}
+    assert project.planned(target) == {("fetch", fetched), ("fetch", f"{fetched}.json"), ("prepare", target)}
     done = project.reproduce(target)
     assert done.returncode == 0, done.stderr
     assert json.loads((project.root / target).read_text())["splits"]["train"]["rows"] == 40

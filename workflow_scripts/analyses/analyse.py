@@ -27,9 +27,12 @@ def main(args: argparse.Namespace) -> None:
     numbers = published(catalogue, entry["published"]) if "published" in entry else None
 
     # torch takes more than a second to import: a wrong name should be said before.
+    import torch
+
     from workflow_scripts.analyses.trained import TrainedRun
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.reporting.cells import read_published
+    from workflow_scripts.training.machine import describe
 
     trained, specs = [], []
     for run in runs:
@@ -45,6 +48,8 @@ def main(args: argparse.Namespace) -> None:
         analysis = module.analyse(
             read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
         )
+    facts = of_analysis(entry, specs, numbers)
+    digests |= {run.task: read_json(run.folder / "run.json").get("data_digest") for run in trained}
     with replacing(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
@@ -59,12 +64,10 @@ def main(args: argparse.Namespace) -> None:
             "runs": [str(run) for run in runs],
             "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
-            "facts": str(of_analysis(entry, specs, numbers)),
             "files": sha256_files(out),
-            "sources": digests,
             "checkpoints_sha256": {
                 str(run): sha256_file(run.folder / "checkpoint/model.safetensors") for run in trained
             },
-            **provenance.origin(),
+            **provenance.record(facts, digests, precision="fp32", computed_on=describe(torch.device("cpu"))),
         }
         write_json(out / "analysis.json", content)

@@ -13,7 +13,7 @@ from workflow_scripts.catalogue import load_config
 from workflow_scripts.data.download import Advance, Patience, download, size
 from workflow_scripts.data.sources import Source, expected_sha256, load_repositories, load_sources, record_path, select
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_file
+from workflow_scripts.files import sha256_file, write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +53,7 @@ def main(args: argparse.Namespace) -> None:
 
             try:
                 told = fetch(source, args.downloads, mirror, Patience(), advance)
+                write_manifest(source, args.downloads / source.name)
                 console.print(f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False)
             except UserError as error:
                 if len(chosen) == 1:
@@ -132,6 +133,12 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
         f"{source.name} is missing: {tried}; get it by other means{note} and put it at {path}, "
         f"or at {source.name} in a mirror folder (data.mirror in config.yaml)"
     )
+
+
+def write_manifest(source: Source, path: Path) -> None:
+    """Say beside a file which one it is: <file>.json changes when the file is another, and at no other time."""
+    content = {"name": source.name, "sha256": sha256_file(path), "bytes": size(path), "licence": source.licence}
+    write_json(path.with_name(f"{path.name}.json"), content)
 
 
 def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patience, advance: Advance) -> str | None:

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_data
-from workflow_scripts.files import replacing, sha256_files, write_json
+from workflow_scripts.files import replacing, write_json
 from workflow_scripts.schema import Strict
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
@@ -135,7 +135,8 @@ def vocabulary(sentences: list[str]) -> list[str]:
 def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
     """Write the data folder of a task at once: one Parquet file per split, `vocabulary.json`, `dataset.json`.
 
-    The same input gives the same bytes. The worse protocol of spec and data is written. Raises UserError when a split
+    The same input gives the same bytes, but for when and where dataset.json was made. The worse protocol of spec and
+    data is written. Raises UserError when a split
     is empty, or when the spec does not say that the data are made up.
     """
     # The catalogue reads the options of this module's users, and must not wait for this.
@@ -178,12 +179,10 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
             "task": task,
             "protocol": worst_protocol(spec["protocol"], prepared.protocol),
             "splits": summary,
-            "sources": source_digests,
             "notes": prepared.notes,
             "subset_groups": prepared.subset_groups,
             "vocabulary": {side: len(tokens) for side, tokens in words.items()},
         }
         for name, made in {"vocabulary.json": words, **prepared.files}.items():
             write_json(folder / name, made)
-        content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
-        write_json(folder / "dataset.json", content)
+        write_manifest(folder, content, spec, source_digests)

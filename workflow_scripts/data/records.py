@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_data
-from workflow_scripts.files import replacing, sha256_files, write_json
+from workflow_scripts.files import replacing, write_json
 
 
 @dataclass
@@ -30,7 +30,8 @@ class PreparedRecords:
 def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
     """Write the data folder of a task at once: one Parquet file per split, the extra files, `dataset.json`.
 
-    The same input gives the same bytes. The worse protocol of spec and data is written. Raises UserError when a split
+    The same input gives the same bytes, but for when and where dataset.json was made. The worse protocol of spec and
+    data is written. Raises UserError when a split
     is empty, or when the spec does not say that the data are made up.
     """
     # The catalogue reads the options of this module's users, and must not wait for this.
@@ -63,8 +64,6 @@ def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[
             "task": task,
             "protocol": worst_protocol(spec["protocol"], prepared.protocol),
             "splits": summary,
-            "sources": source_digests,
             "notes": prepared.notes,
         }
-        content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
-        write_json(folder / "dataset.json", content)
+        write_manifest(folder, content, spec, source_digests)

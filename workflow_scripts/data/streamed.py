@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_data
-from workflow_scripts.files import replacing, sha256_files, write_json
+from workflow_scripts.files import replacing
 
 
 @dataclass
@@ -37,7 +37,6 @@ def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, st
         content = {
             "task": task,
             "protocol": worst_protocol(spec["protocol"], prepared.protocol),
-            "sources": source_digests,
             "notes": prepared.notes,
             "subset_groups": {},
             **prepared.fill(folder),
@@ -45,5 +44,4 @@ def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, st
         for name, counts in content["splits"].items():
             if not counts["rows"]:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-        content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
-        write_json(folder / "dataset.json", content)
+        write_manifest(folder, content, spec, source_digests)

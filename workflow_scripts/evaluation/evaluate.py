@@ -37,7 +37,6 @@ def main(args: argparse.Namespace) -> None:
     run = read_run(args.run_dir)
     settings = evaluation_settings(run, args)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json"})
-    started = provenance.now()
 
     import pyarrow.parquet as pq
 
@@ -53,11 +52,11 @@ def main(args: argparse.Namespace) -> None:
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", [run_columns | row for row in scores])
         content = settings.model_dump()
-        made = {"facts": str(of_evaluation(content, spec)), "files": sha256_files(out), "settings": content}
-        of_what = {"run": run["run"], "scale": run["scale"], "data_digest": run["data_digest"]}
+        of_what = {"run": run["run"], "scale": run["scale"], "files": sha256_files(out)}
         of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
-        times = {"started": started, "finished": provenance.now(), "cpu_seconds": provenance.cpu_seconds()}
-        write_json(out / "evaluation.json", {**made, **of_what, **times, **describe(device)})
+        facts, precision = of_evaluation(content, spec), spec["training"]["precision"]
+        made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        write_json(out / "evaluation.json", made | of_what)
 
 
 def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:

@@ -47,7 +47,6 @@ def main(args: argparse.Namespace) -> None:
     if spec["kind"] != "prompt":
         raise UserError(f"{args.run_dir}: interventions are on prompts, and {spec['task']} is of kind {spec['kind']}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json"})
-    started = provenance.now()
 
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -73,12 +72,12 @@ def main(args: argparse.Namespace) -> None:
         pq.write_table(pa.concat_tables(tables + more_tables), out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores + more_scores])
         content = settings.model_dump()
-        made = {"facts": str(of_intervention(content, spec)), "files": sha256_files(out), "settings": content}
-        of_what = {"run": run["run"], "scale": run["scale"], "data_digest": run["data_digest"]}
+        of_what = {"run": run["run"], "scale": run["scale"], "files": sha256_files(out)}
         of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
         of_what["candidates_sha256"] = sha256_file(args.candidates / "candidates.parquet")
-        times = {"started": started, "finished": provenance.now(), "cpu_seconds": provenance.cpu_seconds()}
-        write_json(out / "intervention.json", {**made, **of_what, **times, **describe(device)})
+        facts, precision = of_intervention(content, spec), spec["training"]["precision"]
+        made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        write_json(out / "intervention.json", made | of_what)
 
 
 def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:

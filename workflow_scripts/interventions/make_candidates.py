@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from workflow_scripts import provenance
 from workflow_scripts.catalogue import load_catalogue, resolve_candidates
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.facts import of_candidates
@@ -33,5 +34,5 @@ def main(args: argparse.Namespace) -> None:
     with replacing(args.out) as out:
         out.mkdir()
         write(build(contents, resources, spec["options"]), out / "candidates.parquet")
-        made = {"facts": str(of_candidates(spec)), "files": sha256_files(out), "spec": spec}
-        write_json(out / "candidates.json", made | {"sources": digests, "data_digest": data_digest(args.data)})
+        made = provenance.record(of_candidates(spec), data_digest(args.data), spec["options"].get("seed"))
+        write_json(out / "candidates.json", made | {"sources": digests, "files": sha256_files(out)})

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workflow_scripts.planning.records import environment, record_path, snakemake
+from workflow_scripts.planning.versions import RUNS, other_versions
 
 if TYPE_CHECKING:
     from workflow_scripts.facts import Facts
@@ -28,7 +29,7 @@ MANIFESTS = {
     "intervene": "runs/*/*/*/*/interventions/intervention.json",
 }
 # Made again from the others in little time.
-DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.csv", "overview.*", "config.json")
+DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.*", "overview.*", "config.json")
 
 NO_DATA = "the data that it was made from are missing"
 
@@ -68,6 +69,8 @@ def main(args: argparse.Namespace) -> None:
         move(file.parent if file.name == "analysis.json" else file, args.dry_run)
     if derived:
         print(f"{len(derived)} analyses, tables and figures without records {'would be ' * args.dry_run}made again")
+    if note := other_versions(file for folder in folders for file in folder.glob(RUNS)):
+        print(note)
 
 
 def without_data(folders: list[Path], adopted: set[Path]) -> dict[Path, list[Path]]:
@@ -165,7 +168,8 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
             now = of_intervention(resolve_intervention(catalogue, run, scale), trained["spec"])
         else:
             now = of_evaluation(resolve_evaluation(catalogue, run, scale), trained["spec"])
-        return disagreement(content, content["settings"], now, file) or other_data(content, data.parent)
+        given = content.get("spec", content.get("settings"))  # as it was once called
+        return disagreement(content, given, now, file) or other_data(content, data.parent)
     except (UserError, KeyError, TypeError) as error:
         return f"cannot be judged ({error})"
 

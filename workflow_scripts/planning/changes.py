@@ -7,7 +7,7 @@ from workflow_scripts.catalogue import canonical_json, digest
 from workflow_scripts.code_digest import definitions
 from workflow_scripts.facts import SHORT, Facts, recall
 
-LONGEST_VALUE = 60
+LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
 
 

@@ -1,24 +1,24 @@
 """Say for each job that would run why it would: which key, file or function changed, from what to what."""
 
 import argparse
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import provenance
 from workflow_scripts.catalogue import Catalogue, load_catalogue, load_config, merged, parse_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import SHORT, of_job, recall
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.planning.changes import fact_changes, few
 from workflow_scripts.planning.records import planned_jobs, read_overrides, read_record
+from workflow_scripts.planning.versions import RUNS, other_versions
 from workflow_scripts.schema import Config, read_yaml
 
 STAGES = (
     *("fetch", "fetch_model", "prepare", "candidates", "train", "evaluate", "intervene"),
     *("analyse", "table", "figure", "claims", "record_config"),
 )
+SOURCES = "workflow_scripts/data/sources.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
     for sentence in own + following:
         print(sentence)
     print(f"{len(jobs)} jobs would run, {len(own)} of them for a reason of their own" if jobs else "Nothing would run")
-    for note in other_versions(config.scale):
+    if note := other_versions(Path("results").glob(f"{config.scale}/{RUNS}")):
         print(note)
 
 
@@ -78,8 +78,8 @@ def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_
         yield f"reads {few(removed, ', ')} no more"
     for file, checksum in sorted(record["input_checksums"].items()):
         kept = file in job["input"] and file not in made_again and Path(file).is_file()
-        if kept and checksum != f"sha256:{sha256_file(file)}":
-            yield f"{file} has changed"
+        if kept and checksum != (actual := f"sha256:{sha256_file(file)}"):
+            yield f"{file} has changed: {checksum} was read, it has {actual}"
 
 
 def read_spec(outputs: list[str]) -> Any:
@@ -91,24 +91,23 @@ def read_spec(outputs: list[str]) -> Any:
 
 
 def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
-    """Where a value of a run's spec is set, in brackets; empty for other keys."""
+    """The file where a value is set, and the key there, in brackets; empty where that is not known."""
+    rule, wildcards = job["rule"], job["wildcards"]
     section, _, entry = key.partition(".")
-    if job["rule"] != "train" or section not in ("model", "objective", "training"):
-        return ""
-    run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**job["wildcards"]))
-    found = merged(catalogue, run, job["wildcards"]["scale"])[section].get(entry)
-    return f" ({found[1]})" if found else ""
-
-
-def other_versions(scale: str) -> Iterator[str]:
-    """A note for each package of which a run was made with another version than the one installed now."""
-    installed, found = provenance.versions(), Counter()
-    for file in Path("results", scale).glob("runs/*/*/*/*/run.json"):
-        for package, version in read_json(file).get("versions", {}).items():
-            if package in installed and version != installed[package]:
-                found[package, version] += 1
-    for (package, version), count in sorted(found.items()):
-        yield (
-            f"{count} runs were made with {package} {version}; {installed[package]} is installed. That alone reruns "
-            "nothing; to make them again: ./reproduce -R train"
-        )
+    place = ""
+    if rule == "train" and section in ("model", "objective", "training"):
+        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
+        found = merged(catalogue, run, wildcards["scale"])[section].get(entry)
+        place = found[1] if found else ""
+    elif rule == "fetch":
+        place = f"{SOURCES} datasets.{wildcards['source'].replace('/', '.files.', 1)}.{key}"
+    elif rule == "fetch_model":
+        place = f"{SOURCES} hugging_face.{wildcards['model']}.{key}"
+    elif rule in ("table", "figure", "analyse"):
+        name = wildcards.get("display") or wildcards["analysis"]
+        file = {"caption": f"captions/{name}.rst", "published": "published.csv"}.get(section, "displays.yaml")
+        place = f"papers/{wildcards['paper']}/{file}"
+    elif rule == "claims" and section in ("claims", "displays", "published"):
+        ending = "csv" if section == "published" else "yaml"
+        place = f"papers/{entry.split('.')[0]}/{section}.{ending}"
+    return f" ({place})" if place else ""

@@ -12,10 +12,12 @@ from rich.table import Table
 from workflow_scripts.catalogue import Catalogue, Run, load_catalogue
 from workflow_scripts.displays import asked_runs, display_runs, find_paper, intervened
 from workflow_scripts.errors import UserError
+from workflow_scripts.facts import claimed, of_claims
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import make_cells, read_evidence
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
 from workflow_scripts.reporting.layout import DECIMALS, number
+from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, judge
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale")
     parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
     parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the claims.csv to write")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the claims.csv to write, with claims.json beside it")
     parser.add_argument("--overview", type=Path, metavar="DIR", help="also write overview.html and overview.rst there")
 
 
@@ -67,8 +69,18 @@ def main(args: argparse.Namespace) -> None:
     asked = {paper: asked_runs(catalogue, paper, args.scale, args.runs) for paper in args.papers}
     outcomes = {paper: judge_paper(catalogue, paper, args.scale, asked[paper], args.results) for paper in args.papers}
     write_claims(args.out, outcomes)
+    runs = dict.fromkeys(run for found in asked.values() for run in found)
+    displays = {paper: claimed(catalogue, paper).values() for paper in args.papers}
+    write_record(
+        args.out.with_suffix(".json"),
+        of_claims(catalogue, args.papers, args.scale, map(str, runs)),
+        args.results,
+        runs,
+        intervened(entry for entries in displays.values() for entry in entries),
+        sorted({f"{paper}/{name}" for paper, found in displays.items() for e in found for name in display_analyses(e)}),
+    )
     if args.overview:
-        trained = what_was_run({run: None for runs in asked.values() for run in runs}, args.results)
+        trained = what_was_run(runs, args.results)
         titles = {paper: catalogue.papers[paper].requests.title for paper in args.papers}
         for name, text in (
             ("overview.html", overview_html(outcomes, titles, trained, args.scale, catalogue.scales[args.scale].title)),

@@ -20,11 +20,15 @@ PROFILES = {
 }
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 # What the results were made with; `verify` recomputes their numbers from it.
-WORKFLOW = ("rules/*.smk", "config.yaml", "catalogue/*.yaml", "catalogue/*.csv", "papers/*/*", "envs/requirements.lock")
-SHOWN = ("tables/*/*", "figures/*/*", "claims.csv", "overview.html", "report.html")
+WORKFLOW = (
+    *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*.csv"),
+    *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock"),
+)
+SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "overview.html", "report.html")
 SCORES = (
     "config.json",
     "data/*/dataset.json",
+    "candidates/*/candidates.json",
     "runs/*/*/*/*/run.json",
     "runs/*/*/*/*/training.csv",
     "runs/*/*/*/*/eval/evaluation.json",
@@ -32,6 +36,12 @@ SCORES = (
     "runs/*/*/*/*/interventions/intervention.json",
     "runs/*/*/*/*/interventions/scores.csv",
     "analyses/*/*/*",
+)
+# How each result was made.
+RECORDS = (
+    *("data/*/dataset.json", "candidates/*/candidates.json", "runs/*/*/*/*/run.json"),
+    *("runs/*/*/*/*/*/evaluation.json", "runs/*/*/*/*/*/intervention.json", "analyses/*/*/analysis.json"),
+    *("tables/*/*.json", "figures/*/*.json", "claims.json"),
 )
 mimetypes.add_type("application/yaml", ".yaml")
 mimetypes.add_type("text/markdown", ".md")
@@ -67,16 +77,14 @@ def main(args: argparse.Namespace) -> None:
     given = add(crate, results / "config.json")
     shown = [add(crate, file) for file in matching(results, SHOWN)]
     scores = [add(crate, file) for file in matching(results, SCORES) if file.name != "config.json"]
-    made = tuple(
-        pattern for pattern in SCORES if pattern.endswith(("run.json", "evaluation.json", "intervention.json"))
-    )
-    runs = [read_json(file) for file in matching(results, made)]
+    found = [read_json(file) for file in matching(results, RECORDS)]
+    made = [record for record in found if "started" in record]  # not so in older results
     action = crate.add_action(workflow, object=given, result=shown + scores)
     action["name"] = f"./reproduce --config scale={args.scale}"
-    action["description"] = f"{len(runs)} trainings, evaluations and interventions, each with a JSON file of its own"
-    commits = sorted({run["commit"] for run in runs if run["commit"]})
+    action["description"] = f"{len(made)} commands, each with a JSON file beside what it wrote"
+    commits = sorted({record["commit"] for record in made if record["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
-    action["startTime"], action["endTime"] = min(r["started"] for r in runs), max(r["finished"] for r in runs)
+    action["startTime"], action["endTime"] = min(r["started"] for r in made), max(r["finished"] for r in made)
     crate.root_dataset["mentions"] = action
     with replacing(args.out) as temporary:
         crate.write_zip(temporary)

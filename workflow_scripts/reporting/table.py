@@ -2,10 +2,13 @@
 
 import argparse
 import csv
+import io
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue import Run, load_catalogue
+from workflow_scripts.catalogue import Catalogue, Run, load_catalogue
 from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
+from workflow_scripts.facts import of_display
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells, read_evidence
 from workflow_scripts.reporting.examples import ExampleTest, compare_with
@@ -13,6 +16,7 @@ from workflow_scripts.reporting.latex import latex_table
 from workflow_scripts.reporting.layout import arrange, explanations
 from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
+from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
 from workflow_scripts.schema import checked
@@ -40,34 +44,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     parser.add_argument("--display", required=True, help="name of a table in the paper's displays.yaml")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="gets <display>.csv, .md, .tex and .html"
+        "--out", type=Path, required=True, metavar="DIR", help="gets <display>.csv, .md, .tex, .html and .json"
     )
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the four files. Raises UserError for unknown names and missing scores."""
+    """Write the files. Raises UserError for unknown names and missing scores."""
     catalogue = load_catalogue()
     content = find_entry(catalogue, args.paper, "table", args.display)
-    display = checked(TableDisplay, content, f"papers/{args.paper}/displays.yaml", args.display)
     runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
-    evidence = read_evidence(
-        catalogue, args.paper, args.scale, runs, display_analyses(content), args.results, intervened([content])
-    )
-    cells = make_cells(args.display, display, evidence)
-    tests = compare_with(display.baseline, cells, args.results) if display.baseline else {}
-    notes = explanations(display, cells, tests, args.scale)
-    grid, title = arrange(display, cells), f"{display.source}: {display.title}"
-    subtitle = f"{catalogue.papers[args.paper].requests.title}, {display.source}. Scale {args.scale}"
-    command = f"./reproduce {args.out / args.display}.html"
-    body = html_table(grid, tests, notes, what_was_run(_runs_of(cells), args.results), command)
-    _write_csv(args.out / f"{args.display}.csv", cells, tests, display.baseline)
-    for suffix, text in (
-        ("md", markdown_table(title, grid, tests, notes)),
-        ("tex", latex_table(title, grid, tests, notes)),
-        ("html", page(display.title, subtitle, body)),
-    ):
+    table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
+    for suffix, text in table.files.items():
         with replacing(args.out / f"{args.display}.{suffix}") as temporary:
             temporary.write_text(text, encoding="utf-8")
+    write_record(
+        args.out / f"{args.display}.json",
+        of_display(catalogue, "table", args.paper, args.display),
+        args.results,
+        runs,
+        intervened([content]),
+        [f"{args.paper}/{name}" for name in display_analyses(content)],
+        tests={key: asdict(test) for key, test in table.tests.items()},
+    )
+
+
+@dataclass(frozen=True)
+class Made:
+    """A table: lines of its CSV, tests over examples by cell, and the text of each file by its ending."""
+
+    rows: list[dict[str, str]]
+    tests: dict[str, ExampleTest]
+    files: dict[str, str]
+
+
+def make_table(
+    catalogue: Catalogue,
+    paper: str,
+    name: str,
+    scale: str,
+    runs: list[Run],
+    results: Path,
+    tests: dict[str, ExampleTest] | None = None,
+) -> Made:
+    """The table of `runs`, from what lies under `results`, the folder of the scale. `tests` are those that were made
+    before; None: they are made of the runs' predictions."""
+    content = catalogue.papers[paper].displays[name]
+    display = checked(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
+    evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(content), results, intervened([content]))
+    cells = make_cells(name, display, evidence)
+    if tests is None:
+        tests = compare_with(display.baseline, cells, results) if display.baseline else {}
+    notes = explanations(display, cells, tests, scale)
+    grid, title = arrange(display, cells), f"{display.source}: {display.title}"
+    subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}. Scale {scale}"
+    command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
+    body = html_table(grid, tests, notes, what_was_run(_runs_of(cells), results), command)
+    rows = [csv_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
+    return Made(
+        rows,
+        tests,
+        {
+            "csv": csv_text(rows),
+            "md": markdown_table(title, grid, tests, notes),
+            "tex": latex_table(title, grid, tests, notes),
+            "html": page(display.title, subtitle, body),
+        },
+    )
 
 
 def _runs_of(cells: list[Cell]) -> list[Run]:
@@ -79,11 +121,13 @@ def _runs_of(cells: list[Cell]) -> list[Run]:
     return list(runs)
 
 
-def _write_csv(path: Path, cells: list[Cell], tests: dict[str, ExampleTest], baseline: str | None) -> None:
-    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, TABLE_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(csv_row(cell, tests.get(cell.key), baseline) for cell in cells)
+def csv_text(rows: list[dict[str, str]]) -> str:
+    """The content of a table's CSV."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, TABLE_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
 
 
 def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:

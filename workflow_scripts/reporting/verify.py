@@ -5,20 +5,26 @@ import csv
 import json
 import tempfile
 import zipfile
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from workflow_scripts.catalogue import Catalogue, Run, load_catalogue, load_config, requested_runs
-from workflow_scripts.displays import display_runs, intervened
+from workflow_scripts.displays import display_runs, intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
-from workflow_scripts.reporting.cells import make_cells, read_evidence
 from workflow_scripts.reporting.claims import claim_row, judge_paper
-from workflow_scripts.reporting.spec import TableDisplay, display_analyses
-from workflow_scripts.reporting.table import csv_row
-from workflow_scripts.schema import checked
+from workflow_scripts.reporting.examples import ExampleTest
+from workflow_scripts.reporting.figure import draw_figure
+from workflow_scripts.reporting.spec import display_analyses
+from workflow_scripts.reporting.table import TABLE_COLUMNS, make_table
+from workflow_scripts.schema import Config
 
 METADATA = "ro-crate-metadata.json"
-NUMBERS = ("published", "published_std", "reproduced", "std", "n_seeds", "ci_low", "ci_high", "difference", "status")
+CELL = ("row", "column", "metric")
+ENDINGS = {"table": ("csv", "md", "tex", "html", "json"), "figure": ("csv", "svg", "png", "json")}
+# Of the workflow; what is missing of the catalogue and the papers is found when they are read.
+EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,24 +38,22 @@ def main(args: argparse.Namespace) -> None:
         listed = read_listed(folder, args.crate)
         faults = file_faults(folder, listed)
         said = [f"{len(listed)} files"]
-        if not faults:
-            (config_file,) = folder.glob("results/*/config.json")
-            catalogue, config = load_catalogue(folder), load_config(read_json(config_file), folder)
-            for paper in config.papers:
-                runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
-                try:
-                    tables, found = table_faults(catalogue, paper, config.scale, runs, config_file.parent)
-                    claims, wrong = claim_faults(catalogue, paper, config.scale, runs, config_file.parent)
-                except UserError as error:  # a score file that its own manifest does not know
-                    faults.append(str(error))
-                    continue
-                faults += found + wrong
-                said.append(f"{tables} cells of tables and {claims} verdicts of {paper}")
+        try:
+            catalogue, config = read_configuration(folder)
+            expected = {f"results/{config.scale}/{name}" for name in expected_results(catalogue, config)} | {*EXPECTED}
+            absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
+            faults += [f"{name}: neither there nor listed" for name in absent]
+            if not faults:
+                checked, faults = number_faults(catalogue, config, folder / "results" / config.scale)
+                said += checked
+        except UserError as error:  # what says the configuration is missing or broken
+            faults.append(str(error))
     for fault in faults:
         print(fault)
     if faults:
         raise UserError(f"{args.crate}: {len(faults)} faults; do not trust it, get it anew")
     print(f"{args.crate}: checked {', '.join(said)}; all agree")
+    print("p-values over examples were taken from the tables' records: a crate holds no predictions")
 
 
 def unpacked(crate: Path, scratch: Path) -> Path:
@@ -87,30 +91,109 @@ def file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     return faults
 
 
+def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
+    """The catalogue and the configuration in a crate. Raises UserError where they are missing or broken."""
+    found = sorted(folder.glob("results/*/config.json"))
+    if len(found) != 1:
+        raise UserError(f"results/<scale>/config.json: there are {len(found)}; a crate is of one complete scale")
+    return load_catalogue(folder), load_config(read_json(found[0]), folder)
+
+
+def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
+    """What a crate must hold of the folder of its scale, by what the configuration asks for."""
+    yield from ("config.json", "claims.csv", "claims.json", "overview.html")
+    for run in requested_runs(catalogue, config):
+        yield f"data/{run.task}/dataset.json"
+        yield from (f"runs/{run}/{name}" for name in ("run.json", "training.csv"))
+        yield from (f"runs/{run}/eval/{name}" for name in ("evaluation.json", "scores.csv"))
+    for paper in config.papers:
+        asked = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
+        for run in intervened_runs(catalogue, paper, asked):
+            yield f"candidates/{run.task}/candidates.json"
+            yield from (f"runs/{run}/interventions/{name}" for name in ("intervention.json", "scores.csv"))
+        for name, display in catalogue.papers[paper].displays.items():
+            yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
+            for analysis in display_analyses(display):
+                yield from (f"analyses/{paper}/{analysis}/{file}" for file in ("analysis.json", "scores.csv"))
+
+
+def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
+    """What was made again from the scores, in words, and where it differs from what the crate shows."""
+    said, faults = [], []
+    for paper in config.papers:
+        runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
+        try:
+            cells, in_tables = table_faults(catalogue, paper, config.scale, runs, results)
+            figures, in_figures = figure_faults(catalogue, paper, config.scale, runs, results)
+            claims, in_claims = claim_faults(catalogue, paper, config.scale, runs, results)
+        except UserError as error:  # a score file that its own manifest does not know
+            faults.append(str(error))
+            continue
+        faults += in_tables + in_figures + in_claims
+        said.append(f"{cells} cells of tables, {figures} figures and {claims} verdicts of {paper}")
+    return said, faults
+
+
 def table_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
 ) -> tuple[int, list[str]]:
-    """How many cells were made again from the scores, and those whose numbers differ from the table's CSV."""
+    """How many cells were made again from the scores, and the places where a file of a table differs."""
     count, faults = 0, []
     for name, entry in catalogue.papers[paper].displays.items():
         if entry["kind"] != "table":
             continue
-        display = checked(TableDisplay, entry, f"papers/{paper}/displays.yaml", name)
-        evidence = read_evidence(
-            catalogue, paper, scale, display_runs(entry, runs), display_analyses(entry), results, intervened([entry])
-        )
         file = results / "tables" / paper / f"{name}.csv"
-        printed = {(row["row"], row["column"], row["metric"]): row for row in read_rows(file)}
-        for cell in make_cells(name, display, evidence):
-            again, row = csv_row(cell, None, None), printed.pop((cell.row, cell.column, cell.metric), {})
-            count += 1
-            for column in NUMBERS:
-                if again.get(column, "") != row.get(column):
-                    faults.append(
-                        f"{file.name}: {cell.key}: {column} is {row.get(column)}, by the scores {again[column]}"
-                    )
-        faults += [f"{file.name}: {'/'.join(key)}: not a cell of the display" for key in printed]
+        tests = read_json(file.with_suffix(".json")).get("tests", {})
+        tests = {cell: ExampleTest(**outcome) for cell, outcome in tests.items()}
+        table = make_table(catalogue, paper, name, scale, display_runs(entry, runs), results, tests)
+        count += len(table.rows)
+        found = cell_faults(file, name, table.rows)
+        for ending, text in table.files.items():
+            if ending != "csv" or not found:
+                found += text_faults(file.with_suffix(f".{ending}"), text)
+        faults += found
     return count, faults
+
+
+def cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]:
+    """The values of a table's CSV that differ from `rows`."""
+    printed = {tuple(row.get(name) for name in CELL): row for row in read_rows(file)}
+    faults = []
+    for again in rows:
+        key = tuple(again[name] for name in CELL)
+        row = printed.pop(key, {})
+        for column in TABLE_COLUMNS:
+            if (value := again.get(column, "")) != row.get(column):
+                said = f"{column} is {row.get(column)}, by the scores {value}"
+                faults.append(f"{file.name}: {table}/{'/'.join(key)}: {said}")
+    return faults + [f"{file.name}: {'/'.join(map(str, key))}: not a cell of the display" for key in printed]
+
+
+def figure_faults(
+    catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
+) -> tuple[int, list[str]]:
+    """How many figures were drawn again, and where the data in the CSV of one differ from what was plotted."""
+    count, faults = 0, []
+    for name, entry in catalogue.papers[paper].displays.items():
+        if entry["kind"] == "figure":
+            drawn = draw_figure(catalogue, paper, name, scale, display_runs(entry, runs), results)
+            faults += text_faults(results / "figures" / paper / f"{name}.csv", drawn.csv)
+            count += 1
+    return count, faults
+
+
+def text_faults(file: Path, again: str) -> list[str]:
+    """The first line of a file that is not as made again from the scores, if any."""
+    printed = file.read_bytes().decode(errors="replace")
+    if printed == again:
+        return []
+    pairs = enumerate(zip_longest(printed.split("\n"), again.split("\n")), 1)
+    number, (line, now) = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
+    return [f"{file.name}:{number}: is {shortened(line)}, by the scores {shortened(now)}"]
+
+
+def shortened(line: str | None) -> str:
+    return "missing" if line is None else line if len(line) <= 80 else f"{line[:80]}…"
 
 
 def claim_faults(

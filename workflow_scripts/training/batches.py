@@ -73,8 +73,9 @@ class Pairs:
 def sequences(column: pa.ChunkedArray) -> Sequences:
     """The ragged rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
     lists = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.list_(pa.int64()))
-    offsets = lists.offsets.to_numpy().astype(np.int64)
-    return Sequences(lists.flatten().to_numpy(), offsets[:-1] - offsets[0], np.diff(offsets))
+    # to_numpy() would load pandas.
+    ids, offsets = np.from_dlpack(lists.flatten()), np.from_dlpack(lists.offsets).astype(np.int64)
+    return Sequences(ids, offsets[:-1] - offsets[0], np.diff(offsets))
 
 
 def bucketed_rows(

@@ -18,7 +18,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.provenance import cpu_seconds
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
-from workflow_scripts.training.machine import random_states
+from workflow_scripts.training.machine import attempt, random_states, used
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.ranks import Ranks
 from workflow_scripts.training.schedule import inverse_square_root, linear
@@ -48,9 +48,20 @@ def stop_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def optimiser_for(model: nn.Module, settings: Training) -> torch.optim.AdamW:
+class AdamW(torch.optim.AdamW):
+    """torch's, without what its methods are wrapped into: that loads torch's compiler, for a second, to tell it to
+    leave them alone. Nothing is compiled here."""
+
+    step = torch.no_grad()(torch.optim.Adam.step.__wrapped__)
+    add_param_group = torch.optim.Optimizer.add_param_group.__wrapped__
+    load_state_dict = torch.optim.Optimizer.load_state_dict.__wrapped__
+    state_dict = torch.optim.Optimizer.state_dict.__wrapped__
+    zero_grad = torch.optim.Optimizer.zero_grad.__wrapped__
+
+
+def optimiser_for(model: nn.Module, settings: Training) -> AdamW:
     """AdamW with decoupled weight decay on all parameters, as fairseq's `adam` has it."""
-    return torch.optim.AdamW(
+    return AdamW(
         model.parameters(),
         lr=settings.learning_rate,
         betas=settings.betas,
@@ -103,13 +114,15 @@ def train(
     if step and not ranks.first:
         state = folder.restore(step, model, optimiser, ranks.rank)
     reporter.resume(state.step)
+    call = attempt(accelerator.device, state.step)
+    state.attempts.append(call)
     rows: list[dict[str, Tensor]] = []  # what each step since the last look at the values logged
     epoch, order = -1, np.empty(0, np.int64)
     model.train()
     with stop_signals() as received:
         saved = timed = time.monotonic()
         timed_step, seconds_before = state.step, state.seconds - saved
-        cpu_before, cpu_start = state.cpu_seconds, cpu_seconds()
+        seconds_start, cpu_start = state.seconds, cpu_seconds()
         while state.step < settings.max_steps:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
@@ -138,9 +151,9 @@ def train(
             if saves:
                 read_values(rows, state)
                 reporter.stage("save")
-                generators, used = zip(*ranks.gathered((random_states(), cpu_seconds() - cpu_start)), strict=True)
+                generators, costs = zip(*ranks.gathered((random_states(), used(cpu_start))), strict=True)
                 state.seconds = seconds_before + time.monotonic()
-                state.cpu_seconds = cpu_before + sum(used)
+                call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, "processes": costs}
                 if ranks.first:
                     folder.save(state, model, optimiser, generators)
                 reporter.stage("train")
@@ -153,6 +166,7 @@ def train(
             reporter.advance()
     if not settings.max_steps and ranks.first:  # a model that is scored as it starts
         validate(task, settings.validation["metric"], folder, state)
+        call |= {"last_step": 0, "seconds": 0.0, "processes": [used(cpu_start)]}
     return state
 
 

@@ -5,6 +5,7 @@ import platform
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,7 +43,7 @@ def prepare(seed: int, threads: int, device: torch.device) -> None:
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     if device.type == "cpu":
-        # What use_deterministic_algorithms(True) does, but that one also loads torch's compiler, for a second.
+        # What use_deterministic_algorithms(True) does, without loading torch's compiler for a second.
         torch.set_deterministic_debug_mode("error")
         # Filling fresh memory only guards against reading it unset, and costs time at every allocation.
         torch.utils.deterministic.fill_uninitialized_memory = False
@@ -73,16 +74,6 @@ def set_random_states(states: Generators) -> None:
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
 
 
-def cpu_name() -> str:
-    """Model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as stream:
-            for line in stream:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
 def driver() -> str | None:
     """Version of the NVIDIA driver, from the file where its kernel module says it."""
     file = Path("/proc/driver/nvidia/version")
@@ -90,20 +81,42 @@ def driver() -> str | None:
     return found and found[1]
 
 
-def describe(device: torch.device) -> dict:
-    """Facts about the machine, for the records of a result."""
+def describe(device: torch.device) -> dict[str, Any]:
+    """What `provenance.record` wants to know of this process and the device that it computes on."""
     on_gpu = device.type == "cuda"
     return {
         "device": device.type,
-        "device_name": torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
+        "device_name": torch.cuda.get_device_name(device) if on_gpu else provenance.cpu_name(),
         "driver": driver() if on_gpu else None,
         "cuda": torch.version.cuda if on_gpu else None,
-        "cpu": cpu_name(),
+        "cpu": provenance.cpu_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         "bit_equality": "not promised: GPU kernels add in any order" if on_gpu else "same machine and versions",
-        "peak_memory_bytes": provenance.peak_memory(),
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if on_gpu else None,
-        **provenance.origin(),
+    }
+
+
+def attempt(device: torch.device, step: int) -> dict[str, Any]:
+    """What is kept of one of the calls that a training takes, when it begins behind `step`; the loop adds what each of
+    its processes has used."""
+    named = ("device", "device_name", "driver", "cuda")
+    here = {name: value for name, value in describe(device).items() if name in named}
+    return {
+        "host": platform.node(),
+        "started": provenance.STARTED,
+        **provenance.commit(),
+        **here,
+        "first_step": step + 1,
+    }
+
+
+def used(cpu_before: float = 0.0) -> dict[str, Any]:
+    """CPU seconds of this process beyond `cpu_before`, and its largest use of memory, also of its own GPU."""
+    on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
+    return {
+        "cpu_seconds": provenance.cpu_seconds() - cpu_before,
+        "peak_memory_bytes": provenance.peak_memory(),
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
     }

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.provenance import FIELDS
 from workflow_scripts.training.batches import Pairs, sequences
 
 
@@ -55,12 +56,13 @@ def read_pairs(folder: Path, split: str) -> Pairs:
 def data_digest(folder: Path) -> str:
     """sha256 over names and contents of the folder's files: equal data, equal digest.
 
-    Of dataset.json without what says by which code and from which archives the data were made.
+    Of dataset.json without what says by which code, from which archives, and when and where the data were made.
     """
     manifest = folder / "dataset.json"
     if not manifest.exists():
         raise UserError(f"{manifest} does not exist; make it with ./reproduce {manifest}")
     files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path != manifest)
     lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in files)
-    content = {key: value for key, value in read_json(manifest).items() if key not in ("facts", "sources")}
+    how = {"sources", *FIELDS} - {"spec"}
+    content = {key: value for key, value in read_json(manifest).items() if key not in how}
     return hashlib.sha256((lines + json.dumps(content, sort_keys=True)).encode()).hexdigest()

@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -48,9 +49,9 @@ class State:
     best_tie: float = 0.0
     best_sha256: str | None = None
     seconds: float = 0.0
-    cpu_seconds: float = 0.0
     interval_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # each call that worked on it, up to its last save
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:

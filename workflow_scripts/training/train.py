@@ -92,7 +92,7 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     task = maker.make_task(spec, settings, args.data, args.init, device)
     if meeting:
         task = divided(task, ranks, spec["seed"])
-    facts, started = of_training(spec), provenance.now()
+    facts = of_training(spec)
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     if args.init:
         identity["init_digest"] = weights_digest(args.init)
@@ -127,27 +127,34 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
             if task.write_beside:
                 task.write_beside(out / "checkpoint")
             write_history(out / "training.csv", state.history)
-            made = {"facts": str(facts), "files": sha256_files(out), "started": started, "finished": provenance.now()}
-            what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "spec": spec}
+            what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "files": sha256_files(out)}
             what["parameters"] = sum(parameter.numel() for parameter in task.model.parameters())
-            done = outcome(state, settings, device)
-            write_json(out / "run.json", {**made, **what, **identity, **done, **machine.describe(device)})
+            made = provenance.record(
+                facts, identity["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
+            )
+            write_json(out / "run.json", {**made, **what, **identity, **outcome(state, settings, device)})
         folder.remove()
 
 
 def outcome(state: "State", settings: Training, device: "torch.device") -> dict[str, Any]:
-    """What run.json says of a finished training; times are of all the processes that worked on it, but for their
-    start and end."""
+    """What run.json says of a finished training. Times are of all the processes that worked on it, but for their start
+    and end; memory is that of the processes of one attempt together, and of one GPU."""
     seconds_per_step = statistics.median(state.interval_seconds or [0.0])
+    costs = [call["processes"] for call in state.attempts if "processes" in call]
+    on_gpu = [cost["peak_gpu_memory_bytes"] or 0 for processes in costs for cost in processes]
     return {
         "steps": state.step,
         "best_step": state.best_step,
         "best_validation": {settings.validation["metric"]: state.best_value},
         "resumed": state.resumed,
         "seconds": state.seconds,
-        "cpu_seconds": state.cpu_seconds,
+        "cpu_seconds": sum(cost["cpu_seconds"] for processes in costs for cost in processes),
         "gpu_seconds": state.seconds * settings.gpus if device.type == "cuda" else 0.0,
         "processes": settings.gpus,
+        "started": state.attempts[0]["started"],
+        "peak_memory_bytes": max(sum(cost["peak_memory_bytes"] for cost in processes) for processes in costs),
+        "peak_gpu_memory_bytes": max(on_gpu) if device.type == "cuda" else None,
+        "attempts": state.attempts,
         "seconds_per_step": seconds_per_step,
         "steps_per_second": 1 / seconds_per_step if seconds_per_step else None,
     }

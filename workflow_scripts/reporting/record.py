@@ -1,0 +1,29 @@
+"""How a table, a figure or the claims were made: the record beside them, as beside every result."""
+
+from collections.abc import Container, Iterable
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts import provenance
+from workflow_scripts.catalogue import Run
+from workflow_scripts.displays import Variant, score_files
+from workflow_scripts.facts import Facts
+from workflow_scripts.files import sha256_file, write_json
+
+
+def write_record(
+    file: Path,
+    facts: Facts,
+    results: Path,
+    runs: Iterable[Run],
+    variants: Container[Variant],
+    analyses: Iterable[str],
+    **content: Any,
+) -> None:
+    """Write the record, and `content`, as JSON. Its data are the scores of `runs`, those of the intervened `variants`
+    among them, and of `analyses`, named <paper>/<analysis>; all under `results`, the folder of the scale.
+    """
+    read = [name for run in runs for name in score_files(run, variants)]
+    read += [f"analyses/{analysis}/scores.csv" for analysis in analyses]
+    digests = {name: sha256_file(results / name) for name in read if (results / name).exists()}
+    write_json(file, provenance.record(facts, digests) | content)
