@@ -29,6 +29,7 @@ from workflow_scripts.displays import analysis_sources, display_runs, intervened
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
+from workflow_scripts.planning.memory import over
 from workflow_scripts.reporting.spec import display_analyses
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
@@ -109,6 +110,9 @@ def facts_of(rule, **same):
 # What the facts stand for is kept, so that a later `why` can say what has changed.
 onstart:
     remember(MET.values())
+    for scale, runs in TRAINED.items() if device() == "cuda" else ():
+        if said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs):
+            logger.warning(f"GPU memory, by estimate: {said}; docs/cluster.md: how to ask for a larger GPU")
 
 
 # Inputs and parameters of data.smk
@@ -117,6 +121,17 @@ onstart:
 def source_files(wildcards):
     sources = resolve_data(CATALOGUE, wildcards.task, wildcards.scale)["sources"]
     return [f"results/downloads/{source}" for source in sources]
+
+
+# Tasks with large data, and scales at which these are not stand-ins.
+LARGE = {
+    "task": [name for name, task in CATALOGUE.tasks.items() if task.disk],
+    "scale": [
+        scale
+        for scale in CATALOGUE.scales
+        if any(task.disk and resolve_data(CATALOGUE, name, scale)["sources"] for name, task in CATALOGUE.tasks.items())
+    ],
+}
 
 
 def source_sha256(wildcards):
@@ -292,6 +307,8 @@ def displays(kind, ending):
 
 # Resources
 
+TRAINED = {}  # runs that this call trains, by scale; one stands for all seeds
+
 
 @cache
 def device():
@@ -304,12 +321,12 @@ def device():
 
 @cache
 def variant_resources(stage, task, method, variant, scale, attempt):
-    """Of a training or an evaluation: the same for all seeds of a variant, so that they are found once."""
+    """Of a training, an evaluation or interventions: the same for all seeds of a variant, so that they are found once."""
     run = Run(task, method, variant, seed=0)
-    settings = resolve_run(CATALOGUE, run, scale, CONFIG.precision)["training"]
     if stage == "train":
-        return resources.training(run, scale, settings, device(), attempt)
-    return resources.scoring(run, scale, settings, device(), attempt)
+        TRAINED.setdefault(scale, set()).add(run)
+        return resources.training(run, scale, device(), attempt)
+    return resources.scoring(run, scale, device(), attempt, stage)
 
 
 def run_resource(stage, name):
@@ -320,6 +337,13 @@ def run_resource(stage, name):
         return getattr(variant_resources(stage, *run, wildcards.scale, attempt), name)
 
     return called_often(resource)
+
+
+def large_data_resource(name):
+    """Of the preparation of a large data set."""
+    return called_often(
+        lambda wildcards, attempt: getattr(resources.preparation(wildcards.task, wildcards.scale, attempt), name)
+    )
 
 
 def fixed_resource(rule, name):

@@ -92,7 +92,7 @@ def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]
 def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:
     """The facts of the job of `rule` for these wildcards; None for rules that have none."""
     scale = wildcards.get("scale", "")
-    if rule == "prepare":
+    if rule in ("prepare", "prepare_large"):
         return of_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":
         return of_candidates(resolve_candidates(catalogue, wildcards["task"], scale))

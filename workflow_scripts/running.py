@@ -1,7 +1,7 @@
 """The record of the Snakemake that works in this folder: what a call of ./reproduce beside it, or after it, goes by.
 
-One line of `.snakemake/running`: host, its boot, process, when the process was started, the SLURM job that it is part of,
-and the call of ./reproduce above it. `python -m workflow_scripts.running CALL` takes the record of that call away.
+One line of `.snakemake/running`: host, its boot, process, when the process was started, the SLURM job that it is part
+of, and the call of ./reproduce above it. `python -m workflow_scripts.running CALL` takes the record of that call away.
 """
 
 import fcntl

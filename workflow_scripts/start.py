@@ -1,7 +1,7 @@
 """Starts Snakemake: sees to what an earlier call left behind, and adds what SLURM needs.
 
 `python -m workflow_scripts.start yes|no CALL ARGUMENTS` becomes `snakemake ARGUMENTS`; ./reproduce, the process CALL,
-calls it so. The first word says whether the call makes anything: one that does not writes no record and changes nothing.
+calls it so. The first word says whether the call makes anything: one that does not writes no record, changes nothing.
 Where a workflow profile or an executor names SLURM, jobs that were left in the queue are settled first and bin/ is put
 into PATH. Beside another Snakemake of this folder the jobs in the queue are that one's.
 """
@@ -21,8 +21,8 @@ from workflow_scripts.running import RECORD, take_turn
 
 LOOK_SECONDS = 5
 NO_ARRAYS = (
-    "slurm-array-jobs is not supported: the SLURM executor takes one job's end for another's; leave it out, every job is "
-    "submitted by itself"
+    "slurm-array-jobs is not supported: the SLURM executor takes one job's end for another's; leave it out, "
+    "every job is submitted by itself"
 )
 
 

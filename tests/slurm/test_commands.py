@@ -11,8 +11,8 @@ import pytest
 
 from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
-from workflow_scripts.start import keeping, parsed
 from workflow_scripts.cluster.status import LOOKS, PATIENCE_SECONDS
+from workflow_scripts.start import keeping, parsed
 
 BIN = "workflow_scripts/cluster/bin"
 RUN = "recompose-0123456789ab_1234"

@@ -78,7 +78,13 @@ def test_of_another_host_only_slurm_can_tell(sleeper: subprocess.Popen, monkeypa
     assert take_turn("7") is None, "it is this very job, started again"
 
 
-TAKE = "from workflow_scripts.running import take; import sys, time; sys.stdin.read(); print(take('7') is None, flush=True)"
+TAKE = """
+from workflow_scripts.running import take
+import sys, time
+sys.stdin.read()
+print(take('7') is None, flush=True)
+time.sleep(60)
+"""
 
 
 def test_of_many_at_once_one_takes_the_record_of_a_dead_one(folder: Path):
@@ -86,7 +92,7 @@ def test_of_many_at_once_one_takes_the_record_of_a_dead_one(folder: Path):
         record(2**22 + 1, started="1")  # no process has so high an id
         calls = [
             subprocess.Popen(
-                [sys.executable, "-c", f"{TAKE}; time.sleep(60)"],
+                [sys.executable, "-c", TAKE],
                 env={"PYTHONPATH": str(ROOT)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -149,8 +155,7 @@ def results(root: Path) -> list[bytes]:
 def test_of_two_calls_at_once_the_first_makes_everything(project: Project, tmp_path_factory: pytest.TempPathFactory):
     """Both are started in the same instant; the results are those of a call that was alone."""
     calls = [
-        subprocess.Popen(["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
+        subprocess.Popen(["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]
     said = [call.communicate(timeout=300)[1] for call in calls]
     codes = [call.returncode for call in calls]

@@ -2,9 +2,12 @@
 
 To the SLURM executor a submission that fails is a job that failed: a slurmctld that is away for a minute would cost
 every job that becomes ready all its retries.
+
+What the executor has no option for is added: a training whose state takes long to save is told to do so early enough.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -32,11 +35,20 @@ def submitted(run: str, comment: str, known: set[str]) -> str | None:
     return next((job.number for job in found if job.comment == comment and job.number not in known), None)
 
 
+def early_signal(command: str) -> list[str]:
+    """The option for the resource `save_seconds`, which Snakemake repeats in the command of a job. Without `B:` the
+    signal goes to the job's step, as at the time limit, and not to the shell above it."""
+    found = re.search(r"\bsave_seconds=([1-9]\d*)", command)
+    return [f"--signal=TERM@{found[1]}"] if found else []
+
+
 def main() -> int:
     """Run sbatch; returns its exit code, and prints what it printed."""
     arguments, parent, began = sys.argv[1:], os.getppid(), time.monotonic()
     run, comment = (arguments[arguments.index(option) + 1] for option in ("--job-name", "--comment"))
     script = sys.stdin.buffer.read() if "/dev/stdin" in arguments else b""
+    # First: an option of the user's own comes later, and counts.
+    arguments = [*early_signal(arguments[-1] + script.decode()), *arguments]
     while True:
         done = subprocess.run([real("sbatch"), *arguments], input=script, capture_output=True)
         number, error = done.stdout.decode().strip(), done.stderr.decode()

@@ -16,7 +16,7 @@ from workflow_scripts.planning.records import planned_jobs, read_overrides, read
 from workflow_scripts.schema import Config, read_yaml
 
 STAGES = (
-    *("fetch", "fetch_model", "prepare", "candidates", "train", "evaluate", "intervene"),
+    *("fetch", "fetch_model", "prepare", "prepare_large", "candidates", "train", "evaluate", "intervene"),
     *("analyse", "table", "figure", "claims", "record_config"),
 )
 
