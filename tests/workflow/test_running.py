@@ -152,6 +152,7 @@ def results(root: Path) -> list[bytes]:
     return [(root / "results/demo/runs" / RUN / file).read_bytes() for file in RESULTS]
 
 
+@pytest.mark.quick_faults
 def test_of_two_calls_at_once_the_first_makes_everything(project: Project, tmp_path_factory: pytest.TempPathFactory):
     """Both are started in the same instant; the results are those of a call that was alone."""
     calls = [

@@ -48,7 +48,7 @@ class Resources:
 PREPARING_THREADS = 8
 # Of an evaluation.
 LEAST = Resources(4000, 120)
-# By rule, at the first attempt: minutes of one core, but on weights of all sizes. Rules that are not here, and for which
+# By rule, at the first attempt: minutes of one core, on weights of all sizes. Rules that are not here, and for which
 # there is no function below, run where Snakemake runs.
 FIXED = {"candidates": Resources(4000, 60), "analyse": Resources(4000, 60)}
 
