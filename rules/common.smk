@@ -24,6 +24,7 @@ from workflow_scripts.catalogue import (
     resolve_data,
     resolve_run,
 )
+from workflow_scripts.cluster.slurm import remember_early
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
 from workflow_scripts.facts import asked, claimed, of_job, remember
@@ -110,9 +111,11 @@ def facts_of(rule, **same):
 # What the facts stand for is kept, so that a later `why` can say what has changed.
 onstart:
     remember(MET.values())
-    for scale, runs in TRAINED.items() if device() == "cuda" else ():
-        if said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs):
+    for scale, runs in trained().items():
+        if device() == "cuda" and (said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs)):
             logger.warning(f"GPU memory, by estimate: {said}; docs/cluster.md: how to ask for a larger GPU")
+        if not workflow.local_exec:
+            remember_early({f"{scale}/{run}": resources.training(run, scale, device()).save_seconds for run in runs})
 
 
 # Inputs and parameters of data.smk
@@ -307,7 +310,16 @@ def displays(kind, ending):
 
 # Resources
 
-TRAINED = {}  # runs that this call trains, by scale; one stands for all seeds
+
+def trained():
+    """The runs that this call trains, by scale; one stands for all seeds."""
+    found = {}
+    for job in workflow.dag.needrun_jobs():
+        if job.rule.name == "train":
+            run = Run(job.wildcards.task, job.wildcards.method, job.wildcards.variant, seed=0)
+            found.setdefault(job.wildcards.scale, set()).add(run)
+    return found
+
 
 
 @cache
@@ -324,7 +336,6 @@ def variant_resources(stage, task, method, variant, scale, attempt):
     """Of a training, an evaluation or interventions: the same for all seeds of a variant, so that they are found once."""
     run = Run(task, method, variant, seed=0)
     if stage == "train":
-        TRAINED.setdefault(scale, set()).add(run)
         return resources.training(run, scale, device(), attempt)
     return resources.scoring(run, scale, device(), attempt, stage)
 

@@ -21,8 +21,6 @@ rule train:
         # As many as the run asks for, where the job will take GPUs: then no more of them are in use at once here than
         # `--resources gpu=N` allows.
         gpu=run_resource("train", "gpu"),
-        # What SLURM is to leave for saving the state before the time limit; ./reproduce asks for it.
-        save_seconds=run_resource("train", "save_seconds"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:

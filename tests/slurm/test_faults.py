@@ -126,7 +126,10 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
 ):
     """The training is held up until SLURM has sent its SIGTERM: at the limit of a minute or up to 30 s later, when
     SIGKILL would follow in 30 s; or as long before the limit of four minutes as a large state is said to take."""
-    limit = ("--set-resources", f"train:runtime={4 if early else 1}", f"train:save_seconds={early}", "--")
+    if early:
+        saves = "save_seconds=min(60 * math.ceil(saving / 60), 30 * runtime) if saving > KILL_WAIT else 0"
+        long_project.edit("workflow_scripts/planning/resources.py", saves, f"save_seconds={early}")
+    limit = ("--set-resources", f"train:runtime={4 if early else 1}", "--")
     process = begin(long_project, cluster, *limit, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
     stopped = training(long_project, RUNS[0])
@@ -177,11 +180,10 @@ def test_a_training_that_runs_out_of_memory_goes_on_from_its_state(
     by the rules' own growth."""
     long_project.edit("workflow_scripts/planning/resources.py", "BASE_GIGABYTES = 4\n", "BASE_GIGABYTES = 0.9\n")
     state = "results/{wildcards.scale}/state/{params.run}"
-    hold = "python -c 'x = b\\'1\\' * 700_000_000; import time; time.sleep(9)'"
+    hold = "python -c 'x = bytes(range(100)) * 7_000_000; import time; time.sleep(9)'"
     more = f"(until compgen -G '{state}/*/step-*' >/dev/null; do sleep 0.2; done; {hold}) & "
-    long_project.edit(
-        "rules/train.smk", '"python -m workflow_scripts train', f'"{more}"\n        "python -m workflow_scripts train'
-    )
+    command = '"python -m workflow_scripts train'
+    long_project.edit("rules/train.smk", command, f'"{more}"\n        {command}')
     said = end(begin(long_project, cluster, *scores(RUNS[0])))
     assert said.count("✗ train") == 1
     check(long_project, undisturbed, RUNS[:1])

@@ -18,6 +18,8 @@ from tests.workflow.projects import Project, copied
 # Everything behind a training whose results prompts are changed for: two trainings, the candidates, the interventions.
 CHAIN = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
 
+TAKES_LONG = "SAVED_BYTES, COPIES_IN_STATE = 2e4, 3"
+
 
 def recording(project: Project, cluster: Cluster) -> dict[str, str]:
     """PATH in which a program stands before SLURM's own sbatch that keeps what it is given, a file a call."""
@@ -106,19 +108,22 @@ def test_the_plan_prints_the_sbatch_lines_that_are_sent(submitted: Project):
 
 
 def test_candidates_and_interventions_are_sent_as_planned(project: Project, cluster: Cluster):
-    """With the other profile, and a time to save that is asked for early. A group of the cheapest job of each kind."""
-    early = ("--set-resources", "train:save_seconds=60", "--", CHAIN)
-    done = reproduce(project, cluster, *early, profile="slurm-gres", **recording(project, cluster))
+    """With the other profile, of a model whose state is said to take more than a minute to save and that is said to be
+    too large for the GPU."""
+    project.edit("workflow_scripts/planning/resources.py", "SAVED_BYTES, COPIES_IN_STATE = 1e8, 3", TAKES_LONG)
+    project.edit("workflow_scripts/planning/memory.py", "1e9 * config.gpu_memory", "1e4 * config.gpu_memory")
+    done = reproduce(project, cluster, CHAIN, profile="slurm-gres", **recording(project, cluster))
     assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "GPU memory" in line]
+    assert "by estimate: more than the 80 GB" in line and "idm/gpt2-small" in line
     jobs = {rule: jobs_of(cluster, project, rule) for rule in ("train", "candidates", "intervene")}
     assert {rule: len(found) for rule, found in jobs.items()} == {"train": 2, "candidates": 1, "intervene": 1}
     assert len(jobs_of(cluster, project)) == 4 and all(job["NumNodes"] == "1" for job in jobs_of(cluster, project))
     assert all(job["TresPerNode"] == "gres:gpu:1" for rule in ("train", "intervene") for job in jobs[rule])
     lines = [in_general(arguments) for arguments in sent(project)]
-    assert sum("--signal=TERM@60 " in line for line in lines) == 2
-    assert {line.replace("--signal=TERM@60 ", "") for line in lines} <= planned(
-        project, "--cluster", "profiles/slurm-gres"
-    )
+    assert sum("--signal=TERM@" in line for line in lines) == 2
+    # Data have been prepared since, and their rows are counted.
+    assert set(lines) <= planned(project, "--cluster", "profiles/slurm-gres")
 
 
 def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):

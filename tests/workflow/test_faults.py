@@ -94,7 +94,7 @@ CODES = "results/demo/analyses/sq_transformer/source-codes"
     ids=["scores", "predictions", "run", "interventions", "analysis"],
 )
 def test_a_results_file_cut_in_half(demo: Project, file: str, reader: str, said: str):
-    """It is refused by what reads it; deleted with what lies beside it, it is made again, and its readers as they were."""
+    """It is refused by what reads it; deleted with what lies beside it, it is made again, and so are its readers."""
     path, results = demo.root / file, demo.root / reader
     beside = {name: name.read_bytes() for name in path.parent.iterdir() if name.suffix in (".csv", ".parquet")}
     shown, whole = results.read_bytes(), path.read_bytes()

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-from workflow_scripts.cluster.slurm import queue, real, remembered
+from workflow_scripts.cluster.slurm import EARLY, queue, real, remembered
+from workflow_scripts.files import read_json
 
 # Then the failure goes to Snakemake, as an error.
 PATIENCE_SECONDS = 3600
@@ -36,10 +37,14 @@ def submitted(run: str, comment: str, known: set[str]) -> str | None:
 
 
 def early_signal(command: str) -> list[str]:
-    """The option for the resource `save_seconds`, which Snakemake repeats in the command of a job. Without `B:` the
+    """The option that makes SLURM send SIGTERM early, if a command is that of a training that needs it. Without `B:` the
     signal goes to the job's step, as at the time limit, and not to the shell above it."""
-    found = re.search(r"\bsave_seconds=([1-9]\d*)", command)
-    return [f"--signal=TERM@{found[1]}"] if found else []
+    wildcards = r"scale=([^,']+),task=([^,']+),method=([^,']+),variant=([^,']+),seed="
+    trained = re.search(f"--target-jobs 'train:{wildcards}", command)
+    if not trained or not EARLY.exists():
+        return []
+    seconds = read_json(EARLY).get(f"{'/'.join(trained.groups())}/seed-0")
+    return [f"--signal=TERM@{seconds}"] if seconds else []
 
 
 def main() -> int:
