@@ -24,11 +24,13 @@ from workflow_scripts.catalogue import (
     resolve_data,
     resolve_run,
 )
+from workflow_scripts.cluster.slurm import remember_early
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
 from workflow_scripts.facts import asked, caption, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
+from workflow_scripts.planning.memory import over
 from workflow_scripts.reporting.spec import display_analyses
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
@@ -109,6 +111,13 @@ def facts_of(rule, **same):
 # What the facts stand for is kept, so that a later `why` can say what has changed.
 onstart:
     remember(MET.values())
+    for scale, runs in trained().items():
+        if device() == "cuda" and (said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs)):
+            logger.warning(f"GPU memory, by estimate: {said}; docs/cluster.md: how to ask for a larger GPU")
+        if not workflow.local_exec:
+            remember_early(
+                {f"{scale}/{run}": resources.training(run, scale, device()).save_seconds for run in runs}
+            )
 
 
 # Inputs and parameters of data.smk
@@ -121,6 +130,17 @@ def source_files(wildcards):
 
 def source_manifests(wildcards):
     return [f"{file}.json" for file in source_files(wildcards)]
+
+
+# Tasks with large data, and scales at which these are not stand-ins.
+LARGE = {
+    "task": [name for name, task in CATALOGUE.tasks.items() if task.disk],
+    "scale": [
+        scale
+        for scale in CATALOGUE.scales
+        if any(task.disk and resolve_data(CATALOGUE, name, scale)["sources"] for name, task in CATALOGUE.tasks.items())
+    ],
+}
 
 
 def downloads():
@@ -296,6 +316,16 @@ def displays(kind, ending):
 # Resources
 
 
+def trained():
+    """The runs that this call trains, by scale; one stands for all seeds."""
+    found = {}
+    for job in workflow.dag.needrun_jobs():
+        if job.rule.name == "train":
+            run = Run(job.wildcards.task, job.wildcards.method, job.wildcards.variant, seed=0)
+            found.setdefault(job.wildcards.scale, set()).add(run)
+    return found
+
+
 @cache
 def device():
     """Where a job will train, as far as it can be known here: a job of a cluster gets the GPU that it asks for, and the
@@ -307,12 +337,11 @@ def device():
 
 @cache
 def variant_resources(stage, task, method, variant, scale, attempt):
-    """Of a training or an evaluation: the same for all seeds of a variant, so that they are found once."""
+    """Of a training, an evaluation or interventions: the same for all seeds of a variant, so that they are found once."""
     run = Run(task, method, variant, seed=0)
-    settings = resolve_run(CATALOGUE, run, scale, CONFIG.precision)["training"]
     if stage == "train":
-        return resources.training(run, scale, settings, device(), attempt)
-    return resources.scoring(run, scale, settings, device(), attempt)
+        return resources.training(run, scale, device(), attempt)
+    return resources.scoring(run, scale, device(), attempt, stage)
 
 
 def run_resource(stage, name):
@@ -323,6 +352,13 @@ def run_resource(stage, name):
         return getattr(variant_resources(stage, *run, wildcards.scale, attempt), name)
 
     return called_often(resource)
+
+
+def large_data_resource(name):
+    """Of the preparation of a large data set."""
+    return called_often(
+        lambda wildcards, attempt: getattr(resources.preparation(wildcards.task, wildcards.scale, attempt), name)
+    )
 
 
 def fixed_resource(rule, name):

@@ -1,4 +1,5 @@
-# Seconds each: on a cluster they run where Snakemake runs and wait in no queue. It is also where a network is.
+# On a cluster they run where Snakemake runs and wait in no queue: there is a network, and these data take seconds to
+# minutes. Large ones are prepared by prepare_large, below.
 localrules:
     fetch,
     fetch_model,
@@ -60,3 +61,18 @@ rule prepare:
     shell:
         "python -m workflow_scripts prepare --task {wildcards.task} --scale {wildcards.scale}"
         " --out results/{wildcards.scale}/data/{wildcards.task} > {log} 2>&1"
+
+
+# Of the tasks that say how much disk they need: hours on many cores, which is no work for a login node.
+use rule prepare as prepare_large with:
+    wildcard_constraints:
+        task=any_of(LARGE["task"]),
+        scale=any_of(LARGE["scale"]),
+    threads: large_data_resource("threads")
+    resources:
+        nodes=1,
+        mem_mb=large_data_resource("mem_mb"),
+        runtime=large_data_resource("runtime"),
+
+
+ruleorder: prepare_large > prepare

@@ -26,9 +26,14 @@ def mirror() -> Path:
     return Path(os.environ["RECOMPOSE_MIRROR"])
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On several cores the tests of one file stay together, since they share what is costly to make; those of the
+    """Quick faults are faults.
+
+    On several cores the tests of one file stay together, since they share what is costly to make; those of the
     cluster share one cluster."""
     for item in items:
+        if item.get_closest_marker("quick_faults"):
+            item.add_marker("faults")
         folder = item.path.parent
         item.add_marker(pytest.mark.xdist_group(folder.name if folder.name == "slurm" else str(item.path)))

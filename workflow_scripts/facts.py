@@ -126,7 +126,7 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
         return Facts({"sha256": load_sources()[wildcards["source"]].sha256}, ())
     if rule == "fetch_model":
         return Facts({"revision": load_repositories()[wildcards["model"]].revision}, ())
-    if rule == "prepare":
+    if rule in ("prepare", "prepare_large"):
         return of_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":
         return of_candidates(resolve_candidates(catalogue, wildcards["task"], scale))

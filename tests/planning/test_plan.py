@@ -111,16 +111,16 @@ def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.
     for seed in (1, 2):
         write_run(project, f"scan-jump-x2/transformer/default/seed-{seed}", "cpu", 120)
     assert main(["plan", "--record"]) == 0
-    resources.estimated.cache_clear()
+    resources.reckoned.cache_clear()
     capsys.readouterr()
     assert main(["plan", "--scale", "demo", "--cluster", "profiles/slurm-gres"]) == 0
     said = capsys.readouterr().out
     rows = {tuple(line.split()) for line in said.splitlines()}
     # 100 steps of 120 s, three times over, and half an hour; a checkpoint of 2 MB.
     assert any(row[0] == "train" and row[2:] == ("1", "1", "5", "GB", "10:30") for row in rows)
-    assert any(row[0] == "train" and row[2:] == ("1", "1", "8", "GB", "12:00") for row in rows)
+    assert any(row[0] == "train" and row[2:] == ("1", "1", "5", "GB", "1:00", "by", "estimate") for row in rows)
     assert "-t 630 --mem 5000 " in said and "--gres=gpu:1" in said and "--gpus" not in said
-    resources.estimated.cache_clear()
+    resources.reckoned.cache_clear()
     assert main(["plan", "--cluster", "profiles/default"]) == 1
     assert "key 'executor' is not slurm" in capsys.readouterr().err
 
@@ -131,17 +131,21 @@ def test_models_of_the_hub_are_known_by_their_parameters():
     size = checkpoint_bytes([], llama, "paper")
     assert size == 4 * 3_212_749_824
     assert checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
-    settings = {"torch_threads": 2, "max_steps": 897}
-    assert resources.training(llama, "paper", settings, "cuda").mem_mb == 107_000
-    assert resources.scoring(llama, "paper", settings, "cuda", attempt=2).mem_mb == 2 * 30_000
+    asked = resources.training(llama, "paper", "cuda")
+    assert asked.mem_mb == 107_000 and asked.estimated
+    # 38 GB of state: twice what it takes to write it at 100 MB a second.
+    assert asked.save_seconds == 780 < asked.runtime * 60 / 2
+    assert resources.scoring(llama, "paper", "cuda", attempt=2).mem_mb == 2 * 30_000
 
 
 @pytest.fixture
 def forgetful() -> Iterator[None]:
     """Specs are kept by the names of runs: what a test makes of them is not for the others."""
     _resolved.cache_clear()
+    resources.reckoned.cache_clear()
     yield
     _resolved.cache_clear()
+    resources.reckoned.cache_clear()
     load_catalogue.cache_clear()
 
 
@@ -151,6 +155,9 @@ def test_cluster_plan_of_a_training_on_two_gpus(project: Path, capsys: pytest.Ca
     """Two processes, with the cores and the memory of two; evaluation stays on one."""
     shutil.copytree(ROOT / "profiles", project / "profiles")
     scales = yaml.safe_load(Path("catalogue/scales.yaml").read_text())
+    one = resources.training(Run("idm", "gpt2-small", "carma", 42), "paper", "cuda")
+    resources.reckoned.cache_clear()
+    _resolved.cache_clear()
     scales["paper"]["by_method"]["gpt2-small"]["training"] = {"gpus": 2}
     Path("catalogue/scales.yaml").write_text(yaml.safe_dump(scales))
     load_catalogue.cache_clear()
@@ -163,10 +170,7 @@ def test_cluster_plan_of_a_training_on_two_gpus(project: Path, capsys: pytest.Ca
     assert {row[2] for row in rows if row[:1] == ("evaluate",)} == {"1"}
     wildcards = SimpleNamespace(task="idm", method="gpt2-small", variant="carma", scale="paper")
     assert resources.gres(wildcards) == "gpu:2"
-    settings = {"torch_threads": 2, "max_steps": 897, "gpus": 2}
-    one, two = (
-        resources.training(Run("idm", "llama-large", "carma", 42), "paper", settings | {"gpus": n}, "cuda")
-        for n in (1, 2)
-    )
+    two = resources.training(Run("idm", "gpt2-small", "carma", 42), "paper", "cuda")
+    assert (two.gpu, two.threads) == (2, 2 * one.threads)
     # A process more, and weights, gradients and moments once more.
-    assert two.mem_mb == pytest.approx(one.mem_mb + 4_000 + 4 * 4 * 3212.7, abs=2_000)
+    assert two.mem_mb == pytest.approx(one.mem_mb + 4_000 + 4 * 4 * 124.4, abs=1_000)

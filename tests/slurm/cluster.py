@@ -89,9 +89,17 @@ class Cluster:
     def process(self, daemon: str) -> int:
         return int((self.folder / f"run/{daemon}.pid").read_text())
 
+    def lives(self, daemon: str) -> bool:
+        """Whether it runs: its process, and not another that has got its id."""
+        try:
+            return daemon.split("-")[0] == Path(f"/proc/{self.process(daemon)}/comm").read_text().strip()
+        except (OSError, ValueError):
+            return False
+
     def kill(self, daemon: str, number: int = signal.SIGKILL) -> None:
         """Send a signal to a daemon and wait until it has gone."""
         process = self.process(daemon)
+        assert self.lives(daemon), f"process {process} is not {daemon}"
         os.kill(process, number)
         wait(lambda: not alive(process), 30, f"{daemon} does not stop")
 
@@ -119,8 +127,8 @@ class Cluster:
     def down(self) -> None:
         """SIGKILL every daemon, by process id, and what is left of the jobs."""
         for file in self.folder.glob("run/*.pid"):
-            if file.read_text().strip() and alive(process := int(file.read_text())):
-                os.kill(process, signal.SIGKILL)
+            if self.lives(file.stem):
+                os.kill(self.process(file.stem), signal.SIGKILL)
         here = f"SLURM_CONF={self.folder / 'slurm.conf'}"
         for process, environment in environments().items():
             if f"RECOMPOSE_{here}" in environment or (here in environment and "SLURM_JOB_ID" in str(environment)):

@@ -11,8 +11,8 @@ import pytest
 
 from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
-from workflow_scripts.cluster.start import keeping, parsed
 from workflow_scripts.cluster.status import LOOKS, PATIENCE_SECONDS
+from workflow_scripts.start import keeping, parsed
 
 BIN = "workflow_scripts/cluster/bin"
 RUN = "recompose-0123456789ab_1234"
@@ -124,8 +124,8 @@ def test_resources_of_the_user_do_not_erase_those_of_the_profile():
     assert keeping(["-n", "target"], profile) == ["-n", "target"]
 
 
-def test_what_a_call_says_of_cluster_and_dry_run():
-    options = parsed(["--workflow-profile=profiles/slurm-gpus", "-n", "--config", "scale=small", "target"])
-    assert (options.workflow_profile, options.executor, options.dry_run) == ("profiles/slurm-gpus", None, True)
+def test_what_a_call_says_of_the_cluster():
+    options = parsed(["--workflow-profile=profiles/slurm-gpus", "-np", "--config", "scale=small", "target"])
+    assert (options.workflow_profile, options.executor, options.slurm_array_jobs) == ("profiles/slurm-gpus", None, None)
     assert parsed(["-e", "slurm"]).executor == "slurm"
     assert os.access(f"{BIN}/sbatch", os.X_OK)

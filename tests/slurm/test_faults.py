@@ -120,19 +120,24 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     assert states == ["CANCELLED", "COMPLETED"]
 
 
+@pytest.mark.parametrize("early", [0, 120])
 def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
-    long_project: Project, cluster: Cluster, undisturbed
+    long_project: Project, cluster: Cluster, undisturbed, early: int
 ):
-    """The training is held up until SLURM has sent its SIGTERM, some time between 60 and 90 s; 30 s later SIGKILL would
-    follow."""
-    process = begin(long_project, cluster, "--set-resources", "train:runtime=1", "--", *scores(RUNS[0]))
+    """The training is held up until SLURM has sent its SIGTERM: at the limit of a minute or up to 30 s later, when
+    SIGKILL would follow in 30 s; or as long before the limit of four minutes as a large state is said to take."""
+    if early:
+        saves = "save_seconds=min(60 * math.ceil(saving / 60), 30 * runtime) if saving > KILL_WAIT else 0"
+        long_project.edit("workflow_scripts/planning/resources.py", saves, f"save_seconds={early}")
+    limit = ("--set-resources", f"train:runtime={4 if early else 1}", "--")
+    process = begin(long_project, cluster, *limit, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
     stopped = training(long_project, RUNS[0])
     os.kill(stopped, signal.SIGSTOP)
-    wait(lambda: is_told_to_end(stopped), 120, "SLURM sends no SIGTERM")
+    wait(lambda: is_told_to_end(stopped), 200, "SLURM sends no SIGTERM")
     os.kill(stopped, signal.SIGCONT)
     said = end(process)
-    assert said.count("✗ train") == 1 and "ended as TIMEOUT" in said
+    assert said.count("✗ train") == 1 and ("ended as TIMEOUT" in said) == (early == 0)
     assert "stopped at step" in said, "the state is to be saved at the signal"
     check(long_project, undisturbed, RUNS[:1])
     assert resumed(long_project, RUNS[0]) == 1
@@ -166,6 +171,41 @@ def test_a_job_that_ran_out_of_memory_asks_for_more(long_project: Project, clust
     check(long_project, undisturbed, RUNS[:1])
     memory = [job["MinMemoryNode"] for job in jobs_of(cluster, long_project, "train")]
     assert memory[:2] == ["300M", "1200M"]
+
+
+def test_a_training_that_runs_out_of_memory_goes_on_from_its_state(
+    long_project: Project, cluster: Cluster, undisturbed
+):
+    """Behind its first saved state it needs 700 MB more than the first attempt has; each further one has as much again
+    by the rules' own growth."""
+    long_project.edit("workflow_scripts/planning/resources.py", "BASE_GIGABYTES = 4\n", "BASE_GIGABYTES = 0.9\n")
+    state = "results/{wildcards.scale}/state/{params.run}"
+    hold = "python -c 'x = bytes(range(100)) * 7_000_000; import time; time.sleep(9)'"
+    more = f"(until compgen -G '{state}/*/step-*' >/dev/null; do sleep 0.2; done; {hold}) & "
+    command = '"python -m workflow_scripts train'
+    long_project.edit("rules/train.smk", command, f'"{more}"\n        {command}')
+    said = end(begin(long_project, cluster, *scores(RUNS[0])))
+    assert said.count("✗ train") == 1
+    check(long_project, undisturbed, RUNS[:1])
+    assert resumed(long_project, RUNS[0]) == 1
+    memory = [job["MinMemoryNode"] for job in jobs_of(cluster, long_project, "train")]
+    assert memory == ["1000M", "2000M"]
+
+
+def test_slurmd_alone_may_go_away_in_mid_run(long_project: Project, cluster: Cluster, undisturbed):
+    """Its steps go on, and when it is back it takes them over: for SLURM the node was late to answer."""
+    process = begin(long_project, cluster, *scores(RUNS[0]))
+    wait_for_state(long_project, RUNS[0], process)
+    node = jobs_of(cluster, long_project, "train")[0]["NodeList"]
+    cluster.kill(f"slurmd-{node}")
+    time.sleep(10)
+    assert process.poll() is None
+    cluster.start_slurmd(node)
+    said = end(process)
+    assert "✗" not in said
+    check(long_project, undisturbed, RUNS[:1])
+    assert resumed(long_project, RUNS[0]) == 0
+    assert [(job["JobState"], job["Restarts"]) for job in jobs_of(cluster, long_project)] == [("COMPLETED", "0")] * 2
 
 
 def test_a_node_that_dies_costs_nothing_but_time(long_project: Project, cluster: Cluster, undisturbed):

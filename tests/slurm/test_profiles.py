@@ -43,3 +43,25 @@ def test_without_slurm_the_error_is_one_line(project: Project):
         "error: SLURM does not answer; call the same command again when `squeue --me` works"
     )
     assert not (project.root / "results").exists()
+
+
+def test_no_rule_retries_by_itself():
+    """A rule's own retries would be spent inside the one allocation that was too small."""
+    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    lines = [line.strip() for file in files for line in file.read_text().splitlines()]
+    assert len(files) > 5 and not [line for line in lines if line.startswith(("retries", "restart"))]
+    for name in PROFILES:
+        assert yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())["retries"] == 2
+
+
+@pytest.mark.parametrize("words", [("--slurm-array-jobs", "all"), ("--slurm-array-jobs=train",)])
+def test_job_arrays_are_refused(project: Project, words: tuple[str, ...]):
+    done = project.reproduce("--workflow-profile=profiles/slurm-gpus", *words)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: slurm-array-jobs is not supported")
+    with project.edited("profiles/slurm-gpus/profile.yaml") as profile:
+        profile["slurm-array-jobs"] = "all"
+    done = project.reproduce("--workflow-profile=profiles/slurm-gpus", "-n")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: slurm-array-jobs is not supported")
+    assert not (project.root / "results").exists() and not (project.root / ".snakemake/running").exists()

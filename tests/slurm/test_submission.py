@@ -15,19 +15,33 @@ from tests.slurm.conftest import CUT, RUNS, scores
 from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, running, trainings
 from tests.workflow.projects import Project, copied
 
+# Everything behind a training whose results prompts are changed for: two trainings, the candidates, the interventions.
+CHAIN = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
+
+TAKES_LONG = "SAVED_BYTES, COPIES_IN_STATE = 2e4, 3"
+
+
+def recording(project: Project, cluster: Cluster) -> dict[str, str]:
+    """PATH in which a program stands before SLURM's own sbatch that keeps what it is given, a file a call."""
+    recorder, folder, own = project.root / "recorder/sbatch", project.root / "sent", shutil.which("sbatch")
+    for made in (recorder.parent, folder):
+        made.mkdir()
+    recorder.write_text(f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{folder}/$$\nexec {own} "$@"\n')
+    recorder.chmod(0o755)
+    return {"PATH": f"{recorder.parent}:{cluster.environment['PATH']}"}
+
+
+def sent(project: Project) -> list[list[str]]:
+    """What sbatch was given."""
+    return [file.read_text().rstrip("\0").split("\0") for file in (project.root / "sent").iterdir()]
+
 
 @pytest.fixture(scope="module")
 def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose cut of the demo has been run on the cluster, to its end though one of its three trainings got
     SIGKILL, as from the kernel when memory is full, and the job of another was cancelled."""
     project = copied(tmp_path_factory.mktemp("submitted"))
-    # Before SLURM's own sbatch stands one that keeps what it is given, a file a call.
-    recorder, sent = tmp_path_factory.mktemp("recorder") / "sbatch", project.root / "sent"
-    sent.mkdir()
-    own = shutil.which("sbatch")
-    recorder.write_text(f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{sent}/$$\nexec {own} "$@"\n')
-    recorder.chmod(0o755)
-    process = begin(project, cluster, *CUT, PATH=f"{recorder.parent}:{cluster.environment['PATH']}")
+    process = begin(project, cluster, *CUT, **recording(project, cluster))
     wait(lambda: len(trainings(project)) >= 2, 180, "no two trainings run at once")
     (_, killed), (cancelled, _), *_ = trainings(project).items()
     os.kill(killed, signal.SIGKILL)
@@ -36,6 +50,7 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pro
     return project
 
 
+@pytest.mark.quick_faults
 def test_results_are_those_of_an_undisturbed_local_run(submitted: Project, local_demo: dict[str, str]):
     found = results(submitted.root)
     assert len(found) > 3 * 2 + 2
@@ -75,16 +90,40 @@ def in_general(arguments: list[str]) -> str:
     return " ".join("--wrap=COMMAND" if part.startswith("--wrap=") else part for part in general)
 
 
+def planned(project: Project, *arguments: str) -> set[str]:
+    """The sbatch lines of `plan --cluster`."""
+    plan = [".venv/bin/python", "-m", "workflow_scripts", "plan", *arguments]
+    printed = subprocess.run(plan, cwd=project.root, capture_output=True, text=True, check=True).stdout
+    lines = [line for line in printed.splitlines() if line.startswith("sbatch ")]
+    assert len(lines) == len(set(lines))
+    return set(lines)
+
+
 def test_the_plan_prints_the_sbatch_lines_that_are_sent(submitted: Project):
-    plan = [".venv/bin/python", "-m", "workflow_scripts", "plan", "--papers", "sq_transformer", "--cluster"]
-    printed = subprocess.run(plan, cwd=submitted.root, capture_output=True, text=True, check=True).stdout
-    planned = [line for line in printed.splitlines() if line.startswith("sbatch ")]
-    assert len(planned) == len(set(planned)) == 3
-    sent = [file.read_text().rstrip("\0").split("\0") for file in (submitted.root / "sent").iterdir()]
-    assert len(sent) == 7
+    lines = planned(submitted, "--papers", "sq_transformer", "--cluster")
+    assert len(lines) == 3 and len(sent(submitted)) == 7
     # The plan shows first attempts.
-    first = {in_general(arguments).replace("--mem 10000 ", "--mem 5000 ") for arguments in sent}
-    assert first == set(planned)
+    first = {in_general(arguments).replace("--mem 10000 ", "--mem 5000 ") for arguments in sent(submitted)}
+    assert first == lines
+
+
+def test_candidates_and_interventions_are_sent_as_planned(project: Project, cluster: Cluster):
+    """With the other profile, of a model whose state is said to take more than a minute to save and that is said to be
+    too large for the GPU."""
+    project.edit("workflow_scripts/planning/resources.py", "SAVED_BYTES, COPIES_IN_STATE = 1e8, 3", TAKES_LONG)
+    project.edit("workflow_scripts/planning/memory.py", "1e9 * config.gpu_memory", "1e4 * config.gpu_memory")
+    done = reproduce(project, cluster, CHAIN, profile="slurm-gres", **recording(project, cluster))
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "GPU memory" in line]
+    assert "by estimate: more than the 80 GB" in line and "idm/gpt2-small" in line
+    jobs = {rule: jobs_of(cluster, project, rule) for rule in ("train", "candidates", "intervene")}
+    assert {rule: len(found) for rule, found in jobs.items()} == {"train": 2, "candidates": 1, "intervene": 1}
+    assert len(jobs_of(cluster, project)) == 4 and all(job["NumNodes"] == "1" for job in jobs_of(cluster, project))
+    assert all(job["TresPerNode"] == "gres:gpu:1" for rule in ("train", "intervene") for job in jobs[rule])
+    lines = [in_general(arguments) for arguments in sent(project)]
+    assert sum("--signal=TERM@" in line for line in lines) == 2
+    # Data have been prepared since, and their rows are counted.
+    assert set(lines) <= planned(project, "--cluster", "profiles/slurm-gres")
 
 
 def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):

@@ -11,6 +11,7 @@ import pytest
 
 from tests.training.toy import ROOT, assert_one_line_error, call, command, environment, toy_spec, write_data
 
+pytestmark = pytest.mark.quick_faults
 STEPS = 220
 LINE_START = "toy/transformer/default/seed-3: "
 EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
@@ -53,13 +54,17 @@ class Runs:
         result = call("evaluate", *options, "--settings", self.folder / "evaluation.json")
         assert result.returncode == 0, result.stderr
 
-    def assert_same_as_whole(self, place: Path) -> dict:
-        """Every result of training, and of evaluation if there is one, is equal to the last bit; returns run.json."""
+    def assert_same_files(self, place: Path) -> None:
+        """Every result of training, and of evaluation if there is one, is equal to the last bit."""
         results = [path.relative_to(place / "out") for path in (place / "out").rglob("*") if path.is_file()]
         assert {"model.safetensors", "training.csv"} < {path.name for path in results}
         for path in results:
             if path.name not in ("run.json", "evaluation.json"):  # which hold times
                 assert (place / "out" / path).read_bytes() == (self.whole / "out" / path).read_bytes(), path
+
+    def assert_same_as_whole(self, place: Path) -> dict:
+        """The same, and no state is left; returns run.json."""
+        self.assert_same_files(place)
         assert not (place / "state").exists()
         return json.loads((place / "out/run.json").read_text())
 
@@ -96,6 +101,34 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path)
     runs.evaluate(tmp_path)
     assert (tmp_path / "out/eval/scores.csv").exists()
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 3
+
+
+def test_killed_anywhere_between_start_and_end_a_run_ends_with_the_same_bytes(runs, tmp_path):
+    """Moments drawn over all that a run takes, from its imports to the renaming of its results, and as many again when
+    its last state is saved and the results are being written."""
+    seed = random.randrange(2**32)
+    print(f"moments drawn with seed {seed}")
+    draw, began = random.Random(seed), time.monotonic()
+    runs.finish(tmp_path / "timed")
+    whole = time.monotonic() - began
+    killed = 0
+    for trial in range(8):
+        process = runs.start(tmp_path)
+        if trial % 2:
+            while f"step-{STEPS}" not in steps(tmp_path) and process.poll() is None:
+                time.sleep(0.005)
+            time.sleep(draw.uniform(0, 0.3))
+        else:
+            time.sleep(draw.uniform(0, whole))
+        process.kill()
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        if (tmp_path / "out/run.json").exists():
+            runs.assert_same_files(tmp_path)
+    assert killed > 2
+    runs.finish(tmp_path)
+    runs.evaluate(tmp_path)
+    runs.assert_same_as_whole(tmp_path)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

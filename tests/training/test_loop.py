@@ -3,6 +3,7 @@
 import os
 import signal
 import statistics
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import Training
-from workflow_scripts.training.loop import StopRequested, Task, learning_rate, optimiser_for, train
+from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, Task, learning_rate, optimiser_for, train
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import State, StateFolder
 
@@ -203,3 +204,51 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tm
     with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
         run(Task(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
     assert [path.name for path in StateFolder(tmp_path, {}).generations()] == ["step-5"]
+
+
+class Saves(StateFolder):
+    """Remembers the steps of its saves; each takes so many seconds, and `during` happens meanwhile."""
+
+    seconds, steps = 0.0, ()
+
+    def during(self) -> None:
+        time.sleep(self.seconds)
+
+    def save(self, state: State, *others) -> None:
+        super().save(state, *others)
+        self.steps = (*self.steps, state.step)
+        self.during()
+
+
+def save_in(store: Saves, save_every: float, steps: int) -> None:
+    settings = SETTINGS.model_copy(update={"max_steps": steps, "validate_every": 1000})
+    task = Task(Line(), squared_error, BATCHES, lambda _: {"score": 0.0})
+    with Reporter("run", steps, "none") as reporter:
+        train(task, settings, SEED, Accelerator(cpu=True), store, reporter, save_every)
+
+
+def test_the_longer_a_save_takes_the_more_seldom_it_is(tmp_path):
+    """Of states that take half a second one is saved at the beginning, and the next ten seconds later."""
+    slow, quick = (Saves(tmp_path / name, {}) for name in ("slow", "quick"))
+    for store in (slow, quick):
+        store.folder.mkdir()
+    slow.seconds = 0.5
+    began = time.monotonic()
+    save_in(slow, save_every=0, steps=40)
+    took = time.monotonic() - began - 2 * slow.seconds
+    assert slow.steps == (1, 40) and took < 0.5 / SAVE_SHARE
+    # What is asked for is the least that lies between two.
+    began = time.monotonic()
+    save_in(quick, save_every=0.05, steps=400)
+    took = time.monotonic() - began
+    assert 2 <= len(quick.steps) <= took / 0.05 + 1
+
+
+def test_a_signal_during_a_save_ends_with_that_state(tmp_path):
+    """A state of 38 GB is not saved twice before the time limit."""
+    store = Saves(tmp_path, {})
+    store.during = lambda: os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(StopRequested) as stop:
+        save_in(store, save_every=0, steps=40)
+    assert (stop.value.step, store.steps) == (1, (1,))
+    assert store.generations()[0].name == "step-1"

@@ -87,6 +87,7 @@ def test_two_generations_and_their_best_weights_are_kept(tmp_path):
     ]
 
 
+@pytest.mark.quick_faults
 def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_state(tmp_path):
     template = tmp_path / "template"
     reached = set()
@@ -133,6 +134,7 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
     "name", ["tensors.safetensors", "state.json", "training.csv", "sha256sums", "../best-3.safetensors"]
 )
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
+@pytest.mark.quick_faults
 def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path, name, damage):
     saved_steps(tmp_path, 3)
     path = tmp_path / "step-3" / name
@@ -148,6 +150,7 @@ def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path, name, dam
     assert "step-3 is damaged" in (tmp_path / "log.txt").read_text()
 
 
+@pytest.mark.quick_faults
 def test_when_no_state_can_be_read_the_run_starts_anew(tmp_path):
     saved_steps(tmp_path, 2)
     for path in tmp_path.glob("step-*/state.json"):
@@ -156,6 +159,7 @@ def test_when_no_state_can_be_read_the_run_starts_anew(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["spec_digest", "data_digest"])
+@pytest.mark.quick_faults
 def test_a_state_of_another_spec_or_other_data_is_refused(tmp_path, name):
     saved_steps(tmp_path, 2)
     with pytest.raises(UserError, match=f"step-2/state.json was made with another {name[:4]}; delete {tmp_path}"):

@@ -306,6 +306,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["state", "out"])
+@pytest.mark.quick_faults
 def test_a_full_disk_is_one_line_and_leaves_earlier_results(toy, tmp_path, small_disk, place):
     places = {"state": tmp_path / "state", "out": tmp_path / "out", place: small_disk / place}
     out = shutil.copytree(toy / "out", places["out"])

@@ -76,24 +76,43 @@ def test_a_folder_that_cannot_be_written(project: Project, small_disk: Path):
     assert project.reproduce(f"results/demo/runs/{FIRST}/run.json").returncode == 0
 
 
-def test_a_results_file_cut_in_half(demo: Project):
-    """It is refused by what reads it; deleted, it is made again as it was."""
-    file = demo.root / scores(FIRST)
-    whole, table = file.read_bytes(), demo.root / "results/demo/tables/sq_transformer/table1.csv"
-    shown = table.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    file.write_bytes(b"".join(lines[: len(lines) // 2]))
-    done = demo.reproduce(str(table.relative_to(demo.root)))
+TABLE = "results/demo/tables/sq_transformer/table1.csv"
+PROMPTS = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions"
+CODES = "results/demo/analyses/sq_transformer/source-codes"
+
+
+@pytest.mark.quick_faults
+@pytest.mark.parametrize(
+    ("file", "reader", "said"),
+    [
+        (scores(FIRST), TABLE, f"is not what was written; delete {Path(scores(FIRST)).parent}"),
+        (f"results/demo/runs/{FIRST}/eval/predictions.parquet", TABLE, "is not what was written; delete"),
+        (f"results/demo/runs/{FIRST}/run.json", scores(FIRST), "not valid JSON"),
+        (f"{PROMPTS}/scores.csv", "results/demo/tables/carma/table-cap.csv", "is not what was written; delete"),
+        (f"{CODES}/analysis.json", "results/demo/tables/sq_transformer/table-codes.csv", "not valid JSON"),
+    ],
+    ids=["scores", "predictions", "run", "interventions", "analysis"],
+)
+def test_a_results_file_cut_in_half(demo: Project, file: str, reader: str, said: str):
+    """It is refused by what reads it; deleted with what lies beside it, it is made again, and so are its readers."""
+    path, results = demo.root / file, demo.root / reader
+    beside = {name: name.read_bytes() for name in path.parent.iterdir() if name.suffix in (".csv", ".parquet")}
+    shown, whole = results.read_bytes(), path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    done = demo.reproduce("--forcerun", reader, "--", reader)
     assert done.returncode == 1
-    assert f"{scores(FIRST)} is not what was written; delete {Path(scores(FIRST)).parent}" in done.stderr
+    assert file in done.stderr and said in done.stderr and "Traceback" not in done.stderr
 
-    for path in file.parent.iterdir():
-        path.unlink()
-    done = demo.reproduce(str(table.relative_to(demo.root)))
+    for name in path.parent.iterdir():
+        if name.is_file():
+            name.unlink()
+    done = demo.reproduce(reader)
     assert done.returncode == 0, done.stderr
-    assert (file.read_bytes(), table.read_bytes()) == (whole, shown)
+    assert results.read_bytes() == shown
+    assert {name: name.read_bytes() for name in beside} == beside
 
 
+@pytest.mark.quick_faults
 def test_a_broken_checkpoint(demo: Project):
     """It is refused by its scoring; deleted, the run is trained again to the same scores."""
     folder = demo.root / "results/demo/runs" / FIRST

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick_faults
 RUN = "scan-jump-x2/transformer/default/seed-1"
 TARGET = f"results/demo/runs/{RUN}/run.json"
 

@@ -11,10 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from workflow_scripts.files import read_json, write_json
+
 # Commands that stand before SLURM's own in PATH while ./reproduce runs; each file says why.
 BIN = Path(__file__).parent / "bin"
 # Relative to the working directory, as .snakemake itself is.
 RECORDS = Path(".snakemake/cluster")
+# Seconds before its time limit at which a training is to save its state, by scale and run of seed 0.
+EARLY = RECORDS / "early.json"
 # slurmctld answers at once or, when it is overloaded, within its own time-out of 10 s.
 ANSWER_SECONDS = 50
 
@@ -64,6 +68,12 @@ def queue(*which: str) -> list[QueuedJob] | None:
     """The jobs that squeue knows, in any state, of those that `which` names; None when SLURM does not answer."""
     said = ask("squeue", "--noheader", "--states=all", "--format=%i|%T|%r|%j|%k", *which)
     return None if said is None else [QueuedJob(*line.split("|", 4)) for line in said.splitlines()]
+
+
+def remember_early(seconds: dict[str, int]) -> None:
+    """Keep them for the submissions of this call, beside those of another one."""
+    before = read_json(EARLY) if EARLY.exists() else {}
+    write_json(EARLY, before | {run: value for run, value in seconds.items() if value})
 
 
 @contextmanager

@@ -2,14 +2,18 @@
 
 To the SLURM executor a submission that fails is a job that failed: a slurmctld that is away for a minute would cost
 every job that becomes ready all its retries.
+
+What the executor has no option for is added: a training whose state takes long to save is told to do so early enough.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
 
-from workflow_scripts.cluster.slurm import queue, real, remembered
+from workflow_scripts.cluster.slurm import EARLY, queue, real, remembered
+from workflow_scripts.files import read_json
 
 # Then the failure goes to Snakemake, as an error.
 PATIENCE_SECONDS = 3600
@@ -32,11 +36,24 @@ def submitted(run: str, comment: str, known: set[str]) -> str | None:
     return next((job.number for job in found if job.comment == comment and job.number not in known), None)
 
 
+def early_signal(command: str) -> list[str]:
+    """The option that makes SLURM send SIGTERM early, if a command is that of a training that needs it. Without `B:`
+    the signal goes to the job's step, as at the time limit, not to the shell above it."""
+    wildcards = r"scale=([^,']+),task=([^,']+),method=([^,']+),variant=([^,']+),seed="
+    trained = re.search(f"--target-jobs 'train:{wildcards}", command)
+    if not trained or not EARLY.exists():
+        return []
+    seconds = read_json(EARLY).get(f"{'/'.join(trained.groups())}/seed-0")
+    return [f"--signal=TERM@{seconds}"] if seconds else []
+
+
 def main() -> int:
     """Run sbatch; returns its exit code, and prints what it printed."""
     arguments, parent, began = sys.argv[1:], os.getppid(), time.monotonic()
     run, comment = (arguments[arguments.index(option) + 1] for option in ("--job-name", "--comment"))
     script = sys.stdin.buffer.read() if "/dev/stdin" in arguments else b""
+    # First: an option of the user's own comes later, and counts.
+    arguments = [*early_signal(arguments[-1] + script.decode()), *arguments]
     while True:
         done = subprocess.run([real("sbatch"), *arguments], input=script, capture_output=True)
         number, error = done.stdout.decode().strip(), done.stderr.decode()

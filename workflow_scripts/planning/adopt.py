@@ -232,7 +232,8 @@ def record(rule: str, files: list[Path], precision: str | None) -> None:
     """Let Snakemake record the files as made by it. It sees this one rule: no other job is touched along."""
     config = ["--config", f"precision={precision}"] if precision else []
     how = ("--quiet", "all", "--nolock", "--touch", "--force")
-    snakemake(*how, *config, "--allowed-rules", rule, "--", *map(str, files))
+    rules = ("prepare", "prepare_large") if rule == "prepare" else (rule,)
+    snakemake(*how, *config, "--allowed-rules", *rules, "--", *map(str, files))
 
 
 def aside(path: Path) -> Path:

@@ -4,14 +4,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_run
+from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_data
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
-from workflow_scripts.planning.resources import Resources, fixed, scoring, training
+from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, training
 from workflow_scripts.schema import read_yaml
 
-ORDER = ("train", "evaluate", "candidates", "intervene", "analyse")
+ORDER = ("prepare_large", "train", "evaluate", "candidates", "intervene", "analyse")
 
 
 def read_profile(folder: str) -> dict[str, Any]:
@@ -30,13 +30,15 @@ def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
     runs = requested_runs(catalogue, config)
     changed = {run for paper in config.papers for run in intervened_runs(catalogue, paper, runs)}
     for run in runs:
-        settings = resolve_run(catalogue, run, config.scale, config.precision)["training"]
-        found["train", training(run, config.scale, settings, device)] += 1
-        found["evaluate", scoring(run, config.scale, settings, device)] += 1
+        found["train", training(run, config.scale, device)] += 1
+        found["evaluate", scoring(run, config.scale, device)] += 1
         if run in changed:
-            found["intervene", scoring(run, config.scale, settings, device)] += 1
+            found["intervene", scoring(run, config.scale, device, rule="intervene")] += 1
     if changed:
         found["candidates", fixed("candidates")] += len({run.task for run in changed})
+    for task in dict.fromkeys(run.task for run in runs):
+        if catalogue.tasks[task].disk and resolve_data(catalogue, task, config.scale)["sources"]:
+            found["prepare_large", preparation(task, config.scale)] += 1
     for paper in config.papers:
         if analyses := len(catalogue.papers[paper].analyses):
             found["analyse", fixed("analyse")] += analyses
@@ -50,7 +52,9 @@ def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str
     if gres and "resources.gres(" in gres:
         gres = f"gpu:{resources.gpu}"
     parts = [
-        "sbatch --parsable --job-name NAME --output LOG --export=ALL --comment RULE_AND_RUN -p PARTITION",
+        "sbatch",
+        f"--signal=TERM@{resources.save_seconds}" if resources.save_seconds else "",
+        "--parsable --job-name NAME --output LOG --export=ALL --comment RULE_AND_RUN -p PARTITION",
         f"-t {given.get('runtime', resources.runtime)}",
         f"--mem {given.get('mem_mb', resources.mem_mb)}",
         "--nodes=1",
@@ -70,13 +74,15 @@ def show(catalogue: Catalogue, config, folder: str) -> None:
     """Print jobs, GPUs, cores, memory and time of each rule, and the sbatch lines."""
     profile, rows = read_profile(folder), asked(catalogue, config)
     print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")
-    print(f"  {'rule':10} {'jobs':>6} {'GPUs':>5} {'cores':>6} {'memory':>8} {'time':>7}")
+    print(f"  {'rule':13} {'jobs':>6} {'GPUs':>5} {'cores':>6} {'memory':>8} {'time':>7}")
     for (rule, resources), count in sorted(rows.items(), key=lambda row: (ORDER.index(row[0][0]), row[0][1].mem_mb)):
         memory, time = f"{resources.mem_mb / 1000:g} GB", f"{resources.runtime // 60}:{resources.runtime % 60:02}"
-        print(f"  {rule:10} {count:6} {resources.gpu:5} {resources.threads:6} {memory:>8} {time:>7}")
+        guess = " by estimate" if resources.estimated else ""
+        print(f"  {rule:13} {count:6} {resources.gpu:5} {resources.threads:6} {memory:>8} {time:>7}{guess}")
     for line in gpu_memory.report(catalogue, config, requested_runs(catalogue, config)):
         print(f"  GPU memory {line}")
     for line in dict.fromkeys(sbatch_line(rule, resources, profile) for rule, resources in rows):
         print(line)
+    print("Estimates are from sizes and data, upper ones: nothing like these jobs has been measured here.")
     print("Each further attempt asks for as much memory again. Other jobs take seconds and run where Snakemake runs.")
     print("Account, partition and QOS are yours to name, and so is any --set-resources: see docs/cluster.md.")

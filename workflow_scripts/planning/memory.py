@@ -172,7 +172,15 @@ def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
     lines = [f"{name}/{variant}: {memory}" for name, (memory, variant) in found.items() if memory.peak >= 1e9]
     if found and not lines:
         lines.append("less than 1 GB for the largest model")
-    over = [name for name, (memory, _) in found.items() if memory.peak > 1e9 * config.gpu_memory]
-    if over:
-        lines.append(f"more than the {config.gpu_memory} GB of config.yaml's gpu_memory: {', '.join(over)}")
-    return lines
+    return lines + [said for said in [over(catalogue, config, runs)] if said]
+
+
+def over(catalogue: Catalogue, config, runs: Iterable[Run]) -> str:
+    """Which models need more than `gpu_memory` on which tasks; empty if none does."""
+    needed = {run: estimate(catalogue, run, config.scale, config.precision) for run in runs}
+    names = dict.fromkeys(f"{run.task}/{run.method}" for run, memory in needed.items() if _over(memory, config))
+    return f"more than the {config.gpu_memory} GB of config.yaml's gpu_memory: {', '.join(names)}" if names else ""
+
+
+def _over(memory: Memory | None, config) -> bool:
+    return memory is not None and memory.peak > 1e9 * config.gpu_memory

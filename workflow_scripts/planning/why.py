@@ -15,7 +15,7 @@ from workflow_scripts.planning.versions import RUNS, other_versions
 from workflow_scripts.schema import Config, read_yaml
 
 STAGES = (
-    *("fetch", "fetch_model", "prepare", "candidates", "train", "evaluate", "intervene"),
+    *("fetch", "fetch_model", "prepare", "prepare_large", "candidates", "train", "evaluate", "intervene"),
     *("analyse", "table", "figure", "claims", "record_config"),
 )
 SOURCES = "workflow_scripts/data/sources.yaml"

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json
+from workflow_scripts.files import check_whole, read_json
 from workflow_scripts.reporting.cells import MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.statistics import Effect, bootstrap_over_examples
@@ -90,6 +90,7 @@ def correctness(results: Path, cell: Cell) -> np.ndarray:
 @lru_cache(maxsize=64)
 def _predictions(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Split, subset and correctness of each line of predictions.parquet, in the order of the data set."""
+    check_whole(file)
     try:
         table = pq.read_table(file, columns=["split", "row", "subset", "correct"])
     except FileNotFoundError as error:

@@ -25,6 +25,8 @@ from workflow_scripts.training.schedule import inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
 
 ALONE = Ranks()
+# A state is saved at most so often that saving takes a twentieth of the time, however large the model is.
+SAVE_SHARE = 1 / 20
 
 
 class StopRequested(Exception):  # noqa: N818
@@ -101,7 +103,8 @@ def train(
     ranks: Ranks = ALONE,
 ) -> State:
     """Train from the saved state (or from nothing) to `max_steps`: update k, from 1, is made on the k-th batch of the
-    epochs' orders, one epoch after the other. Of several processes the first alone validates, saves and has the best
+    epochs' orders, one epoch after the other. A state is saved at each validation and every `save_every_seconds`, or
+    more seldom where that takes long. Of several processes the first alone validates, saves and has the best
     weights' step; all others do what it decides.
 
     Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
@@ -121,6 +124,7 @@ def train(
     model.train()
     with stop_signals() as received:
         saved = timed = time.monotonic()
+        wait = save_every_seconds
         timed_step, seconds_before = state.step, state.seconds - saved
         seconds_start, cpu_start = state.seconds, cpu_seconds()
         while state.step < settings.max_steps:
@@ -146,11 +150,12 @@ def train(
                 reporter.stage("validate")
                 reporter.logged(validate(task, settings.validation["metric"], folder, state))
             stop = received[0] if received else 0
-            due = validates or stop or began - saved >= save_every_seconds
+            due = validates or stop or began - saved >= wait
             saves, stop = ranks.agreed(bool(due), stop)
             if saves:
                 read_values(rows, state)
                 reporter.stage("save")
+                saving = time.monotonic()
                 generators, costs = zip(*ranks.gathered((random_states(), used(cpu_start))), strict=True)
                 state.seconds = seconds_before + time.monotonic()
                 call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, "processes": costs}
@@ -158,7 +163,9 @@ def train(
                     folder.save(state, model, optimiser, generators)
                 reporter.stage("train")
                 saved = time.monotonic()
+                wait = max(save_every_seconds, (saved - saving) / SAVE_SHARE)
                 timed += saved - began  # the step time counts neither validating nor saving
+                (stop,) = ranks.agreed(received[0] if received else 0)  # it may have come meanwhile
                 if stop and not last:
                     if ranks.first:
                         folder.log(f"stopped by signal {stop} at step {state.step}")

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="resume state; removed when complete")
     parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument("--save-every", type=float, default=60, metavar="SECONDS", help="between saved states")
+    parser.add_argument("--save-every", type=float, default=60, metavar="SECONDS", help="least between saved states")
     parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
 
 

@@ -1,12 +1,14 @@
-"""Starts Snakemake on a cluster: settles the jobs that an earlier call left behind and puts bin/ into PATH.
+"""Starts Snakemake: sees to what an earlier call left behind, and adds what SLURM needs.
 
-`python -m workflow_scripts.cluster.start alone|beside ARGUMENTS` becomes `snakemake ARGUMENTS`. ./reproduce calls it
-when a workflow profile or an executor is named; without SLURM among them nothing is changed. `beside` another Snakemake
-of this working directory the jobs in the queue are that one's.
+`python -m workflow_scripts.start yes|no CALL ARGUMENTS` becomes `snakemake ARGUMENTS`; ./reproduce, the process CALL,
+calls it so. The first word says whether the call makes anything: one that does not writes no record, changes nothing.
+Where a workflow profile or an executor names SLURM, jobs that were left in the queue are settled first and bin/ is put
+into PATH. Beside another Snakemake of this folder the jobs in the queue are that one's.
 """
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -15,20 +17,38 @@ from pathlib import Path
 from workflow_scripts.cluster.slurm import BIN, ask, prefix, queue
 from workflow_scripts.cluster.status import RUNNING
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import read_yaml
+from workflow_scripts.running import RECORD, take_turn
 
 LOOK_SECONDS = 5
+NO_ARRAYS = (
+    "slurm-array-jobs is not supported: the SLURM executor takes one job's end for another's; leave it out, "
+    "every job is submitted by itself"
+)
 
 
 def main() -> None:
     """Become Snakemake."""
-    beside, arguments = sys.argv[1] == "beside", sys.argv[2:]
+    makes, call, arguments = sys.argv[1] == "yes", sys.argv[2], sys.argv[3:]
     options = parsed(arguments)
     profile = read_profile(options.workflow_profile)
-    if (options.executor or profile.get("executor")) == "slurm" and not options.dry_run:
-        if not beside:
+    slurm = (options.executor or profile.get("executor")) == "slurm"
+    if slurm and (options.slurm_array_jobs or "slurm-array-jobs" in profile):
+        raise UserError(NO_ARRAYS)
+    if makes:
+        other = take_turn(call)
+        if other and other.host != socket.gethostname():
+            print(
+                f"Another ./reproduce of this folder was started as {other}, which cannot be seen from here. If it has "
+                f"ended (was killed, or its machine restarted), delete {RECORD} and call this again",
+                file=sys.stderr,
+            )
+        if slurm and not other:
             settle()
+        if not other:
             adopt()
+    elif not slurm and not RECORD.exists():
+        adopt("--dry-run")
+    if makes and slurm:
         arguments = [f"--slurm-jobname-prefix={prefix()}", *keeping(arguments, profile.get("set-resources") or {})]
         prepare(os.environ)
     os.execvp("snakemake", ["snakemake", "--logger=terminal", *arguments])
@@ -39,7 +59,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--workflow-profile")
     parser.add_argument("--executor", "-e")
-    parser.add_argument("--dry-run", "--dryrun", "-n", action="store_true")
+    parser.add_argument("--slurm-array-jobs", nargs="?", const="all")
     return parser.parse_known_args(arguments)[0]
 
 
@@ -48,6 +68,8 @@ def read_profile(folder: str | None) -> dict:
     if folder:
         for name in ("profile.v9+.yaml", "profile.yaml", "config.v9+.yaml", "config.yaml"):
             if (file := Path(folder) / name).exists():
+                from workflow_scripts.schema import read_yaml
+
                 return read_yaml(file)
     return {}
 
@@ -106,10 +128,12 @@ def settle() -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def adopt() -> None:
-    """Take over results that came without Snakemake's records, as ./reproduce does where there is no cluster."""
+def adopt(*options: str) -> None:
+    """Take over results that came without Snakemake's records: what agrees with the configuration."""
     if Path("results").exists():
-        subprocess.run([sys.executable, "-m", "workflow_scripts", "adopt"], check=True)
+        done = subprocess.run([sys.executable, "-m", "workflow_scripts", "adopt", *options], check=False)
+        if done.returncode:  # it has said why
+            sys.exit(done.returncode)
 
 
 if __name__ == "__main__":
