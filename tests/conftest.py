@@ -24,3 +24,11 @@ def mirror() -> Path:
     if not os.environ.get("RECOMPOSE_MIRROR"):
         pytest.skip("needs upstream's files: set RECOMPOSE_MIRROR to a folder <dataset>/<file>")
     return Path(os.environ["RECOMPOSE_MIRROR"])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """On several cores the tests of one file stay together, since they share what is costly to make; those of the
+    cluster share one cluster."""
+    for item in items:
+        folder = item.path.parent
+        item.add_marker(pytest.mark.xdist_group(folder.name if folder.name == "slurm" else str(item.path)))
