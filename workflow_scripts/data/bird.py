@@ -46,7 +46,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
     else:
         pairs, notes = read(named_source(sources, [source], WHERE)), []
     controls = {"word_overlap": [overlap(pair.first.split(), pair.second.split()) for pair in pairs]}
-    whole = SentenceOptions.model_validate({"from": settings.origin})  # controls belong to every pair: there is no limit
+    # Controls belong to every pair: there is no limit.
+    whole = SentenceOptions.model_validate({"from": settings.origin})
     return table({"test": pairs}, None, whole, notes, controls=controls)
 
 
