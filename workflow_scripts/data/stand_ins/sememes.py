@@ -1,0 +1,52 @@
+"""Made-up sememes, in the format of CAT's files, for the words of the made-up dictionary and film reviews.
+
+A noun is composed of its kind and its place (`goat`: animal, mountain), other words of one or two sememes; function
+words share one, as in HowNet.
+"""
+
+import pickle
+from pathlib import Path
+
+from workflow_scripts.data.stand_ins import sst, wordnet
+
+FUNCTION_WORDS = ["the", "a", "an", "this", "that", "is", "in", "of", "and", "with", "on", "to", "it", "for", "from"]
+MOODS = ["negative", "weakly negative", "plain", "weakly positive", "positive"]
+OTHERS = {
+    "run": ["move", "fast"],
+    "creep": ["move", "quiet"],
+    "jump": ["move", "upwards"],
+    "cold": ["temperature", "little"],
+    "bright": ["light", "much"],
+    "soon": ["time", "little"],
+    "small": ["size", "little"],
+    "large": ["size", "much"],
+    "young": ["age", "little"],
+    "old": ["age", "much"],
+    "mountain-dwelling": ["place", "mountain"],
+    "small thing": ["size", "little", "thing"],
+}
+
+
+def compositions() -> dict[str, list[str]]:
+    """Word -> names of its sememes, each once."""
+    words = {word: ["FuncWord"] for word in FUNCTION_WORDS}
+    for kind, nouns in wordnet.NOUNS.items():
+        words |= {kind: [kind]}
+        words |= {noun: [kind, place.split("-")[0]] for noun, place in zip(nouns, wordnet.PLACES, strict=True)}
+    for mood, adjectives in sst.MOODS.items():
+        words |= {adjective: ["quality", MOODS[mood]] for adjective in adjectives}
+    words |= {noun: ["art", "story"] for subject in sst.SUBJECTS for noun in subject.split()}
+    return words | OTHERS
+
+
+def write(folder: Path) -> None:
+    """Write `HowNet.idx` and `sememe.idx`."""
+    words = compositions()
+    names = list(dict.fromkeys(name for sememes in words.values() for name in sememes))
+    number = {name: i for i, name in enumerate(names)}
+    files = {
+        "HowNet.idx": {word: [number[name] for name in sememes] for word, sememes in words.items()},
+        "sememe.idx": dict(enumerate(names)),
+    }
+    for name, content in files.items():
+        (folder / name).write_bytes(pickle.dumps(content, protocol=4))
