@@ -50,10 +50,12 @@ def main(args: argparse.Namespace) -> None:
     with replacing(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
-        write_scores(out / "scores.csv", [run_columns | row for row in scores])
+        write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
         content = settings.model_dump()
         of_what = {"run": run["run"], "scale": run["scale"], "files": sha256_files(out)}
         of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
+        if absent := [row for row in scores if "reason" in row]:  # measures that are not defined here
+            of_what["absent"] = absent
         facts, precision = of_evaluation(content, spec), spec["training"]["precision"]
         made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
         write_json(out / "evaluation.json", made | of_what)

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 
-from workflow_scripts.catalogue import Run, load_catalogue, resolve_intervention, resolve_run
+from workflow_scripts.catalogue import Run, load_catalogue, resolve_intervention, resolve_run, searched
 from workflow_scripts.planning import sizes
 from workflow_scripts.planning.step_times import checkpoint_bytes, read_step_times, seconds_per_step
 
@@ -84,6 +84,14 @@ def training(run: Run, scale: str, device: str, attempt: int = 1) -> Resources:
     """Of a training. Time does not grow with the attempt: a run that ran out of it goes on from its saved state."""
     first = reckoned(replace(run, seed=0), scale, device)
     return replace(first, mem_mb=first.mem_mb * attempt)
+
+
+def searching(run: Run, scale: str, device: str, attempt: int = 1) -> Resources:
+    """Of a search: a training of each of its pairs, one after the other. One that ran out of time goes on, too."""
+    catalogue = load_catalogue()
+    search = resolve_run(catalogue, searched(catalogue, run, scale), scale)["search"]
+    one = training(run, scale, device, attempt)
+    return replace(one, runtime=one.runtime * len(search["learning_rate"]) * len(search["batch_sentences"]))
 
 
 def gres(wildcards) -> str:

@@ -15,7 +15,7 @@ from workflow_scripts.planning.versions import RUNS, other_versions
 from workflow_scripts.schema import Config, read_yaml
 
 STAGES = (
-    *("fetch", "fetch_model", "prepare", "prepare_large", "candidates", "train", "evaluate", "intervene"),
+    *("fetch", "fetch_model", "prepare", "prepare_large", "candidates", "search", "train", "evaluate", "intervene"),
     *("analyse", "table", "figure", "claims", "record_config"),
 )
 SOURCES = "workflow_scripts/data/sources.yaml"
@@ -95,8 +95,8 @@ def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     rule, wildcards = job["rule"], job["wildcards"]
     section, _, entry = key.partition(".")
     place = ""
-    if rule == "train" and section in ("model", "objective", "training"):
-        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
+    if rule in ("search", "train") and section in ("model", "objective", "training"):
+        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **wildcards}))
         found = merged(catalogue, run, wildcards["scale"])[section].get(entry)
         place = found[1] if found else ""
     elif rule == "fetch":
