@@ -12,8 +12,9 @@ from typing import Any
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions import settings as intervention_settings
-from workflow_scripts.models import fused_settings
+from workflow_scripts.models import encoder_settings, fused_settings
 from workflow_scripts.models import settings as model_settings
+from workflow_scripts.objectives import masked_settings
 from workflow_scripts.objectives import settings as objective_settings
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
 from workflow_scripts.schema import (
@@ -35,7 +36,8 @@ from workflow_scripts.schema import (
 
 SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init")
 PROTOCOLS = ("paper", "reduced", "stand_in")
-MODELS = model_settings.SETTINGS | fused_settings.SETTINGS
+MODELS = model_settings.SETTINGS | fused_settings.SETTINGS | encoder_settings.SETTINGS
+OBJECTIVES = objective_settings.SETTINGS | masked_settings.SETTINGS
 
 
 @dataclass(frozen=True)
@@ -231,19 +233,28 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 
 
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
-    """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings."""
+    """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings, but
+    that a layer which names another module begins the section anew: no key of the one before is the new one's."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
     fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init)}
-    for position, (where, settings) in enumerate(layers(catalogue, run, scale)):
+    for where, settings in layers(catalogue, run, scale):
         for section in SECTIONS:
+            given = getattr(settings, section)
+            begins = section not in fixed and "module" in given and given["module"] != _module(result[section])
+            if begins:
+                result[section] = {}
             known = fixed.get(section, result[section])
-            for key, value in getattr(settings, section).items():
-                if key not in known and (section in fixed or position > 0):
+            for key, value in given.items():
+                if key not in known and not begins:
                     file, entry = where.split(" ")
                     path = f"{entry}.settings.{section}.{key}"
                     raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
                 result[section][key] = (value, where)
     return result
+
+
+def _module(section: dict[str, tuple[Any, str]]) -> str | None:
+    return section["module"][0] if "module" in section else None
 
 
 @lru_cache(maxsize=10_000)
@@ -289,7 +300,7 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
 
 def check_modules(sections: dict[str, dict], gpus: int, where: str) -> None:
     """Check the settings of model and objective, and that with `gpus` > 1 a batch can be divided. Raises UserError."""
-    for section, known in (("model", MODELS), ("objective", objective_settings.SETTINGS)):
+    for section, known in (("model", MODELS), ("objective", OBJECTIVES)):
         given = dict(sections[section])
         module = given.pop("module")
         if module not in known:

@@ -14,7 +14,7 @@ from workflow_scripts.errors import UserError
 Model = TypeVar("Model", bound=BaseModel)
 Protocol = Literal["paper", "reduced", "stand_in"]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
-Kind = Literal["seq2seq", "prompt", "text"]
+Kind = Literal["seq2seq", "prompt", "text", "masked", "sentence", "span"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 

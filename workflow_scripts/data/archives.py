@@ -5,7 +5,10 @@ import lzma
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from workflow_scripts.errors import UserError
 
@@ -51,6 +54,41 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
             f"{path}: cannot be read as a folder, zip or tar archive, or Debian package ({reason}); get it again"
         ) from error
     return found
+
+
+def read_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
+    """(number from 1, text without its end) of each line of the UTF-8 file `name` in a zip or tar archive, or of `path`
+    itself where it is neither. Lines are read as they are asked for: the file may be large.
+
+    Raises UserError when the archive has no such file or is broken, or when a line is not UTF-8.
+    """
+    number = 0
+    try:
+        with ExitStack() as opened:
+            for number, line in enumerate(_member(path, name, opened), start=1):
+                # A text may hold any of the signs that Python takes for the end of a line, but for this one.
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: {name}:{number}: not UTF-8 text; fetch it again") from None
+    except (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as error:
+        reason = str(error).partition("\n")[0].rstrip(":")
+        raise UserError(f"{path} cannot be read ({reason}); fetch it again") from error
+
+
+def _member(path: Path, name: str, opened: ExitStack) -> IO[bytes]:
+    if zipfile.is_zipfile(path):
+        archive = opened.enter_context(zipfile.ZipFile(path))
+        for member in archive.namelist():
+            if PurePosixPath(member).name == name:
+                return opened.enter_context(archive.open(member))
+    elif tarfile.is_tarfile(path):
+        archive = opened.enter_context(tarfile.open(path, mode="r|*"))  # noqa: SIM115
+        for member in archive:
+            if member.isfile() and PurePosixPath(member.name).name == name:
+                return archive.extractfile(member)
+    else:
+        return opened.enter_context(open(path, "rb"))
+    raise UserError(f"{path}: {name} missing; fetch the archive again")
 
 
 def _tar(path: Path) -> io.BytesIO:

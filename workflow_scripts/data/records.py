@@ -1,4 +1,4 @@
-"""What prompt and text data sets share: tables of columns, written as Parquet with `dataset.json`."""
+"""What all but sequence-to-sequence data sets share: tables of columns, written as Parquet with `dataset.json`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,19 +12,22 @@ from workflow_scripts.files import replacing, sha256_files, write_json
 
 @dataclass
 class PreparedRecords:
-    """What the `prepare` function of a data module of kind `prompt` or `text` returns.
+    """What the `prepare` function of a data module of another kind than `seq2seq` returns.
 
     tables: split -> column -> values. Columns of prompt tasks: `item` (a stable key), `content` (the definition or
         sentence, without any template), `label`, `subset`; of text tasks: `source`, `ids` (the tokens of one document,
-        without beginning and end). All are text but `ids`, lists of 32-bit integers.
+        without beginning and end); of sentence tasks: the fields of `data.sentences.Sentence`. All are text but `ids`,
+        lists of 32-bit integers, and numbers.
     protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
     extra_files: name -> JSON content, or text that is written as it is.
+    described: what dataset.json says of the task beside all that it always says.
     """
 
     tables: dict[str, dict[str, list]]
     notes: list[str]
     protocol: str = "paper"
     extra_files: dict[str, Any] = field(default_factory=dict)
+    described: dict[str, Any] = field(default_factory=dict)
 
 
 def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
@@ -41,6 +44,11 @@ def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[
     if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
         raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
     types = {"ids": pyarrow.list_(pyarrow.int32())}
+
+    def kind(column: str, values: list) -> pyarrow.DataType:
+        number = isinstance(values[0], float)
+        return types.get(column, pyarrow.float64() if number else pyarrow.string())
+
     summary = {}
     with replacing(out) as folder:
         folder.mkdir()
@@ -48,7 +56,7 @@ def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[
             rows = len(next(iter(columns.values())))
             if not rows:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-            schema = pyarrow.schema({column: types.get(column, pyarrow.string()) for column in columns})
+            schema = pyarrow.schema({column: kind(column, values) for column, values in columns.items()})
             table = pyarrow.Table.from_pydict(columns, schema=schema)
             pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
             # The key of an item makes no two of them different.
@@ -65,6 +73,7 @@ def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[
             "splits": summary,
             "sources": source_digests,
             "notes": prepared.notes,
+            **prepared.described,
         }
         content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
         write_json(folder / "dataset.json", content)

@@ -30,6 +30,7 @@ VALIDATION_METRICS = {
     "seq2seq": ("exact_match", "log_likelihood"),
     "prompt": ("exact_match",),
     "text": ("log_likelihood",),
+    "masked": ("log_likelihood",),
 }
 OUTPUTS = {"checkpoint", "training.csv", "run.json"}
 

@@ -1,0 +1,32 @@
+"""Made-up pairs in the format of BiRD: phrases of two words beside their reversals, their parts and other phrases."""
+
+import itertools
+from pathlib import Path
+
+HEADER = "pair\tterm1\tterm2\tterm2: unigram or bigram\tsource\trelation\trelatedness score\tpos"
+FIRST = ["river", "stone", "garden", "school", "winter", "kitchen"]
+SECOND = ["water", "wall", "house", "work", "coat", "table"]
+
+
+def write(folder: Path) -> dict[str, Path]:
+    """Write BiRD.txt and BiRD-ABBA.txt, and return them by the names of the sources."""
+    phrases = list(itertools.product(FIRST, SECOND))
+    every, reversals = [], []
+    for position, (first, second) in enumerate(phrases):
+        phrase, (_, last) = f"{first} {second}", phrases[(7 * position + 3) % len(phrases)]
+        # Scores follow a rule: a reversal keeps more or less of the meaning by its first word.
+        reversed_score = 0.3 + 0.1 * FIRST.index(first)
+        reversals.append(line(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", reversed_score))
+        every.append(line(phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))
+        every.append(
+            line(phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", 0.2 if last != second else 0.9)
+        )
+    written = {}
+    for name, rows in (("bird/BiRD.txt", reversals + every), ("bird/BiRD-ABBA.txt", reversals)):
+        written[name] = folder / Path(name).name
+        written[name].write_text("\n".join([HEADER, *rows]) + "\n")
+    return written
+
+
+def line(first: str, second: str, kind: str, source: str, score: float) -> str:
+    return f"({first}, {second})\t{first}\t{second}\t{kind}\t{source}\tNone\t{score:.3f}\tn-n"

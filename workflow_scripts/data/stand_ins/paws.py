@@ -1,0 +1,44 @@
+"""Made-up pairs in the format of PAWS: who did what to whom, where the order of the words decides, and where not."""
+
+import random
+from pathlib import Path
+
+DEV, TEST = "paws/paws_wiki_final_dev.noheader.tsv", "paws/paws_wiki_final_test.noheader.tsv"
+ROWS = {DEV: 500, TEST: 200}
+PEOPLE = ["Anna", "Boris", "Clara", "David", "Edith", "Frank", "Greta", "Henry"]
+PLACES = ["Athens", "Bergen", "Cairo", "Dublin", "Essen", "Florence"]
+VERBS = {"met": "met", "taught": "was the teacher of", "followed": "came after", "married": "became the spouse of"}
+YEARS = range(1900, 1960)
+
+
+def write(folder: Path, seed: int) -> dict[str, Path]:
+    """Write both files without a header line, and return them by the names of the sources. No pair stands twice."""
+    rng = random.Random(f"{seed}/paws stand-in")
+    seen: set[tuple[str, str]] = set()
+    written = {}
+    for name, rows in ROWS.items():
+        lines: list[str] = []
+        while len(lines) < rows:
+            first, second, label = pair(rng)
+            if (first, second) not in seen:
+                seen.add((first, second))
+                lines.append(f"{len(lines) + 1}\t{first}\t{second}\t{label}\n")
+        written[name] = folder / Path(name).name
+        written[name].write_text("".join(lines))
+    return written
+
+
+def pair(rng: random.Random) -> tuple[str, str, int]:
+    """(sentence, sentence, 1 for a paraphrase): swapped people differ, a phrase moved to the front or other words do
+    not."""
+    one, other = rng.sample(PEOPLE, 2)
+    verb, place, year = rng.choice(sorted(VERBS)), rng.choice(PLACES), rng.choice(YEARS)
+    first = f"{one} {verb} {other} in {place} in {year} ."
+    kind = rng.choice(["swapped", "swapped", "moved", "reworded", "both"])
+    if kind == "swapped":
+        return first, f"{other} {verb} {one} in {place} in {year} .", 0
+    if kind == "moved":
+        return first, f"{one} {verb} {other} in {year} in {place} .", 1
+    if kind == "reworded":
+        return first, f"{one} {VERBS[verb]} {other} in {place} in {year} .", 1
+    return first, f"{other} {VERBS[verb]} {one} in {year} in {place} .", 0

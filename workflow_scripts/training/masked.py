@@ -1,0 +1,76 @@
+"""What pre-training on masked words needs: model, objective, batches, validation."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.pretraining import Pretraining, build
+from workflow_scripts.objectives.masked_language_modelling import word_nats
+from workflow_scripts.schema import Training
+from workflow_scripts.training.build import build_objective
+from workflow_scripts.training.loop import Task
+from workflow_scripts.training.masked_batches import (
+    Drawn,
+    MaskedBatch,
+    SentencePairs,
+    batch_rows,
+    fixed_batches,
+    read_sentences,
+    read_vocabulary,
+)
+from workflow_scripts.training.sememes import read_lexicon
+
+
+def make_task(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Task:
+    """A model of random weights, and batches on `device` whose masks are drawn anew in each epoch.
+
+    Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout, under masks that are
+    always the same. The tokenizer is that of the data.
+    """
+    if init:
+        raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    tokenizer = read_tokenizer(data)
+    model = build(sizes, tokenizer.get_vocab_size()).to(device)
+    train = read_pairs(spec, model, data, "train")
+    valid = fixed_batches(read_pairs(spec, model, data, settings.validation["split"]), settings.batch_tokens, device)
+    batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
+
+    def write_beside(folder: Path) -> None:
+        model.encoder.config.save_pretrained(folder)
+        shutil.copyfile(data / "tokenizer.json", folder / "tokenizer.json")
+
+    return Task(model, build_objective(spec), batches, lambda model: likelihood(model, valid), write_beside)
+
+
+def read_pairs(spec: dict, model: Pretraining, data: Path, split: str) -> SentencePairs:
+    """The pairs of a split for the model and the objective of `spec`: with sememes, where the objective weighs these.
+
+    Raises UserError when the last codebook has another number of codes than the data have sememes.
+    """
+    tokenizer, objective = read_tokenizer(data), spec["objective"]
+    options: dict = {"next_sentence": objective["next_sentence"]}
+    if objective.get("decomposition"):
+        options["lexicon"], count = read_lexicon(data, tokenizer)
+        if count != model.encoder.config.last_codes:
+            raise UserError(
+                f"{spec['task']}/{spec['method']}: model.last_codes is {model.encoder.config.last_codes}, but {data} "
+                f"has {count} sememes; set it to {count}"
+            )
+        options |= {name: objective[name] for name in ("masked_words", "several_pieces")}
+    vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
+    return SentencePairs(*read_sentences(data, split), vocabulary, objective["longest"], **options)
+
+
+def likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:
+    """Of the model's first readout: mean log-likelihood of a masked token, in nats. Call it in eval mode without
+    gradients."""
+    nats = words = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        found = word_nats(model, next(iter(model.hidden(batch.ids, batch.real, batch.types).values())), batch)
+        nats, words = nats + found.double().sum(), words + len(found)
+    return {"log_likelihood": -float(nats / words)}

@@ -1,0 +1,95 @@
+"""The sememes of a prepared folder, looked up for the words of a batch by the pieces that they are made of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json
+from workflow_scripts.training.batches import sequences
+from workflow_scripts.training.prepared import read_table
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+NONE = -1  # behind the last sememe of a word
+LONGEST = 4096  # pieces of a word, at most
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """R words: keys [R] uint64, rising, made of their pieces; sememes [R + 1, M] int32, NONE behind each row's sememes,
+    the last row that of all other words; counts [R + 1] of their sememes."""
+
+    keys: np.ndarray
+    sememes: np.ndarray
+    counts: np.ndarray
+
+    def look_up(
+        self, ids: np.ndarray, words: np.ndarray, continues: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(number of its word [n] for each of the n tokens where `words` is true, pieces of each word [W], its sememes
+        [W, M]), with at least one column. ids, words [B, S]; continues [V] bool.
+
+        A word begins with a piece that is no continuation, and behind what is no word.
+        """
+        flat = words.ravel()
+        tokens = ids.ravel()[flat]
+        behind = np.concatenate([[False], flat[:-1]])[flat]
+        begins = ~(continues[tokens] & behind)
+        number = np.cumsum(begins) - 1
+        starts = np.flatnonzero(begins)
+        pieces = np.bincount(number, minlength=len(starts))
+        keys = word_keys(tokens, starts, number)
+        row = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        known = self.keys[row] == keys if len(self.keys) else np.zeros(len(keys), bool)
+        row = np.where(known, row, len(self.keys))
+        most = max(int(self.counts[row].max(initial=0)), 1)
+        return number, pieces, self.sememes[row, :most]
+
+
+def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """A number [W] uint64 for the pieces of each word, in their order: tokens [n], starts [W] where the words begin,
+    number [n] of the word of a token. Two of a million words share one with a probability of 1 in 37 million."""
+    if not len(starts):
+        return np.empty(0, np.uint64)
+    place = np.arange(len(tokens)) - starts[number]
+    value = (tokens * LONGEST + place).astype(np.uint64)
+    # The mixing function of SplitMix64.
+    value += np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.add.reduceat(value ^ (value >> np.uint64(31)), starts)
+
+
+def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
+    """(the single words of sememes.parquet as pieces of the tokenizer, number of sememes).
+
+    Words with an unknown piece, and phrases, are left out. Raises UserError when a file is missing or broken.
+    """
+    names = read_json(data / "sememe_names.json")
+    table = read_table(data, "sememes", ["word", "sememes"])
+    found = sequences(table["sememes"])
+    if not isinstance(names, list) or found.ids.min(initial=0) < 0 or found.ids.max(initial=0) >= len(names):
+        raise UserError(f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again")
+    words = table["word"].to_pylist()
+    unknown = tokenizer.token_to_id("[UNK]")
+    encoded = [row.ids for row in tokenizer.encode_batch(words, add_special_tokens=False)]
+    kept = [i for i, ids in enumerate(encoded) if ids and unknown not in ids and " " not in words[i].strip()]
+    if not kept:
+        raise UserError(f"{data / 'sememes.parquet'}: the tokenizer knows no word; delete {data} and prepare it again")
+    pieces = np.array([len(encoded[i]) for i in kept])
+    starts = np.cumsum(pieces) - pieces
+    keys = word_keys(
+        np.concatenate([encoded[i] for i in kept]).astype(np.int64), starts, np.repeat(np.arange(len(kept)), pieces)
+    )
+    keys, first = np.unique(keys, return_index=True)
+    chosen = np.array(kept)[first]
+    count = found.length[chosen]
+    column = np.arange(max(int(count.max()), 1))
+    position = np.minimum(found.start[chosen][:, None] + column, max(len(found.ids) - 1, 0))
+    sememes = np.where(column < count[:, None], found.ids[position], NONE)
+    sememes = np.concatenate([sememes, np.full((1, sememes.shape[1]), NONE)]).astype(np.int32)
+    return Lexicon(keys, sememes, np.append(count, 0)), len(names)
