@@ -14,7 +14,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.models import encoder_settings, fused_settings
 from workflow_scripts.models import settings as model_settings
-from workflow_scripts.objectives import masked_settings
+from workflow_scripts.objectives import masked_settings, sentence_settings
 from workflow_scripts.objectives import settings as objective_settings
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
 from workflow_scripts.schema import (
@@ -37,7 +37,7 @@ from workflow_scripts.schema import (
 SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init")
 PROTOCOLS = ("paper", "reduced", "stand_in")
 MODELS = model_settings.SETTINGS | fused_settings.SETTINGS | encoder_settings.SETTINGS
-OBJECTIVES = objective_settings.SETTINGS | masked_settings.SETTINGS
+OBJECTIVES = objective_settings.SETTINGS | masked_settings.SETTINGS | sentence_settings.SETTINGS
 
 
 @dataclass(frozen=True)

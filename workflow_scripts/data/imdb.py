@@ -15,7 +15,7 @@ from pydantic import Field
 
 from workflow_scripts.data import sst2
 from workflow_scripts.data.records import PreparedRecords
-from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, table, taken_out
+from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, shuffled, table, taken_out
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import checked
 
@@ -35,7 +35,12 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
     settings = checked(Options, options, WHERE)
     found = read(named_source(sources, [ARCHIVE], WHERE))
     valid, in_distribution = taken_out(found["test"], len(found["test"]) // 2, settings.seed, "halves")
-    splits = {"train": found["train"], "valid": valid, "in_distribution": in_distribution}
+    # Reviews of one length and class next to each other would be one batch.
+    splits = {
+        "train": shuffled(found["train"], settings.seed, "order"),
+        "valid": valid,
+        "in_distribution": in_distribution,
+    }
     notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
     return table(splits | {"test": sst2.read(sources, ("dev",))["dev"]}, sst2.LABELS, settings, notes)
 

@@ -51,11 +51,13 @@ def main(args: argparse.Namespace) -> None:
     with replacing(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
-        write_scores(out / "scores.csv", [run_columns | row for row in scores])
+        write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
         content = settings.model_dump()
         made = {"facts": str(of_evaluation(content, spec)), "files": sha256_files(out), "settings": content}
         of_what = {"run": run["run"], "scale": run["scale"], "data_digest": run["data_digest"]}
         of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
+        if absent := [row for row in scores if "reason" in row]:  # measures that are not defined here
+            of_what["absent"] = absent
         times = {"started": started, "finished": provenance.now(), "cpu_seconds": provenance.cpu_seconds()}
         write_json(out / "evaluation.json", {**made, **of_what, **times, **describe(device)})
 

@@ -1,0 +1,98 @@
+"""A small pre-trained encoder with a WordPiece tokenizer, small data sets of sentences, and specs to train on them."""
+
+import random
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from workflow_scripts.data import records
+from workflow_scripts.data.sentences import Sentence, SentenceOptions, table
+from workflow_scripts.models import encoder
+from workflow_scripts.training.state import named_weights, write_tensors
+
+NAMES, VERBS, PLACES = (
+    ["anna", "boris", "clara", "david"], ["met", "saw", "liked"], ["here", "there", "far away"]
+)  # fmt: skip
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *NAMES, *VERBS, "here", "th", "##ere", "far", "away", "."]
+SIZES = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "dropout": 0.0, "positions": 32}
+
+
+def write_tokenizer(folder: Path) -> Tokenizer:
+    tokenizer = Tokenizer(WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), BertPreTokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return tokenizer
+
+
+def write_encoder(folder: Path, family: str = "bert", **sizes) -> Path:
+    """An encoder of random weights, in the form of a checkpoint."""
+    torch.manual_seed(0)
+    folder.mkdir(parents=True)
+    model = encoder.build(model_settings(family, **sizes), len(PIECES))
+    model.config.save_pretrained(folder)
+    write_tensors({f"{model.base_model_prefix}.{name}": weight for name, weight in named_weights(model).items()},
+                  folder / "model.safetensors")  # fmt: skip
+    write_tokenizer(folder)
+    return folder
+
+
+def model_settings(family: str = "bert", **more) -> dict:
+    cat = {"codes": 8, "last_codes": 6} if family == "cat" else {}
+    return {"family": family, "readout": "mix" if family == "cat" else "last", **SIZES, **cat, **more}
+
+
+def pairs(rows: int, seed: int) -> list[Sentence]:
+    """Who met whom where; label 1 where the first subject is one of two, subset `long` where it is far away."""
+    rng = random.Random(seed)
+    made = []
+    for row in range(rows):
+        (one, first), (_, second) = (
+            (subject := rng.choice(NAMES), f"{subject} {rng.choice(VERBS)} {rng.choice(NAMES)} {rng.choice(PLACES)} .")
+            for _ in range(2)
+        )
+        made.append(Sentence(f"{seed}-{row}", first, second, float(one in NAMES[:2]), "long" if "far" in first else ""))
+    return made
+
+
+def write_data(folder: Path, task: str = "same", scores: bool = False, single: bool = False) -> Path:
+    splits = {
+        split: pairs(rows, seed) for seed, (split, rows) in enumerate({"train": 200, "valid": 40, "test": 60}.items())
+    }
+    if scores:
+        splits = {split: [row._replace(label=3.0 * row.label) for row in rows] for split, rows in splits.items()}
+    if single:
+        splits = {split: [row._replace(second=None) for row in rows] for split, rows in splits.items()}
+    made = table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
+    records.write(made, {"task": task, "prepare": "workflow_scripts.data.sts", "options": {}, "sources": [],
+                         "protocol": "paper"}, {}, folder)  # fmt: skip
+    return folder
+
+
+def sentence_spec(family: str = "bert", task: str = "same", steps: int = 150, **changes: dict) -> dict:
+    """A spec; `changes` are keys of its sections."""
+    module = "workflow_scripts.models." + ("cat" if family == "cat" else "encoder")
+    spec = {
+        "task": task,
+        "kind": "sentence",
+        "method": family,
+        "variant": "ft",
+        "seed": 1,
+        "protocol": "reduced",
+        "model": {"module": module, **model_settings(family), "tied": False, "frozen": False},
+        "objective": {"module": "workflow_scripts.objectives.sentence_loss", "prediction": "head", "head_layers": 1,
+                      "head_width": 16, "longest": 32},
+        "training": {
+            "max_steps": steps, "batch_tokens": 1024, "batch_sentences": 16, "learning_rate": 0.003,
+            "schedule": "linear", "warmup_steps": 10, "betas": [0.9, 0.999], "adam_epsilon": 1e-8, "weight_decay": 0.0,
+            "clip_norm": 1.0, "validate_every": 50, "log_every": 10,
+            "validation": {"split": "valid", "metric": "accuracy"}, "torch_threads": 1, "precision": "fp32",
+        },
+        "init": {"run": f"pairs/{family}/pretrain/seed-1", "spec": "0" * 16},
+    }  # fmt: skip
+    for section, content in changes.items():
+        spec[section] = spec[section] | content
+    return spec

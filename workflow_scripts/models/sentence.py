@@ -1,0 +1,93 @@
+"""An encoder that says something of one sentence or two: a class, a score, or how alike two sentences are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.models import encoder
+from workflow_scripts.models.settings import read_settings
+from workflow_scripts.objectives.sentence_settings import SentenceSettings
+from workflow_scripts.training.sentence_batches import SentenceBatch, StateBatch
+from workflow_scripts.training.state import load_weights, read_weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class SentenceModel(nn.Module):
+    """The encoder lies under the name that Hugging Face has for its family, as in `models.pretraining`.
+
+    heads.sentence reads the last layer's state of [CLS] of one readout, and gives `outputs` numbers: a score for each
+    of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is trained.
+    """
+
+    def __init__(
+        self,
+        inner: "PreTrainedModel",
+        readout: str,
+        frozen: bool,
+        outputs: int,
+        dropout: float,
+        settings: SentenceSettings,
+    ):
+        super().__init__()
+        self.prefix, self.readout, self.frozen = inner.base_model_prefix, readout, frozen
+        self.add_module(self.prefix, inner.requires_grad_(not frozen))
+        self.heads = nn.ModuleDict()
+        if settings.prediction == "head":
+            self.heads["sentence"] = head(inner.config.hidden_size, outputs, dropout, settings)
+
+    @property
+    def encoder(self) -> "PreTrainedModel":
+        return getattr(self, self.prefix)
+
+    def train(self, mode: bool = True) -> "SentenceModel":
+        """A frozen encoder has no dropout either: what it says of a sentence is always the same."""
+        super().train(mode)
+        if self.frozen:
+            self.encoder.eval()
+        return self
+
+    def states(self, batch: SentenceBatch) -> dict[str, Tensor]:
+        """The last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
+        ids, real, types = (tensor.flatten(0, 1) for tensor in (batch.ids, batch.real, batch.types))
+        found = encoder.hidden(self.encoder, ids, real, types)
+        return {name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()}
+
+    def forward(self, batch: SentenceBatch | StateBatch) -> Tensor:
+        """Scores of the classes [B, C], or numbers [B]."""
+        states = batch.states if isinstance(batch, StateBatch) else self.states(batch)[self.readout]
+        if "sentence" not in self.heads:
+            return cosine(states)
+        return self.heads["sentence"](states[:, 0]).squeeze(-1)
+
+
+def head(width: int, outputs: int, dropout: float, settings: SentenceSettings) -> nn.Sequential:
+    """Dropout and a linear layer d -> outputs, behind a layer of `head_width` with tanh where two are asked for."""
+    if settings.head_layers == 1:
+        return nn.Sequential(nn.Dropout(dropout), nn.Linear(width, outputs))
+    inner = settings.head_width
+    return nn.Sequential(nn.Linear(width, inner), nn.Tanh(), nn.Dropout(dropout), nn.Linear(inner, outputs))
+
+
+def cosine(states: Tensor) -> Tensor:
+    """Of two states of an item, [B, 2, d] -> [B]; 0 where one of them is all zero."""
+    return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
+
+
+def build(inner: "PreTrainedModel", model_settings: dict, objective_settings: dict, outputs: int) -> SentenceModel:
+    """A trained encoder with a head drawn from torch's global generator, in training mode."""
+    s = encoder.read_encoder_settings(model_settings)
+    head_settings = read_settings(SentenceSettings, objective_settings, "objective")
+    return SentenceModel(inner, s.readout, s.frozen, outputs, s.dropout, head_settings).train()
+
+
+def load(folder: Path, model_settings: dict, objective_settings: dict, outputs: int) -> SentenceModel:
+    """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
+    model = build(encoder.load(folder, model_settings), model_settings, objective_settings, outputs)
+    file = folder / "model.safetensors"
+    with torch.no_grad():
+        load_weights(model, read_weights(file), file)
+    return model

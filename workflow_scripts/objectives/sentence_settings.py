@@ -1,0 +1,28 @@
+"""Settings of fine-tuning on sentences, in a module of their own. No torch here."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass
+class SentenceSettings:
+    """What an encoder's state of [CLS] is made into: by a head, a class or a score; or the cosine of two sentences."""
+
+    prediction: Literal["head", "cosine"] = "head"  # cosine: each sentence is read alone
+    head_layers: Literal[1, 2] = 1  # 2: with a tanh between them
+    head_width: int = 768  # of the first of two layers
+    longest: int = 128  # tokens of a sentence or a pair, with the special ones
+
+    def __post_init__(self) -> None:
+        if self.head_width < 1:
+            raise ValueError(f"head_width is {self.head_width}; it must be at least 1")
+        if self.longest < 5:
+            raise ValueError(f"longest is {self.longest}; a pair has at least 5 tokens")
+
+    def indivisible(self) -> str:
+        """Why no two processes can share a batch; empty if they can."""
+        return ""
+
+
+# Where the settings of an objective's module stand.
+SETTINGS = {"workflow_scripts.objectives.sentence_loss": SentenceSettings}
