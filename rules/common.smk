@@ -23,9 +23,11 @@ from workflow_scripts.catalogue import (
     resolve_candidates,
     resolve_data,
     resolve_run,
+    searched,
 )
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
+from workflow_scripts.errors import UserError
 from workflow_scripts.facts import asked, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
@@ -154,10 +156,27 @@ RUN = "{task}/{method}/{variant}/{seed}"
 
 
 @cache
-def origin(task, method, variant, scale):
-    """(manifest, folder of the weights) that a run starts from, the same for all seeds; (None, None) where it starts
-    from random ones."""
+def search_seed(task, method, variant, scale):
+    """Of the search that comes before the trainings of a variant, the same for all of them; None where there is none."""
     run = parse_run(CATALOGUE, f"{task}/{method}/{variant}/seed-0")  # says so, if the method has no such variant
+    found = searched(CATALOGUE, run, scale, CONFIG.precision)
+    return f"seed-{found.seed}" if found else None
+
+
+def seed_of(wildcards):
+    """Of a job that trains: a search has its seed from its settings."""
+    if hasattr(wildcards, "seed"):
+        return wildcards.seed
+    variant = (wildcards.task, wildcards.method, wildcards.variant)
+    if seed := search_seed(*variant, wildcards.scale):
+        return seed
+    raise UserError(f"nothing is searched for {'/'.join(variant)} at scale {wildcards.scale}; its settings say of none")
+
+
+@cache
+def origin(task, method, variant, seed, scale):
+    """(manifest, folder of the weights) that a run starts from; (None, None) where it starts from random ones."""
+    run = parse_run(CATALOGUE, f"{task}/{method}/{variant}/{seed}")  # says so, if the method has no such variant
     if before := parent(CATALOGUE, run, scale, CONFIG.precision):
         folder = f"results/{scale}/runs/{before}"
         return f"{folder}/run.json", f"{folder}/checkpoint"
@@ -169,19 +188,19 @@ def origin(task, method, variant, scale):
 @called_often
 def origin_manifest(wildcards):
     """What says which first weights a run has, and holds their sha256."""
-    manifest, _ = origin(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    manifest, _ = origin(wildcards.task, wildcards.method, wildcards.variant, seed_of(wildcards), wildcards.scale)
     return [manifest] if manifest else []
 
 
 @called_often
 def parent_checkpoint(wildcards):
-    manifest, folder = origin(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    manifest, folder = origin(wildcards.task, wildcards.method, wildcards.variant, seed_of(wildcards), wildcards.scale)
     return [f"{folder}/model.safetensors"] if manifest and manifest.endswith("run.json") else []
 
 
 @called_often
 def init_option(wildcards):
-    _, folder = origin(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    _, folder = origin(wildcards.task, wildcards.method, wildcards.variant, seed_of(wildcards), wildcards.scale)
     return f"--init {folder}" if folder else ""
 
 
@@ -191,7 +210,33 @@ def train_state(wildcards):
     from another's state. Never an output: Snakemake deletes those of a failed job."""
     trained = job_facts("train", **dict(wildcards.items()))
     prepared = job_facts("prepare", scale=wildcards.scale, task=wildcards.task)
-    return f"results/{wildcards.scale}/state/{RUN.format(**wildcards)}/{digest([trained, prepared])}"
+    before = [job_facts("search", **search_wildcards(wildcards))] if chosen_settings(wildcards) else []
+    return f"results/{wildcards.scale}/state/{RUN.format(**wildcards)}/{digest([trained, prepared, *before])}"
+
+
+def search_wildcards(wildcards):
+    return {name: value for name, value in dict(wildcards.items()).items() if name != "seed"}
+
+
+@called_often
+def chosen_settings(wildcards):
+    """The file with the learning rate and the batch size of a run, where these are searched."""
+    found = search_seed(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
+    folder = "results/{scale}/search/{task}/{method}/{variant}".format(**wildcards)
+    return [f"{folder}/chosen.json"] if found else []
+
+
+@called_often
+def search_option(wildcards):
+    return " ".join(f"--search {file}" for file in chosen_settings(wildcards))
+
+
+@called_often
+def search_state(wildcards):
+    """Where a killed search goes on from; see train_state."""
+    jobs = [job_facts("search", **dict(wildcards.items()))]
+    jobs.append(job_facts("prepare", scale=wildcards.scale, task=wildcards.task))
+    return "results/{scale}/state/{task}/{method}/{variant}/search".format(**wildcards) + f"/{digest(jobs)}"
 
 
 # Inputs and parameters of analyse.smk and report.smk. Each command is told its runs: config.yaml alone does not say
@@ -307,6 +352,10 @@ def variant_resources(stage, task, method, variant, scale, attempt):
     """Of a training or an evaluation: the same for all seeds of a variant, so that they are found once."""
     run = Run(task, method, variant, seed=0)
     settings = resolve_run(CATALOGUE, run, scale, CONFIG.precision)["training"]
+    if stage == "search":
+        found = searched(CATALOGUE, run, scale, CONFIG.precision)
+        search = resolve_run(CATALOGUE, found, scale, CONFIG.precision)["search"]
+        return resources.searching(run, scale, settings, search, device(), attempt)
     if stage == "train":
         return resources.training(run, scale, settings, device(), attempt)
     return resources.scoring(run, scale, settings, device(), attempt)

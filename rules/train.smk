@@ -1,9 +1,47 @@
+# Only where a variant's settings have a `search`: learning rate and batch size, chosen on one seed by validation.
+rule search:
+    input:
+        data="results/{scale}/data/{task}/dataset.json",
+        init=origin_manifest,
+        # run.json has its sha256: the time of a large file says nothing more.
+        checkpoint=ancient(parent_checkpoint),
+    output:
+        "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
+        "results/{scale}/search/{task}/{method}/{variant}/search.csv",
+    log:
+        "results/{scale}/logs/search/{task}/{method}/{variant}.log",
+    conda:
+        "../envs/environment.yaml"
+    threads: run_resource("search", "threads")
+    resources:
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        nodes=1,
+        mem_mb=run_resource("search", "mem_mb"),
+        runtime=run_resource("search", "runtime"),
+        gpu=run_resource("search", "gpu"),
+        # Not a parameter: a search that was made on another device is not made again.
+        device=CONFIG.device,
+    params:
+        facts=facts_of("search"),
+        state=search_state,
+        precision=CONFIG.precision,
+        init=init_option,
+    shell:
+        "python -m workflow_scripts search --run {wildcards.task}/{wildcards.method}/{wildcards.variant}"
+        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
+        " --data results/{wildcards.scale}/data/{wildcards.task}"
+        " {params.init}"
+        " --out results/{wildcards.scale}/search/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
+        " --state {params.state} > {log} 2>&1"
+
+
 rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=origin_manifest,
         # run.json has its sha256: the time of a large file says nothing more.
         checkpoint=ancient(parent_checkpoint),
+        search=chosen_settings,
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
@@ -29,10 +67,11 @@ rule train:
         state=train_state,
         precision=CONFIG.precision,
         init=init_option,
+        search=search_option,
     shell:
         "python -m workflow_scripts train --run {params.run}"
         " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
         " --data results/{wildcards.scale}/data/{wildcards.task}"
-        " {params.init}"
+        " {params.init} {params.search}"
         " --out results/{wildcards.scale}/runs/{params.run}"
         " --state {params.state} > {log} 2>&1"

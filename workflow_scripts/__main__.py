@@ -12,6 +12,7 @@ COMMANDS = {
     "fetch": ("workflow_scripts.data.fetch", "download source files, checked against their pinned sha256"),
     "fetch-model": ("workflow_scripts.data.models", "get a model of the Hugging Face hub at its pinned commit"),
     "prepare": ("workflow_scripts.data.prepare", "make a task's Parquet files from its sources"),
+    "search": ("workflow_scripts.training.search", "choose a variant's learning rate and batch size on one seed"),
     "train": ("workflow_scripts.training.train", "train one run; resumes where it was stopped"),
     "evaluate": ("workflow_scripts.evaluation.evaluate", "decode and score one trained run"),
     "candidates": ("workflow_scripts.interventions.make_candidates", "find what a task's words may be replaced with"),

@@ -25,6 +25,7 @@ from workflow_scripts.schema import (
     Method,
     Requests,
     Scale,
+    Search,
     Settings,
     Strict,
     Task,
@@ -34,7 +35,7 @@ from workflow_scripts.schema import (
     read_yaml,
 )
 
-SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init")
+SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init", "search")
 PROTOCOLS = ("paper", "reduced", "stand_in")
 MODELS = model_settings.SETTINGS | fused_settings.SETTINGS | encoder_settings.SETTINGS
 OBJECTIVES = objective_settings.SETTINGS | masked_settings.SETTINGS | sentence_settings.SETTINGS
@@ -236,7 +237,7 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
     """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings, but
     that a layer which names another module begins the section anew: no key of the one before is the new one's."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
-    fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init)}
+    fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init, Search)}
     for where, settings in layers(catalogue, run, scale):
         for section in SECTIONS:
             given = getattr(settings, section)
@@ -294,6 +295,7 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             "training": training | {"precision": precision},
             "init": _origin(catalogue, run, sections["init"], scale, precision),
             **_phrases(catalogue, run, sections["objective"]),
+            **_search(run, sections["search"], settings),
         }
     )
 
@@ -328,6 +330,12 @@ def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
     return {"phrases": task.phrases}
 
 
+def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
+    """The search that comes before the trainings of a variant; of runs without one, the spec does not speak of it."""
+    search = checked(Search, given, f"settings of {_variant(run)}", "search")
+    return {"search": search.model_dump()} if search.learning_rate and training.max_steps else {}
+
+
 def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:
     """Where the first weights of `run` come from: None (drawn at random), a model of the hub, or a parent run, whose
     spec then belongs to the run's own."""
@@ -348,10 +356,14 @@ def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: 
         return None
     if init.variant is None or init.seed is None:
         raise UserError(f"{where}: init.task is {init.task}; init.variant and init.seed must name the run, too")
-    parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{init.seed}")
+    seed = run.seed if init.seed == "own" else init.seed
+    parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
     if (parent.task, parent.method, parent.variant) == (run.task, run.method, run.variant):
         raise UserError(f"{where}: init names the run itself")
-    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision))}
+    own = (
+        {"seed": "own"} if init.seed == "own" else {}
+    )  # resolve_run puts the parent of the run's own seed in its place
+    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision)), **own}
 
 
 def _tuples(section: dict) -> dict:
@@ -364,7 +376,16 @@ def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str
     run = parse_run(catalogue, run) if isinstance(run, str) else run
     # Seeds share everything else: thousands of runs are resolved as fast as their variants.
     spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
+    if spec["init"] and "seed" in spec["init"]:
+        parent = replace(parse_run(catalogue, spec["init"]["run"]), seed=run.seed)
+        spec["init"] = {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision))}
     return spec | {"seed": run.seed}
+
+
+def searched(catalogue: Catalogue, run: Run, scale: str, precision: str = "fp32") -> Run | None:
+    """The run whose learning rate and batch size are searched before `run` is trained; None where nothing is."""
+    search = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision)).get("search")
+    return replace(run, seed=search["seed"]) if search else None
 
 
 def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "fp32") -> Run | None:

@@ -24,6 +24,7 @@ from workflow_scripts.catalogue import (
     resolve_evaluation,
     resolve_intervention,
     resolve_run,
+    searched,
 )
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
 from workflow_scripts.displays import display_runs
@@ -66,6 +67,11 @@ def of_training(spec: dict) -> Facts:
     return Facts(spec, (*modules, *([validation["module"]] if "module" in validation else []), *measures))
 
 
+def of_search(spec: dict) -> Facts:
+    """`spec` is the resolved run of the search's seed."""
+    return Facts(spec, (f"{PACKAGE}.training.search", *of_training(spec).modules))
+
+
 def of_evaluation(settings: dict, spec: dict) -> Facts:
     """How the run of `spec` is scored. The run itself is an input file."""
     modules = (f"{PACKAGE}.evaluation.evaluate", f"{PACKAGE}.evaluation.{spec['kind']}", spec["model"]["module"])
@@ -96,6 +102,10 @@ def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str,
         return of_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":
         return of_candidates(resolve_candidates(catalogue, wildcards["task"], scale))
+    if rule == "search":
+        run = parse_run(catalogue, "{task}/{method}/{variant}/seed-0".format(**wildcards))
+        found = searched(catalogue, run, scale, config.precision)
+        return of_search(resolve_run(catalogue, found, scale, config.precision)) if found else None
     if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
         spec = resolve_run(catalogue, run, scale, config.precision)

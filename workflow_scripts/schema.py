@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from workflow_scripts.errors import UserError
 
@@ -135,9 +135,26 @@ class Init(Strict):
     task: str | None = None
     method: str | None = Field(None, description="The run's own where none is named.")
     variant: str | None = None
-    seed: Seed | None = None
+    seed: Seed | Literal["own"] | None = Field(None, description="`own`: the run's own seed.")
     hub: str | None = Field(None, description="Name of a model on the Hugging Face hub.")
     revision: str | None = Field(None, description="Its commit.")
+
+
+class Search(Strict):
+    """Which learning rates and batch sizes are tried, each with each, before a variant is trained; none: no search."""
+
+    seed: Seed = Field(1, description="Of the trainings of the search; best none of the runs' own.")
+    learning_rate: list[Annotated[float, Field(gt=0)]] = []
+    batch_sentences: list[Annotated[int, Field(gt=0)]] = []
+    epochs: float | None = Field(
+        None, gt=0, description="Passes over the training set, whatever the batch size; none: training.max_steps."
+    )
+
+    @model_validator(mode="after")
+    def both_or_none(self) -> "Search":
+        if bool(self.learning_rate) != bool(self.batch_sentences):
+            raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
+        return self
 
 
 class Settings(Strict):
@@ -149,6 +166,7 @@ class Settings(Strict):
     evaluation: dict[str, Any] = {}
     intervention: dict[str, Any] = {}
     init: dict[str, Any] = {}
+    search: dict[str, Any] = {}
 
 
 class Task(Strict):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # By rule, in the order in which data flow: the manifest in the folder of a result.
 MANIFESTS = {
     "prepare": "data/*/dataset.json",
+    "search": "search/*/*/*/chosen.json",
     "train": "runs/*/*/*/*/run.json",
     "evaluate": "runs/*/*/*/*/eval/evaluation.json",
     "candidates": "candidates/*/candidates.json",
@@ -43,8 +44,8 @@ def main(args: argparse.Namespace) -> None:
     adopted: set[Path] = set()
     count = 0
     for rule, pattern in MANIFESTS.items():
-        if rule == "train":
-            prepare(without_data(folders, adopted), args.dry_run)
+        if rule in ("search", "train"):
+            prepare(without_data(folders, adopted, rule), args.dry_run)
         agreeing = defaultdict(list)
         for file in unrecorded(folders, pattern):
             objection = judge(rule, file, adopted)
@@ -70,11 +71,12 @@ def main(args: argparse.Namespace) -> None:
         print(f"{len(derived)} analyses, tables and figures without records {'would be ' * args.dry_run}made again")
 
 
-def without_data(folders: list[Path], adopted: set[Path]) -> dict[Path, list[Path]]:
-    """Manifests of data that are missing or were moved away, each with the runs made from it that agree in all else."""
+def without_data(folders: list[Path], adopted: set[Path], rule: str) -> dict[Path, list[Path]]:
+    """Manifests of data that are missing or were moved away, each with the results of `rule` made from it that agree in
+    all else."""
     found = defaultdict(list)
-    for file in unrecorded(folders, MANIFESTS["train"]):
-        if judge("train", file, adopted) == NO_DATA:
+    for file in unrecorded(folders, MANIFESTS[rule]):
+        if judge(rule, file, adopted) == NO_DATA:
             found[data_of(file)].append(file)
     return found
 
@@ -142,13 +144,19 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
             if objection or not current(data_of(file), adopted):
                 return objection or NO_DATA
             return other_data(content, data_of(file).parent)
+        if rule == "search":
+            return judge_search(content, file, adopted)
         run, data, folder = parse_run(catalogue, "/".join(file.parts[3:7])), data_of(file), Path(*file.parts[:7])
         if rule == "train":
             spec = resolve_run(catalogue, run, scale, content["spec"]["training"]["precision"])
             objection = disagreement(content, content["spec"], of_training(spec), file)
             if objection or not current(data, adopted):
                 return objection or NO_DATA
-            return other_data(content, data.parent) or other_parent(content, Path(*file.parts[:2]), adopted)
+            return (
+                other_data(content, data.parent)
+                or other_parent(content, Path(*file.parts[:2]), adopted)
+                or other_search(content, Path(*file.parts[:2], "search", *file.parts[3:6], "chosen.json"), adopted)
+            )
         if not current(data, adopted):
             return NO_DATA
         if not current(folder / "run.json", adopted):
@@ -215,13 +223,52 @@ def other_parent(content: dict, scale: Path, adopted: set[Path]) -> str | None:
     return None if content["init_digest"] == weights else f"it started from other weights than {origin['run']} has"
 
 
+def other_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
+    """Whether the run was trained with other settings than its search chose."""
+    from workflow_scripts.catalogue import digest
+    from workflow_scripts.files import read_json
+
+    if "search" not in content["spec"]:
+        return None
+    if not current(file, adopted):
+        return f"{file}, which it was trained with, is missing or not current"
+    same = content["search_digest"] == digest(read_json(file)["chosen"])
+    return None if same else f"it was trained with other settings than {file} has"
+
+
+def judge_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
+    """Why a search is not what would be made now. The run that it started from is judged after it: only its weights are
+    compared here."""
+    from workflow_scripts.catalogue import load_catalogue, parse_run, resolve_run, searched
+    from workflow_scripts.facts import of_search
+    from workflow_scripts.files import read_json
+
+    scale, precision = file.parts[1], content["spec"]["training"]["precision"]
+    run = searched(
+        load_catalogue(), parse_run(load_catalogue(), "/".join((*file.parts[3:6], "seed-0"))), scale, precision
+    )
+    if run is None:
+        return "nothing is searched for this variant"
+    spec = resolve_run(load_catalogue(), run, scale, precision)
+    objection = disagreement(content, content["spec"], of_search(spec), file)
+    if objection or not current(data_of(file), adopted):
+        return objection or NO_DATA
+    origin = spec["init"]
+    if origin and "run" in origin:
+        weights = read_json(file.parents[4] / "runs" / origin["run"] / "run.json")["files"]
+        if content["init_digest"] != weights["checkpoint/model.safetensors"]:
+            return f"it started from other weights than {origin['run']} has"
+    return other_data(content, data_of(file).parent)
+
+
 def precision_of(rule: str, file: Path) -> str | None:
     """The `--config precision` under which Snakemake is to record a result."""
     from workflow_scripts.files import read_json
 
     if rule in ("prepare", "candidates"):
         return None
-    return read_json(Path(*file.parts[:7]) / "run.json")["spec"]["training"]["precision"]
+    manifest = file if rule == "search" else Path(*file.parts[:7]) / "run.json"
+    return read_json(manifest)["spec"]["training"]["precision"]
 
 
 def record(rule: str, files: list[Path], precision: str | None) -> None:

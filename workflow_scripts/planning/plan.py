@@ -13,10 +13,12 @@ from workflow_scripts.catalogue import (
     load_catalogue,
     load_config,
     merged,
+    parent,
     parse_run,
     requested_runs,
     resolve_data,
     resolve_run,
+    searched,
 )
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
@@ -114,6 +116,18 @@ def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, dev
     return total, unknown
 
 
+def variants_searched(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
+    """The runs whose learning rate and batch size are searched before any of `runs` is trained."""
+    found = (searched(catalogue, run, scale, precision) for run in runs)
+    return list(dict.fromkeys(run for run in found if run))
+
+
+def tried(catalogue: Catalogue, run: Run, scale: str, precision: str) -> int:
+    """How many trainings a search makes."""
+    search = resolve_run(catalogue, run, scale, precision)["search"]
+    return len(search["learning_rate"]) * len(search["batch_sentences"])
+
+
 def summarise(catalogue: Catalogue, config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
@@ -128,6 +142,11 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         models = [name for name in models if not (results / "downloads/models" / name / "model.json").exists()]
         changed = intervened_runs(catalogue, paper, own)
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
+        if searches := variants_searched(catalogue, own, config.scale, config.precision):
+            jobs["search"] = len(searches)
+            # What a search of another seed than the runs' starts from is trained, but shown nowhere.
+            before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *own}
+            jobs["train"] += len(before)
         jobs += Counter(candidates=len({run.task for run in changed}), intervene=len(changed))
         if models:
             jobs["fetch_model"] = len(models)
@@ -138,11 +157,12 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         print(f"  download   {amount([sources[file].bytes for file in missing])} in {len(missing)} files")
         for name in models:
             print(f"             {name} of the Hugging Face hub{', gated' if load_repositories()[name].gated else ''}")
-        print(
-            f"  training   {time(*hours(catalogue, own, config.scale, config.precision, 'cpu'))} hours of CPU threads",
-            end="",
-        )
-        print(f", or {time(*hours(catalogue, own, config.scale, config.precision, 'cuda'))} hours of GPU")
+        trained = own + [run for run in searches for _ in range(tried(catalogue, run, config.scale, config.precision))]
+        spent = {
+            device: time(*hours(catalogue, trained, config.scale, config.precision, device))
+            for device in ("cpu", "cuda")
+        }
+        print(f"  training   {spent['cpu']} hours of CPU threads, or {spent['cuda']} hours of GPU")
         sizes = [checkpoint_bytes(times, run, config.scale) for run in own]
         disk = sum(
             catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]

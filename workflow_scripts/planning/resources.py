@@ -68,6 +68,12 @@ def training(run: Run, scale: str, settings: dict, device: str, attempt: int = 1
     return Resources(megabytes * attempt, minutes, threads, gpus if device == "cuda" else 0)
 
 
+def searching(run: Run, scale: str, settings: dict, search: dict, device: str, attempt: int = 1) -> Resources:
+    """Of a search: a training of each of its pairs, one after the other. One that ran out of time goes on, too."""
+    pairs = len(search["learning_rate"]) * len(search["batch_sentences"])
+    return training(run, scale, settings | {"max_steps": pairs * settings["max_steps"]}, device, attempt)
+
+
 def gres(wildcards) -> str:
     """The GPUs of a training in the words of `sbatch --gres`, for profiles/slurm-gres."""
     run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)

@@ -16,7 +16,7 @@ from workflow_scripts.planning.records import planned_jobs, read_overrides, read
 from workflow_scripts.schema import Config, read_yaml
 
 STAGES = (
-    *("fetch", "fetch_model", "prepare", "candidates", "train", "evaluate", "intervene"),
+    *("fetch", "fetch_model", "prepare", "candidates", "search", "train", "evaluate", "intervene"),
     *("analyse", "table", "figure", "claims", "record_config"),
 )
 
@@ -93,9 +93,9 @@ def read_spec(outputs: list[str]) -> Any:
 def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     """Where a value of a run's spec is set, in brackets; empty for other keys."""
     section, _, entry = key.partition(".")
-    if job["rule"] != "train" or section not in ("model", "objective", "training"):
+    if job["rule"] not in ("search", "train") or section not in ("model", "objective", "training"):
         return ""
-    run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**job["wildcards"]))
+    run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **job["wildcards"]}))
     found = merged(catalogue, run, job["wildcards"]["scale"])[section].get(entry)
     return f" ({found[1]})" if found else ""
 

@@ -42,14 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--spec", type=Path, metavar="FILE", help="a resolved spec as JSON, instead of one of the catalogue"
     )
+    parser.add_argument(
+        "--search", type=Path, metavar="FILE", help="chosen.json of the search that comes before the run"
+    )
+    add_common_arguments(parser, "gets checkpoint/, training.csv, run.json")
+
+
+def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
+    """What every command that trains takes."""
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
     parser.add_argument(
         "--precision", choices=("fp32", "bf16"), default="fp32", help="with --run; a spec names its own"
     )
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="gets checkpoint/, training.csv, run.json"
-    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
     parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="resume state; removed when complete")
     parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
@@ -60,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
+    settings = with_chosen(spec, settings, args.search)
     check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
     make_writable(args.state)
     if settings.gpus > 1:
@@ -98,6 +105,9 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     if args.init:
         identity["init_digest"] = weights_digest(args.init)
+    chosen = read_json(args.search)["chosen"] if args.search else None
+    if chosen:
+        identity["search_digest"] = digest(chosen)
     folder = StateFolder(args.state, identity)
     lock = folder.locked() if ranks.first else nullcontext()
     with lock, Reporter(run_id, settings.max_steps, args.progress if ranks.first else "none") as reporter:
@@ -125,6 +135,8 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
             write_history(out / "training.csv", state.history)
             made = {"facts": str(facts), "files": sha256_files(out), "started": started, "finished": provenance.now()}
             what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "spec": spec}
+            if chosen:
+                what["chosen"] = chosen
             what["parameters"] = sum(parameter.numel() for parameter in task.model.parameters())
             done = outcome(state, settings, device)
             write_json(out / "run.json", {**made, **what, **identity, **done, **machine.describe(device)})
@@ -147,6 +159,22 @@ def outcome(state: "State", settings: Training, device: "torch.device") -> dict[
         "seconds_per_step": seconds_per_step,
         "steps_per_second": 1 / seconds_per_step if seconds_per_step else None,
     }
+
+
+def with_chosen(spec: dict, settings: Training, file: Path | None) -> Training:
+    """The settings with what the search has chosen. Raises UserError when it is missing, or is of another spec."""
+    name = "{task}/{method}/{variant}".format(**spec)
+    if bool(file) != ("search" in spec):
+        raise UserError(
+            f"{name}: {'no search comes before it; leave out' if file else 'give chosen.json with'} --search"
+        )
+    if file is None:
+        return settings
+    found = read_json(file)
+    searched, wanted = ({k: v for k, v in s.items() if k not in ("seed", "init")} for s in (found["spec"], spec))
+    if searched != wanted:
+        raise UserError(f"{file} is of another configuration than {name} now has; make the search again")
+    return settings.model_copy(update=found["chosen"])
 
 
 def weights_digest(folder: Path) -> str:

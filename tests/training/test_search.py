@@ -1,0 +1,120 @@
+"""The search of learning rate and batch size: what is tried, what is chosen, what a run takes, and a killed search."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.training.sentence_toy import sentence_spec, write_data, write_encoder
+from tests.training.toy import ROOT, assert_one_error, command, environment
+from workflow_scripts.__main__ import main
+
+GRID = {"seed": 1, "learning_rate": [1e-7, 0.003], "batch_sentences": [50, 16], "epochs": 6}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Data, an encoder, the spec of the search, and a search that ran through."""
+    place = tmp_path_factory.mktemp("search")
+    write_data(place / "data")
+    write_encoder(place / "init")
+    (place / "spec.json").write_text(json.dumps(sentence_spec(steps=1000) | {"search": GRID}))
+    assert main(["search", *arguments(place, place / "whole")]) == 0
+    return place
+
+
+def arguments(place: Path, where: Path) -> list[str]:
+    options = {"spec": place / "spec.json", "data": place / "data", "init": place / "init", "out": where / "out",
+               "state": where / "state", "progress": "none", "save-every": 0.05}  # fmt: skip
+    return [str(part) for name, value in options.items() for part in (f"--{name}", value)]
+
+
+def test_every_pair_is_tried_and_the_best_by_validation_is_chosen(place):
+    tried = pd.read_csv(place / "whole/out/search.csv")
+    assert list(zip(tried["batch_sentences"], tried["learning_rate"], strict=True)) == [
+        (50, 1e-7), (50, 0.003), (16, 1e-7), (16, 0.003)
+    ]  # fmt: skip
+    # Six passes over 200 items, whatever the batch.
+    assert tried["max_steps"].tolist() == [24, 24, 75, 75]
+    content = json.loads((place / "whole/out/chosen.json").read_text())
+    best = tried.loc[tried["value"].idxmax()]  # the first of equal ones
+    assert content["best"]["value"] == best["value"] > 80 and best["learning_rate"] == 0.003
+    assert content["chosen"] == {
+        "learning_rate": 0.003,
+        "batch_sentences": best["batch_sentences"],
+        "max_steps": best["max_steps"],
+        "warmup_steps": round(best["max_steps"] / 100),  # as many of the steps as of the spec's
+        "validate_every": {50: 2, 16: 7}[best["batch_sentences"]],
+    }
+    assert not (place / "whole/state").exists() or not any((place / "whole/state").iterdir())
+
+
+@pytest.mark.parametrize("wait", [0.0, 1.0])
+def test_a_killed_search_goes_on_where_it_was(place, tmp_path, wait):
+    """Killed as soon as a pair is done, and a little later, inside of the next one."""
+    process = subprocess.Popen(command("search", *arguments(place, tmp_path)), cwd=ROOT, env=environment())
+    done = tmp_path / "state/done.json"
+    deadline = time.monotonic() + 120
+    while not done.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(wait)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = json.loads(done.read_text())["pairs"]
+    assert 1 <= len(before) < 4
+    assert main(["search", *arguments(place, tmp_path)]) == 0
+    kept, whole = (pd.read_csv(where / "out/search.csv") for where in (tmp_path, place / "whole"))
+    assert kept["seconds"].tolist()[: len(before)] == [row["seconds"] for row in before]  # not trained again
+    assert kept.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+
+
+def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
+    (tmp_path / "state").mkdir()
+    content = dict.fromkeys(("spec_digest", "data_digest", "code_digest", "init_digest"), "0") | {"pairs": []}
+    (tmp_path / "state/done.json").write_text(json.dumps(content))
+    assert main(["search", *arguments(place, tmp_path)]) == 1
+    assert_one_error(capsys.readouterr().err, "done.json was made with another spec; delete", "to start anew")
+
+
+def train(place: Path, tmp_path: Path, *more: object, **changes) -> int:
+    spec = sentence_spec(steps=1000) | {"search": GRID, "seed": 5} | changes
+    (tmp_path / "run.json").write_text(json.dumps(spec))
+    options = {"spec": tmp_path / "run.json", "data": place / "data", "init": place / "init",
+               "out": tmp_path / "out", "state": tmp_path / "state", "progress": "none"}  # fmt: skip
+    return main(["train", *(str(p) for n, v in options.items() for p in (f"--{n}", v)), *map(str, more)])
+
+
+def test_a_run_of_another_seed_takes_what_was_chosen(place, tmp_path):
+    assert train(place, tmp_path, "--search", place / "whole/out/chosen.json") == 0
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    chosen = json.loads((place / "whole/out/chosen.json").read_text())["chosen"]
+    assert run["chosen"] == chosen and run["steps"] == chosen["max_steps"] < 1000
+    history = pd.read_csv(tmp_path / "out/training.csv")
+    assert history.query("name == 'learning_rate'")["value"].max() <= 0.003
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "message"),
+    [
+        (False, {}, "give chosen.json with --search"),
+        (True, {"search": GRID | {"learning_rate": [0.1]}}, "is of another configuration than same/bert/ft now has"),
+        (True, {"protocol": "paper"}, "make the search again"),
+    ],
+)
+def test_a_run_whose_search_is_missing_or_another_is_refused(place, tmp_path, capsys, given, changes, message):
+    more = ("--search", place / "whole/out/chosen.json") if given else ()
+    assert train(place, tmp_path, *more, **changes) == 1
+    assert_one_error(capsys.readouterr().err, message)
+
+
+def test_a_spec_without_a_search(place, tmp_path, capsys):
+    spec = sentence_spec()
+    (place / "none.json").write_text(json.dumps(spec))
+    line = arguments(place, tmp_path)
+    line[1] = str(place / "none.json")
+    assert main(["search", *line]) == 1
+    assert_one_error(capsys.readouterr().err, "key 'search' must have values")

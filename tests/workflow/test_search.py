@@ -1,0 +1,87 @@
+"""The search in the workflow: what is planned, what a changed grid reruns, what `why`, `plan` and `adopt` say of it."""
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.workflow.projects import Project
+
+RUN = "scan-jump/transformer/default"
+TARGETS = tuple(f"results/demo/runs/{RUN}/seed-{seed}/run.json" for seed in (3, 4))
+CHOSEN = f"results/demo/search/{RUN}/chosen.json"
+
+
+def command(project: Project, *arguments: str) -> str:
+    line = [str(project.root / ".venv/bin/python"), "-m", *arguments]
+    done = subprocess.run(line, cwd=project.root, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def rules(project: Project) -> list[str]:
+    """The rules of the jobs that Snakemake plans for the targets."""
+    return sorted({rule for rule, _ in project.planned(*TARGETS)})
+
+
+@pytest.fixture
+def searching(project) -> Project:
+    """A project in which learning rates are searched for SCAN's Transformer, with few steps."""
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["by_task"]["scan-jump"] = {
+            "training": {"max_steps": 6},
+            "search": {"seed": 1, "learning_rate": [0.001, 0.01], "batch_sentences": [64]},
+        }
+        scales["demo"]["data"]["scan-jump"]["options"]["limit"] = {"train": 300, "test": 50}
+    return project
+
+
+def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(searching, monkeypatch):
+    monkeypatch.setenv("PATH", f"{searching.root / '.venv/bin'}:/usr/bin:/bin")
+    assert rules(searching) == ["prepare", "search", "train"]
+    made = command(searching, "snakemake", "--cores", "1", "--quiet", "rules", "--", *TARGETS)
+    assert made.count("rule search") <= 1
+    assert rules(searching) == []
+    chosen = json.loads((searching.root / CHOSEN).read_text())["chosen"]
+    for target in TARGETS:
+        run = json.loads((searching.root / target).read_text())
+        assert run["chosen"] == chosen and run["seed" if "seed" in run else "spec"]
+    # Without its records every result agrees with what would be made now.
+    shutil.rmtree(searching.root / ".snakemake")
+    assert "4 results without records are what would be made now: adopted" in command(
+        searching, "workflow_scripts", "adopt"
+    )
+    assert rules(searching) == []
+    # Another grid: the search and what was trained with it are stale, and each says why.
+    with searching.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["by_task"]["scan-jump"]["search"]["learning_rate"] = [0.001, 0.02]
+    assert rules(searching) == ["search", "train"]
+    said = command(searching, "workflow_scripts", "why", *TARGETS)
+    assert f"search {RUN}: search.learning_rate.1 was 0.01 and is 0.02" in said
+    assert f"train {RUN}/seed-3: search.learning_rate.1 was 0.01 and is 0.02" in said
+    shutil.rmtree(searching.root / ".snakemake")
+    adopted = command(searching, "workflow_scripts", "adopt")
+    assert f"{CHOSEN}: search.learning_rate.1 was 0.01 and is 0.02; moved to" in adopted
+    assert (searching.root / f"results/demo/not-adopted/search/{RUN}/chosen.json").exists()
+    assert rules(searching) == ["search", "train"]
+
+
+def test_the_plan_counts_searches(searching):
+    def jobs() -> str:
+        said = command(searching, "workflow_scripts", "plan", "--scale", "demo", "--papers", "sq_transformer")
+        return next(line for line in said.splitlines() if "jobs " in line)
+
+    assert " search" not in jobs()
+    with searching.edited("papers/sq_transformer/requests.yaml") as content:
+        seeds = {"demo": [3, 4]}
+        request = {"tasks": ["scan-jump"], "methods": {"transformer": ["default", "sinusoidal"]}, "seeds": seeds}
+        content["requests"].append(request)
+    assert ", 2 search" in jobs()
+
+
+def test_a_search_of_a_variant_without_one_is_refused_in_one_line(project):
+    line = [str(project.root / ".venv/bin/snakemake"), "-n", CHOSEN]
+    done = subprocess.run(line, cwd=project.root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert f"nothing is searched for {RUN} at scale demo" in done.stdout + done.stderr
