@@ -52,7 +52,7 @@ class CatSettings(EncoderSettings):
     score: Literal["dot", "cosine"] = "dot"  # dot: scaled by the root of the width
     # l2: the weights have norm 1 times a learnable scalar (official code). rms: their mean square is 1 times it.
     normalisation: Literal["l2", "rms"] = "l2"
-    code_dropout: float = 0.1  # of the weights of the codes (paper: not said)
+    code_dropout: float = 0.0  # of the weights of the codes (official code: 0.1)
     output_projection: bool = True  # a bias-free one behind the sum over codes (paper: none)
     value_bias: bool = False  # official code: yes
     detach_query: bool = False  # whether the codes' side leaves the block's own states alone (official code: yes)

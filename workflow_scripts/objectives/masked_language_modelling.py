@@ -19,27 +19,23 @@ IGNORED = -100  # the label of what is not predicted
 
 
 def word_nats(model: "Pretraining", states: Tensor, batch: "MaskedBatch") -> Tensor:
-    """-log p(token) of every masked token, in nats: states [..., B, S, d] -> [..., n].
+    """-log p(token) of every masked token, in nats: states [B, S, d] -> [n].
 
     Scores of the vocabulary are the costly part: none are made for other tokens.
     """
     chosen = batch.labels.ne(IGNORED)
-    logits = model.heads["words"](states[..., chosen, :]).float()
-    labels = batch.labels[chosen].expand(logits.shape[:-1])
-    return cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").view(labels.shape)
+    return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
 
 
 def sentence_nats(model: "Pretraining", states: Tensor, batch: "MaskedBatch") -> Tensor:
-    """-log p(the second sentence follows, or does not), in nats: states [..., B, S, d] -> [..., B]."""
-    logits = model.heads["next_sentence"](states[..., 0, :]).float()
-    labels = batch.follows.expand(logits.shape[:-1])
-    return cross_entropy(logits.flatten(0, -2), labels.flatten(), reduction="none").view(labels.shape)
+    """-log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
+    return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
 
 
 def means(nats: Tensor) -> Tensor:
-    """Means over the items of the whole batch: nats [..., n] -> [...]; 0 where there are none."""
-    count = total(torch.full((), float(nats.size(-1)), device=nats.device))
-    return total(nats.sum(-1)) / count.clamp(min=1)
+    """Mean over the items of the whole batch: nats [n] -> scalar; 0 where there are none."""
+    sums = total(torch.stack([nats.sum(), torch.full_like(nats.sum(), len(nats))]))
+    return sums[0] / sums[1].clamp(min=1)
 
 
 def build(settings: dict) -> Callable[["Pretraining", "MaskedBatch"], tuple[Tensor, dict[str, Tensor]]]:

@@ -36,8 +36,8 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     sizes = {key: value for key, value in spec["model"].items() if key != "module"}
     tokenizer = read_tokenizer(data)
     model = build(sizes, tokenizer.get_vocab_size()).to(device)
-    train = read_pairs(spec, model, data, "train")
-    valid = fixed_batches(read_pairs(spec, model, data, settings.validation["split"]), settings.batch_tokens, device)
+    train = read_pairs(spec, data, "train")
+    valid = fixed_batches(read_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device)
     batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
 
     def write_beside(folder: Path) -> None:
@@ -47,8 +47,8 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     return Task(model, build_objective(spec), batches, lambda model: likelihood(model, valid), write_beside)
 
 
-def read_pairs(spec: dict, model: Pretraining, data: Path, split: str) -> SentencePairs:
-    """The pairs of a split for the model and the objective of `spec`: with sememes, where the objective weighs these.
+def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
+    """The pairs of a split for the objective of `spec`: with sememes, where the objective weighs these.
 
     Raises UserError when the last codebook has another number of codes than the data have sememes.
     """
@@ -56,10 +56,10 @@ def read_pairs(spec: dict, model: Pretraining, data: Path, split: str) -> Senten
     options: dict = {"next_sentence": objective["next_sentence"]}
     if objective.get("decomposition"):
         options["lexicon"], count = read_lexicon(data, tokenizer)
-        if count != model.encoder.config.last_codes:
+        if count != spec["model"]["last_codes"]:
             raise UserError(
-                f"{spec['task']}/{spec['method']}: model.last_codes is {model.encoder.config.last_codes}, but {data} "
-                f"has {count} sememes; set it to {count}"
+                f"{spec['task']}/{spec['method']}: model.last_codes is {spec['model']['last_codes']}, but {data} has "
+                f"{count} sememes; set it to {count}"
             )
         options |= {name: objective[name] for name in ("masked_words", "several_pieces")}
     vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
