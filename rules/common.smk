@@ -264,9 +264,11 @@ def analysis_inputs(wildcards):
         for run in runs
         if (run.task, run.method, run.variant) in variants
     ]
+    scored = analysis_entry(wildcards).get("scored")
+    scores = [f"{folder}/runs/{run}/eval/scores.csv" for run in runs if scored]
     needed = analysis_sources(CATALOGUE, analysis_entry(wildcards), runs, wildcards.scale)
     sources = [f"results/downloads/{source}" for source in needed]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + sources
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + scores + answers + prepared + sources
 
 
 def analysis_checkpoints(wildcards):

@@ -1,14 +1,18 @@
 """What data sets share that are too large for memory: their module writes the files itself."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_data
 from workflow_scripts.files import replacing, sha256_files, write_json
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 @dataclass
@@ -47,3 +51,16 @@ def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, st
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
         content |= {"spec": spec, "facts": str(of_data(spec)), "files": sha256_files(folder)}
         write_json(folder / "dataset.json", content)
+
+
+def mapped(
+    pool: ProcessPoolExecutor, function: Callable[..., Result], items: Iterable[Item], *others: Any
+) -> Iterator[Result]:
+    """Results in order. Few items are read ahead: `pool.map` would read them all."""
+    waiting: deque = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item, *others))
+        if len(waiting) > 3 * pool._max_workers:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
