@@ -284,8 +284,10 @@ def analysis_inputs(wildcards):
         for run in runs
         if (run.task, run.method, run.variant) in variants
     ]
+    scored = analysis_entry(wildcards).get("scored")
+    scores = [f"{folder}/runs/{run}/eval/scores.csv" for run in runs if scored]
     manifests = [f"{file}.json" for file in analysis_downloads(wildcards)]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + answers + prepared + manifests
+    return [f"{folder}/runs/{run}/run.json" for run in runs] + scores + answers + prepared + manifests
 
 
 def analysis_downloads(wildcards):

@@ -105,7 +105,7 @@ def test_what_is_printed_stands_in_the_paper(folder):
 
 
 def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
-    lines = [re.sub(r"<[^>]*>|\*", "", line) for line in paper_text(folder).splitlines()]
+    lines = [re.sub(r"<[^>]*>|\*|[${}]|\\mathrm", "", line) for line in paper_text(folder).splitlines()]
     for (display, row, *_), number in read_published(folder / "published.csv").items():
         if re.fullmatch(r"table\d+", display):
             # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.

@@ -8,12 +8,11 @@ with the present one are left out and counted.
 
 import csv
 import re
-import tarfile
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from workflow_scripts.data.archives import read_lines
+from workflow_scripts.data.punkt import sentence_splitter
 from workflow_scripts.data.sentences import Sentence, class_number, tsv_rows
 from workflow_scripts.errors import UserError
 
@@ -81,22 +80,8 @@ def sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
 
 def word_tokenizer(punkt: Path) -> Callable[[str], list[str]]:
     """NLTK's word_tokenize with the sentence splitter of the archive `punkt`."""
-    import nltk
     from nltk.tokenize import NLTKWordTokenizer
-    from nltk.tokenize.punkt import PunktTokenizer
 
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with tarfile.open(punkt) as archive:
-                archive.extractall(Path(folder) / "tokenizers", filter="data")
-        except (tarfile.TarError, OSError, EOFError) as error:
-            raise UserError(f"{punkt} cannot be read ({error}); fetch it again") from error
-        nltk.data.path.insert(0, folder)
-        try:
-            splitter = PunktTokenizer("english")
-        except LookupError:
-            raise UserError(f"{punkt} holds no English sentence splitter; fetch it again") from None
-        finally:
-            nltk.data.path.remove(folder)
+    splitter = sentence_splitter(punkt)
     words = NLTKWordTokenizer()
     return lambda text: [word for part in splitter.tokenize(text) for word in words.tokenize(part)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from workflow_scripts.data.plain_pickle import read_plain
 from workflow_scripts.errors import UserError
+from workflow_scripts.files import write_json
 
 SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
 
@@ -40,3 +41,17 @@ def read_sememes(folder: Path) -> dict[str, list[int]]:
         if not (isinstance(word, str) and known and numbers):
             raise UserError(f"{file}: {word!r} has not a list of sememes 0 to {count - 1}; fetch it again")
     return {word: sorted(set(numbers)) for word, numbers in words.items() if word}
+
+
+def write_sememes(out: Path, folder: Path) -> None:
+    """Write what training reads of the files in `folder`: sememes.parquet, words with the numbers of their sememes, in
+    the order of the alphabet, and sememe_names.json."""
+    # The catalogue reads options of modules that read this one, and must not wait for it.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    known = read_sememes(folder)
+    words = sorted(known)
+    lists = pa.array([known[word] for word in words], pa.list_(pa.int32()))
+    pq.write_table(pa.table({"word": words, "sememes": lists}), out / "sememes.parquet", compression="zstd")
+    write_json(out / "sememe_names.json", sememe_names(folder))

@@ -1,14 +1,18 @@
 """What data sets share that are too large for memory: their module writes the files itself."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 @dataclass
@@ -45,3 +49,16 @@ def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, st
             if not counts["rows"]:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
         write_manifest(folder, content, spec, source_digests)
+
+
+def mapped(
+    pool: ProcessPoolExecutor, function: Callable[..., Result], items: Iterable[Item], *others: Any
+) -> Iterator[Result]:
+    """Results in order. Few items are read ahead: `pool.map` would read them all."""
+    waiting: deque = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item, *others))
+        if len(waiting) > 3 * pool._max_workers:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

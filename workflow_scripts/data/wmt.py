@@ -20,28 +20,26 @@ translation as it stands in the test set.
 import os
 import shutil
 import tempfile
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from workflow_scripts.data import byte_pairs
 from workflow_scripts.data.parallel_text import chunks, extract, lines_of, pairs, segments
 from workflow_scripts.data.stand_ins import wmt as stand_in
-from workflow_scripts.data.streamed import Streamed
+from workflow_scripts.data.streamed import Streamed, mapped
 from workflow_scripts.errors import UserError
 from workflow_scripts.schema import Strict, checked
 
 WHERE = "options of workflow_scripts.data.wmt"
 PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # at a time, by one process
-Item, Result = TypeVar("Item"), TypeVar("Result")
 Language = Literal["en", "de", "fr"]
 Positive = Annotated[int, Field(gt=0)]
 
@@ -148,7 +146,7 @@ def write_training_text(
             extract(archives[corpus.archive], raw)
             where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
             lines = pairs(*raw.values(), where, settings.lines)
-            for *texts, found, ends in _mapped(pool, tokenised_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
+            for *texts, found, ends in mapped(pool, tokenised_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
                 characters |= found
                 last |= ends
                 for pair in zip(*texts, strict=True):
@@ -178,16 +176,3 @@ def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path])
         lines = [tokenised(text.replace("’", "'"), side, normalise=False) for text in texts]
         (scratch / f"test.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
     return {"target_text": found[1]}
-
-
-def _mapped(
-    pool: ProcessPoolExecutor, function: Callable[..., Result], items: Iterable[Item], *others: Any
-) -> Iterator[Result]:
-    """Results in order. Few items are read ahead: `pool.map` would read them all."""
-    waiting: deque = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item, *others))
-        if len(waiting) > 3 * pool._max_workers:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()

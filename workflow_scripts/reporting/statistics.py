@@ -95,11 +95,23 @@ def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
     p: exact test over all changes of sign, which assumes that they are symmetric around 0 if there is no effect.
     """
     differences = np.asarray(left, dtype=float) - np.asarray(right, dtype=float)
+    return _one_sample(differences, "95% interval by Student's t of the differences within seeds")
+
+
+def difference_from_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
+    """mean(values) - constant over `values` [seeds], or the other way round: the constant has no seeds.
+
+    Interval and p as in `paired_difference`, with the same assumptions.
+    """
+    differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
+    return _one_sample(differences, "95% interval by Student's t of the seeds against a number that has none")
+
+
+def _one_sample(differences: np.ndarray, interval: str) -> Effect:
     value, _, low, high = _t_interval(differences)
     n = len(differences)
     p_value = None if n < 2 else _permutation_p((differences,), lambda x, axis: x.mean(axis), "samples")
-    method = "95% interval by Student's t of the differences within seeds, p by exact change of signs"
-    return Effect(value, low, high, p_value, _smallest_p(2**n), n, method)
+    return Effect(value, low, high, p_value, _smallest_p(2**n), n, f"{interval}, p by exact change of signs")
 
 
 def _permutation_p(samples: tuple[np.ndarray, ...], statistic: Callable, kind: str) -> float:

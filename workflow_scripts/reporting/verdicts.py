@@ -7,12 +7,13 @@ import numpy as np
 
 from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.errors import UserError
-from workflow_scripts.reporting.cells import MEASURED, Cell
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.statistics import (
     Effect,
     association,
+    difference_from_constant,
     holm,
     kendall_tau,
     welch_half_width,
@@ -51,10 +52,14 @@ def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale
 
 
 def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, file: str) -> Outcome:
-    sides = [_matching(pattern, cells, claim, file) for pattern in (claim.left, claim.right)]
-    pairs = [(left, sides[1][key]) for key, left in sides[0].items() if key in sides[1]]
+    lefts, rights = (_matching(pattern, cells, claim, file) for pattern in (claim.left, claim.right))
+    pairs = [(left, rights[key]) for key, left in lefts.items() if key in rights]
     published = _published_effect(claim, pairs)
-    measured = [pair for pair in pairs if all(cell.status == MEASURED for cell in pair)]
+    # One side may be a number that no seed changes, such as a control without any model; of a trend, none.
+    sides = {(MEASURED, MEASURED)}
+    if claim.relation != "falls_with":
+        sides |= {(MEASURED, COMPUTED), (COMPUTED, MEASURED)}
+    measured = [pair for pair in pairs if tuple(cell.status for cell in pair) in sides]
     if len(measured) < (FEWEST_CELLS if claim.relation == "falls_with" else 1):
         return Outcome(claim, NOT_RUN, published=published, reason=f"not measured at {scale}")
     protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
@@ -79,7 +84,7 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
 
 def _common_end(pair: tuple[Cell, Cell]) -> str:
     """Whether every seed of both cells scored nothing, or everything, in percent; empty otherwise."""
-    values = {value for cell in pair for value in cell.seeds.values()}
+    values = {value for cell in pair for value in (cell.seeds.values() or [cell.computed])}
     return {(0.0,): "0%", (100.0,): "100%"}.get(tuple(values), "")
 
 
@@ -104,6 +109,11 @@ def _effect(claim: Claim, pairs: list[tuple[Cell, Cell]], file: str) -> Effect:
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
         return association(left, right)
     left, right = pairs[0]
+    if not (left.seeds and right.seeds):
+        constant = next(cell.computed for cell in pairs[0] if cell.status == COMPUTED)
+        return difference_from_constant(
+            list((left.seeds or right.seeds).values()), constant, constant_right=bool(left.seeds)
+        )
     try:
         return difference(left.seeds, right.seeds, paired=left.weights == right.weights != "")
     except UserError as error:

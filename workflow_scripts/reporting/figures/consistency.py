@@ -20,8 +20,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """A row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
 
     A bar is the mean over seeds, a dot a seed, a diamond the published number. options:
-        panels: for each a title, a metric, a label for its axis, and what else fixes the score: rate, item_set.
-            Under an intervention the scores of one seed are averaged over its repetitions.
+        panels: for each a title, a metric, a label for its axis, and what else fixes the score: rate, item_set; split;
+            readouts, by series. Under an intervention the scores of one seed are averaged over its repetitions.
         published: the cell of the published number, with {panel}, {series} and the entries of the panel; none if empty.
         series_names: how the series are called there, if not as here.
     Returns the figure and the plotted seeds and published numbers.
@@ -58,7 +58,10 @@ def panel_values(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.Dat
     """One score per entry and seed: model, series, seed, value."""
     shown = []
     for entry in entries:
-        table = of_entry(inputs.scores(panel["metric"], entry.get("intervention")), entry)
+        scores = inputs.scores(panel["metric"], entry.get("intervention"), panel.get("split", "test"))
+        table = of_entry(scores, entry)
+        if "readouts" in panel:
+            table = table[table["readout"] == panel["readouts"][entry["series"]]]
         if "intervention" in entry:
             table = table[
                 (table["rate"] == panel["rate"]) & (table["item_set"] == panel.get("item_set", "own_correct"))

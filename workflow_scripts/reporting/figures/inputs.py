@@ -46,14 +46,14 @@ class Inputs:
         """Exact match (percent) on the whole test split: task, method, variant, seed, value."""
         return self.scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
-    def scores(self, metric: str, intervention: str | None = None) -> pandas.DataFrame:
-        """A score of the runs on the whole test split, without an intervention or under one: task, method, variant,
-        seed, layer, pooling, rate, intervention_seed, item_set, value.
+    def scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
+        """A score of the runs on a whole split, without an intervention or under one: task, method, variant, seed,
+        layer, pooling, rate, intervention_seed, item_set, readout, value.
         """
-        wanted = {"split": "test", "subset": "all", "metric": metric, "intervention": intervention}
+        wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
         rows = [row for scores in self.evidence.scores.values() for row in scores]
         rows = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-        columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "value"]
+        columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, *columns])
 
     def measured(self, metric: str) -> pandas.DataFrame:

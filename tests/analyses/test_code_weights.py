@@ -1,0 +1,105 @@
+"""Codes of CAT: shares that can be counted by hand, and a real small model from end to end."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_scripts.analyses.code_weights import (
+    Weights,
+    analyse,
+    gold_scores,
+    load,
+    of_words,
+    read_codes,
+    word_tables,
+)
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.data import streamed
+from workflow_scripts.data.pretraining_pairs import prepare
+from workflow_scripts.models import encoder
+from workflow_scripts.models.causal_lm import read_tokenizer
+
+SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward": 32, "positions": 64, "codes": 8}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    out = tmp_path_factory.mktemp("pairs") / "data"
+    made = prepare({"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
+    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.pretraining_pairs", "options": {}}
+    streamed.write(made, spec | {"sources": [], "protocol": "stand_in"}, {}, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    count = len(json.loads((data / "sememe_names.json").read_text()))
+    settings = SETTINGS | {"last_codes": count}
+    torch.manual_seed(1)
+    model = encoder.build(settings, read_tokenizer(data).get_vocab_size())
+    model.save_pretrained(folder / "checkpoint")
+    (folder / "checkpoint/tokenizer.json").write_bytes((data / "tokenizer.json").read_bytes())
+    (folder / "run.json").write_text(
+        json.dumps({"spec": {"model": settings | {"module": "workflow_scripts.models.cat"}}})
+    )
+    return TrainedRun("pairs-wordpiece", "cat", "pretrain", 1, "stand_in", folder, data)
+
+
+def test_a_real_model(run):
+    analysis = analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40, "parts": 4})
+    scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
+    assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
+    # Random weights know nothing of sememes.
+    assert abs(scores["gold_weight", None] - scores["gold_weight_mean_word", None]) < 5
+    words, gold, usage = (analysis.files[name] for name in ("words", "gold", "usage"))
+    assert set(gold.loc[gold["word"] == "goat", "sememe"]) == {"animal", "mountain"}
+    assert set(gold["word"]) == {"goat", "run"} and set(words["word"]) == {"goat", "run", "zyx"}
+    assert (words.groupby("word")["rank"].max() <= 3).all()
+    own = gold.groupby("word")["sememe"].agg(set).to_dict()
+    assert all(row.gold == (row.sememe in own.get(row.word, ())) for row in words.itertuples())
+    assert usage.groupby("layer").size().to_dict() == {1: 4, 2: 4}
+    assert usage.groupby("layer")["share"].apply(lambda share: share.is_monotonic_decreasing).all()
+
+
+def test_weights_of_a_text_do_not_hang_on_its_neighbours(run):
+    model, tokenizer = load(run)
+    short, long = np.array([7, 8]), np.arange(7, 20)
+    (alone,) = read_codes(model, tokenizer, [short])
+    (together,) = read_codes(model, tokenizer, [long, short])
+    assert together.words.sum(1).tolist() == [13, 2]
+    for one, other in zip(alone.codes, together.codes, strict=True):
+        np.testing.assert_allclose(one[0][alone.words[0]], other[1][together.words[1]], atol=1e-5)
+
+
+def test_words_are_the_mean_of_their_pieces():
+    codes = np.array([[[0, 0, 9.0], [1, 0, 0], [0, 1, 0], [0, 0, 4], [9, 9, 9]]])
+    words = np.array([[False, True, True, True, False]])
+    batch = Weights(np.zeros((1, 5), int), words, [codes])
+    number, pieces, sememes = np.array([0, 0, 1]), np.array([2, 1]), np.array([[1, -1], [-1, -1]])
+    weights, gold = of_words(batch, number, pieces, sememes)
+    assert weights.tolist() == [[0.5, 0.5, 0]] and gold.tolist() == [[False, True, False]]
+
+
+def test_gold_scores_by_hand():
+    weights = np.array([[3.0, 1, 0], [0, 2, 2], [0, 0, 0]])
+    gold = np.array([[True, False, False], [False, False, True], [True, True, True]])
+    found = gold_scores(weights, gold)
+    assert found["zero_words"] == (pytest.approx(100 / 3), 3)
+    assert found["gold_weight"] == (pytest.approx(62.5), 2)
+    # Mean shares are 3/8, 3/8 and 1/4.
+    assert found["gold_weight_mean_word"] == (pytest.approx(31.25), 2)
+    assert found["gold_first"] == (pytest.approx(50), 2)
+    assert gold_scores(np.zeros((0, 3)), np.zeros((0, 3), bool)) == {}
+
+
+@given(st.lists(st.floats(0, 10), min_size=3, max_size=3), st.integers(1, 3))
+def test_the_largest_weights_come_first(weights, top):
+    table = word_tables("w", np.array(weights), np.array([1]), ["a", "b", "c"], top)["words"]
+    expected = sorted((weight for weight in weights if weight > 0), reverse=True)[:top]
+    assert table["share"].tolist() == pytest.approx([100 * weight / sum(weights) for weight in expected])
+    assert table["gold"].tolist() == [name == "b" for name in table["sememe"]]

@@ -1,0 +1,48 @@
+"""Single pairs of a paper, found in the data whatever their spelling, with what runs say of them."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from workflow_scripts.analyses.examples import analyse
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.data import bird, records
+from workflow_scripts.errors import UserError
+
+ITEMS = {
+    "Safety officer": ["Safety officer", "Security guard"],
+    "Water body": ["Water body", "Body water"],
+    "Elsewhere": ["No such", "pair"],
+}
+
+
+@pytest.fixture
+def run(tmp_path, mirror):
+    made = bird.prepare({"set": "all"}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
+    spec = {"task": "bird", "prepare": "m", "options": {}, "sources": [], "protocol": "paper"}
+    records.write(made, spec, {}, tmp_path / "data")
+    table = {"item": ["safety officer/security guard", "water body/body water", "other"], "split": ["test"] * 3}
+    table |= {"readout": ["mix"] * 3, "prediction": [0.25, 0.5, 0.75]}
+    (tmp_path / "run/eval").mkdir(parents=True)
+    pq.write_table(pa.table(table), tmp_path / "run/eval/predictions.parquet")
+    return TrainedRun("bird", "cat", "paws-mix", 3, "paper", tmp_path / "run", tmp_path / "data")
+
+
+def test_pairs_of_table_1(run):
+    analysis = analyse([run], {"items": ITEMS})
+    said = {(row["metric"], row["subset"]): row for row in analysis.scores}
+    # The human scores that the paper prints.
+    assert said["label", "Safety officer"]["value"] == 0.881 and said["label", "Water body"]["value"] == 0.381
+    assert said["prediction", "Safety officer"]["value"] == 0.25
+    assert (
+        said["prediction", "Water body"] | {"value": 0.5, "seed": 3, "readout": "mix", "unit": "score"}
+        == said["prediction", "Water body"]
+    )
+    assert "seed" not in said["label", "Water body"] and len(said) == 4
+    assert analysis.notes == ["bird has no pair 'Elsewhere'"]
+
+
+def test_a_run_that_is_not_evaluated_is_named(run):
+    (run.folder / "eval/predictions.parquet").unlink()
+    with pytest.raises(UserError, match=r"predictions\.parquet does not exist; evaluate bird/cat/paws-mix/seed-3"):
+        analyse([run], {"items": ITEMS})

@@ -1,0 +1,78 @@
+"""Controls without a model: the published data give known numbers, made-up ones what can be counted."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.training_free import analyse, overlaps
+from workflow_scripts.data import bird, paws, records, sememes
+
+
+def prepared(folder, task, made):
+    out = folder / task
+    spec = {"task": task, "prepare": "m", "options": {}, "sources": [], "protocol": made.protocol}
+    records.write(made, spec, {}, out)
+    return TrainedRun(task, "bert", "ft", 1, made.protocol, folder / "run", out)
+
+
+def found(analysis, **where):
+    return [row["value"] for row in analysis.scores if all(row[name] == value for name, value in where.items())]
+
+
+def test_overlaps_on_bird(tmp_path, mirror):
+    sources = {f"bird/{name}": mirror / "bird" / name for name in ("BiRD.txt", "BiRD-ABBA.txt")}
+    runs = [
+        prepared(tmp_path, task, bird.prepare({"set": which}, sources))
+        for task, which in (("bird", "all"), ("bird-abba", "abba"))
+    ]
+    analysis = analyse(runs, {}, {name: mirror / name for name in sememes.SOURCES})
+    (words,) = found(analysis, task="bird", readout="word_overlap", metric="pearson")
+    (parts,) = found(analysis, task="bird", readout="sememe_overlap", metric="pearson")
+    assert (words, parts) == (pytest.approx(33.8, abs=0.05), pytest.approx(41.8, abs=0.1))
+    # The two phrases of each pair have the same words: there is nothing to correlate.
+    assert not found(analysis, task="bird-abba")
+    assert any(note.startswith("bird-abba, all, sememe_overlap: no pearson") for note in analysis.notes)
+    assert {row["n"] for row in analysis.scores} == {3345}
+    assert all("method" not in row and "seed" not in row for row in analysis.scores)
+
+
+def test_the_constant_answer_on_paws(tmp_path):
+    run = prepared(tmp_path, "paws", paws.prepare({"from": "stand_in", "validation": 80}, {}))
+    analysis = analyse([run, run], {}, {})
+    test = pandas.read_parquet(run.data / "test.parquet")
+    train = pandas.read_parquet(run.data / "train.parquet")
+    answer = train["label"].mode()[0]
+    for subset, rows in (("all", test), ("swap", test[test["subset"] == "swap"])):
+        where = {"readout": "constant", "subset": subset}
+        assert found(analysis, metric="accuracy", **where) == [pytest.approx(100 * (rows["label"] == answer).mean())]
+        assert found(analysis, metric="accuracy_label_0", **where) == [100.0 * (answer == 0)]
+    assert found(analysis, metric="auc", subset="all") == [pytest.approx(50)]
+    assert {row["protocol"] for row in analysis.scores} == {"stand_in"}
+
+
+PHRASES = st.lists(st.sampled_from(["river", "water", "house", "wall"]), min_size=1, max_size=3).map(" ".join)
+
+
+@given(st.lists(st.tuples(PHRASES, PHRASES), min_size=1, max_size=5), st.booleans())
+def test_an_overlap_is_a_symmetric_share(pairs, by_sememes):
+    known = {"river": [0, 1], "water": [1], "house": [2]} if by_sememes else {}
+    forth, back = overlaps(pairs, known), overlaps([pair[::-1] for pair in pairs], known)
+    assert (forth == back).all() and (forth >= 0).all() and (forth <= 1).all()
+    same = np.array([set(first.split()) == set(second.split()) for first, second in pairs])
+    assert (forth[same] == 1).all()
+
+
+def test_sememes_of_all_words():
+    known = {"river": [0, 1], "water": [1], "house": [2]}
+    assert overlaps([("river house", "water"), ("wall", "water"), ("wall", "wall")], known).tolist() == [1 / 3, 0, 1]
+
+
+def test_what_is_written_can_be_read(tmp_path):
+    run = prepared(tmp_path, "bird", bird.prepare({"from": "stand_in", "set": "all"}, {}))
+    assert json.loads((run.data / "dataset.json").read_text())["labels"] is None
+    assert found(analyse([run], {}, {}), readout="word_overlap", metric="spearman")

@@ -1,0 +1,51 @@
+"""How much more training data help: the mean gain from one size of the training set to the next (CAT's table 7)."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.scores import read_scores
+
+
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """Metric `mean_gain` (points) of each method, variant and seed that has a run at every size, under the last task.
+
+    options:
+        sizes: name -> the tasks of one data set, from the smallest training set to the largest; split: of each name.
+        metric: of the scores; of all readouts but those of `without`, each of which has scores of its own.
+    The mean of the differences of neighbours is that of the ends: (last - first) / (sizes - 1).
+    """
+    given = options_from(options, sizes={}, split={}, metric="accuracy", without=["constant"])
+    found = Analysis([])
+    for name, tasks in given["sizes"].items():
+        if len(tasks) < 2:
+            raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
+        chosen = sorted((run for run in runs if run.task in tasks), key=_trained)
+        for _, group in groupby(chosen, key=_trained):
+            by_task = {run.task: run for run in group}
+            if missing := [task for task in tasks if task not in by_task]:
+                found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
+                continue
+            last = by_task[tasks[-1]]
+            start, end = (
+                values(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
+                for task in (tasks[0], tasks[-1])
+            )
+            for readout in start.keys() & end.keys():
+                gain = (end[readout] - start[readout]) / (len(tasks) - 1)
+                found.scores.append(score(last, "mean_gain", gain, "points", len(tasks) - 1, readout=readout))
+    return found
+
+
+def values(run: TrainedRun, split: str, metric: str, without: Sequence[str]) -> dict[str, float]:
+    """Readout -> the score of all items of a split."""
+    wanted = {"split": split, "subset": "all", "metric": metric}
+    rows = [row for row in read_scores(run.folder / "eval/scores.csv") if row["readout"] not in without]
+    return {row["readout"]: row["value"] for row in rows if all(row[name] == value for name, value in wanted.items())}
+
+
+def _trained(run: TrainedRun) -> tuple[str, str, int]:
+    return run.method, run.variant, run.seed

@@ -1,0 +1,81 @@
+"""What needs no model: the overlap of words and of sememes on pairs of phrases, and the constant answer on classes.
+
+CAT reads how related two phrases are from the cosine of their states, and paraphrases from pairs of which nine in ten
+are none: a number of a model says something when it lies above these.
+"""
+
+import tempfile
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.data import sememes
+from workflow_scripts.data.stand_ins import sememes as stand_in
+from workflow_scripts.evaluation.scores import rows_of_subsets
+from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
+from workflow_scripts.files import read_json
+from workflow_scripts.training.prepared import read_table
+
+
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> Analysis:
+    """Scores of the data of `runs`, by task and readout; the runs themselves are not read.
+
+    options:
+        split: whose items are scored.
+    Readouts, on tasks of scores `word_overlap` and `sememe_overlap` (pearson, spearman, times 100), on those of two
+    classes `constant` (accuracy, accuracy_label_0, f1, auc, in percent): the class that most training items have. A
+    measure that is not defined, such as the correlation of an overlap that is the same for all pairs, has a note.
+    """
+    given = options_from(options, split="test")
+    known = lexicon(sources)
+    found = Analysis([])
+    for run in {run.task: run for run in runs}.values():
+        names = read_json(run.data / "dataset.json")["labels"]
+        table = read_table(run.data, given["split"], ["first", "second", "label", "subset"])
+        label = table["label"].to_numpy()
+        if names:
+            train = read_table(run.data, "train", ["label"])["label"].to_numpy().astype(int)
+            answers = {"constant": np.full(len(label), np.bincount(train).argmax(), float)}
+        else:
+            pairs = list(zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True))
+            answers = {"word_overlap": overlaps(pairs, {}), "sememe_overlap": overlaps(pairs, known)}
+        for readout, answer in answers.items():
+            for subset, rows in rows_of_subsets(table["subset"].to_numpy()).items():
+                measures = (
+                    class_metrics(answer[rows], answer[rows], label[rows])
+                    if names
+                    else score_metrics(answer[rows], label[rows])
+                )
+                where = {"task": run.task, "split": given["split"], "subset": subset, "readout": readout}
+                what = {"unit": "percent", "n": len(rows), "protocol": run.protocol}
+                found.scores += [where | what | {"metric": name, "value": x} for name, x in measures[0].items()]
+                found.notes += [
+                    f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in measures[1].items()
+                ]
+    return found
+
+
+def lexicon(sources: dict[str, Path]) -> dict[str, list[int]]:
+    """Word -> its sememes; made-up ones where the data are made up, and have no sources."""
+    if sources:
+        return sememes.read_sememes(sources[sememes.SOURCES[0]].parent)
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in.write(Path(folder))
+        return sememes.read_sememes(Path(folder))
+
+
+def overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:
+    """|A & B| / |A | B| of each pair [N], A and B being the sememes of all words of a phrase; without any known, its
+    words. Two empty sets overlap wholly.
+    """
+
+    def parts(phrase: str) -> set[Hashable]:
+        words = phrase.split()
+        return {number for word in words for number in known.get(word, ())} if known else set(words)
+
+    sets = ((parts(first), parts(second)) for first, second in pairs)
+    return np.array([len(a & b) / len(a | b) if a | b else 1.0 for a, b in sets])

@@ -1,0 +1,33 @@
+"""NLTK's Punkt splitter of text into sentences, from its pinned archive."""
+
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workflow_scripts.errors import UserError
+
+if TYPE_CHECKING:
+    from nltk.tokenize.punkt import PunktTokenizer
+
+SOURCE = "nltk/punkt_tab_english.tar.gz"
+
+
+def sentence_splitter(archive: Path) -> "PunktTokenizer":
+    """The English splitter; `tokenize` gives the sentences of a text. Raises UserError for another archive."""
+    import nltk
+    from nltk.tokenize.punkt import PunktTokenizer
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with tarfile.open(archive) as content:
+                content.extractall(Path(folder) / "tokenizers", filter="data")
+        except (tarfile.TarError, OSError, EOFError) as error:
+            raise UserError(f"{archive} cannot be read ({error}); fetch it again") from error
+        nltk.data.path.insert(0, folder)
+        try:
+            return PunktTokenizer("english")
+        except LookupError:
+            raise UserError(f"{archive} holds no English sentence splitter; fetch it again") from None
+        finally:
+            nltk.data.path.remove(folder)

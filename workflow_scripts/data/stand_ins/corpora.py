@@ -1,0 +1,54 @@
+"""Made-up articles and books in the form of Wikipedia's Parquet files and BookCorpus's archive, with a tokenizer.
+
+Their sentences are those of the made-up translations (`stand_ins.wmt`).
+"""
+
+import io
+import random
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from workflow_scripts.data import sememes, wordpiece
+from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
+from workflow_scripts.data.stand_ins import wmt
+
+ARTICLES, PARAGRAPHS, LINES = 60, 3, 400
+VOCABULARY = 300
+
+
+def write(folder: Path) -> dict[str, Path]:
+    """Write one Parquet file, the archive, tokenizer and sememes, and return them by the names of the sources."""
+    # The catalogue reads the options of a module that reads this one, and must not wait for it.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = random.Random("corpora stand-in")
+    texts = [article(rng, number) for number in range(ARTICLES)]
+    lines = sentences(rng, LINES)
+    paths = {
+        name: folder / name.replace("/", "-")
+        for name in ("wikipedia/train-00000-of-00001.parquet", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json")
+    }
+    shard, archive, tokenizer = paths.values()
+    pq.write_table(pa.table({"id": [str(i) for i in range(ARTICLES)], "text": texts}), shard, row_group_size=20)
+    with tarfile.open(archive, "w:bz2") as tar:
+        for name, part in (("books_large_p1.txt", lines[::2]), ("books_large_p2.txt", lines[1::2])):
+            content = "".join(f"{line.lower()}\n" for line in part).encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    wordpiece.train(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
+    sememes_stand_in.write(folder)
+    return paths | {name: folder / Path(name).name for name in sememes.SOURCES}
+
+
+def article(rng: random.Random, number: int) -> str:
+    """Paragraphs of two to six sentences, one a line, with a heading among them."""
+    paragraphs = [" ".join(sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
+    return "\n\n".join([*paragraphs[:1], f"Matter {number}", *paragraphs[1:]])
+
+
+def sentences(rng: random.Random, count: int) -> Sequence[str]:
+    found = [wmt.sentence(rng)["first"].removesuffix(" .") + "." for _ in range(count)]
+    return [text[0].upper() + text[1:] for text in found]
