@@ -52,9 +52,12 @@ def estimated(
     size = checkpoint_bytes(times, run, scale)
     copies = COPIES_OF_WEIGHTS + COPIES_OF_ANOTHER * (processes - 1)
     gigabytes = processes * UNKNOWN_GIGABYTES if size is None else processes * BASE_GIGABYTES + copies * size / 1e9
+    seconds = seconds_per_step(times, run, scale, device)
     # Where no GPU was measured the CPU's time is a bound: the safety factor is larger than what a GPU loses.
-    seconds = seconds_per_step(times, run, scale, device) or seconds_per_step(times, run, scale, "cpu")
-    minutes = UNKNOWN_TIME if seconds is None else OVERHEAD + SAFETY * seconds * steps / 60
+    bound = seconds or seconds_per_step(times, run, scale, "cpu")
+    minutes = UNKNOWN_TIME if bound is None else OVERHEAD + SAFETY * bound * steps / 60
+    if not seconds:
+        minutes = min(minutes, UNKNOWN_TIME)
     # Whole gigabytes and half hours: nobody reads more out of an estimate.
     return 1000 * math.ceil(gigabytes), min(30 * math.ceil(minutes / 30), LONGEST)
 
