@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 # Before torch is imported anywhere: the tensors of the tests are tiny, and more threads only get in each other's way.
@@ -24,6 +26,19 @@ def mirror() -> Path:
     if not os.environ.get("RECOMPOSE_MIRROR"):
         pytest.skip("needs upstream's files: set RECOMPOSE_MIRROR to a folder <dataset>/<file>")
     return Path(os.environ["RECOMPOSE_MIRROR"])
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks

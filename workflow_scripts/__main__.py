@@ -44,8 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
     module = importlib.import_module(COMMANDS[command][0])
     options = argparse.ArgumentParser(prog=f"python -m workflow_scripts {command}", description=module.__doc__)
     module.add_arguments(options)
+    given = options.parse_args((sys.argv[1:] if arguments is None else arguments)[1:])
     try:
-        module.main(options.parse_args((sys.argv[1:] if arguments is None else arguments)[1:]))
+        module.main(given)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -55,7 +56,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 128 + signal.SIGPIPE
     except OSError as error:
         # Disk full, no permission, a folder where a file should be: the machine's state, not a defect of ours.
-        print(f"error: {error.filename or 'output'}: {error.strerror or error}; nothing was replaced", file=sys.stderr)
+        # Of two files the second is the one that is written; a failed write names none.
+        where = (
+            error.filename2 or error.filename or getattr(given, "out", None) or getattr(given, "downloads", "output")
+        )
+        print(f"error: {where}: {error.strerror or error}; nothing was replaced", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; call the same command again to go on", file=sys.stderr)

@@ -1,5 +1,7 @@
 import csv
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +13,8 @@ import pytest
 import yaml
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import Run, _resolved, load_catalogue, load_config, requested_runs
+from workflow_scripts.catalogue import Run, _resolved, load_catalogue, load_config, requested_runs, resolve_run
+from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, hours, seconds_per_step
 from workflow_scripts.planning.step_times import checkpoint_bytes
@@ -38,7 +41,10 @@ def write_run(project: Path, name: str, device: str, seconds: float) -> None:
     (folder / "checkpoint/model.safetensors").write_bytes(b"x" * 2_000_000)
     task, method, variant, _ = name.split("/")
     run = {"scale": "demo", "device": device, "cpu": "x86", "seconds_per_step": seconds}
-    run["spec"] = {"task": task, "method": method, "variant": variant}
+    spec = resolve_run(load_catalogue(), name, "demo")
+    run["spec"] = {"task": task, "method": method, "variant": variant} | {
+        key: spec[key] for key in ("model", "training")
+    }
     (folder / "run.json").write_text(json.dumps(run))
 
 
@@ -74,18 +80,111 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
     assert "of CPU threads" in capsys.readouterr().out
 
 
-def test_a_task_without_a_record_takes_the_methods_time_at_the_scale():
+def recorded(name: str, seconds: float, scale: str = "paper", checkpoint: int = 0) -> dict[str, str]:
+    """A row of step_times.csv, measured on a CPU."""
+    names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
+    return {
+        "scale": scale,
+        **names,
+        "device": "cpu",
+        "seconds_per_step": str(seconds),
+        "checkpoint_bytes": str(checkpoint),
+    }
+
+
+def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the_scale():
     times = [
-        {"scale": "small", "task": "cogs", "method": "m", "variant": "a", "device": "cpu", "seconds_per_step": "2"},
-        {"scale": "small", "task": "scan", "method": "m", "variant": "a", "device": "cpu", "seconds_per_step": "4"},
-        {"scale": "small", "task": "scan", "method": "m", "variant": "b", "device": "cpu", "seconds_per_step": "9"},
-        {"scale": "paper", "task": "scan", "method": "m", "variant": "a", "device": "cpu", "seconds_per_step": "50"},
+        recorded("scan-jump-x2/sq-transformer/sal", 4, checkpoint=40),
+        recorded("scan-around-right/sq-transformer/sal", 6, checkpoint=41),
+        recorded("scan-jump-x2/sq-transformer/srl", 9, checkpoint=39),
+        recorded("cognition/sq-transformer/srl", 50, checkpoint=200),
+        recorded("scan-jump-x2/sq-transformer/sal", 0.5, scale="small"),
+        recorded("scan-jump-x2/a-method-of-old/sal", 70),
+        recorded("scan-jump-x2/sq-transformer/a-variant-of-old", 70),
+        recorded("a-task-of-old/sq-transformer/sal", 70),
     ]
-    assert seconds_per_step(times, Run("scan", "m", "a", 1), "small", "cpu") == 4
-    assert seconds_per_step(times, Run("other", "m", "a", 1), "small", "cpu") == 3
-    assert seconds_per_step(times, Run("other", "m", "c", 1), "small", "cpu") == 4
-    assert seconds_per_step(times, Run("other", "n", "a", 1), "small", "cpu") is None
-    assert seconds_per_step(times, Run("scan", "m", "a", 1), "small", "cuda") is None
+
+    def seconds(name: str, scale: str = "paper", device: str = "cpu") -> float | None:
+        return seconds_per_step(times, Run(*name.split("/"), seed=1), scale, device)
+
+    assert seconds("scan-jump-x2/sq-transformer/sal") == 4
+    assert seconds("scan-jump-x2/sq-transformer/sal", "small") == 0.5
+    assert seconds("scan-jump-x2-clean/sq-transformer/sal") == 5
+    assert seconds("scan-jump-x2/sq-transformer/codes-12") == 6  # the median of the three, whose models are as large
+    assert seconds("cogs/sq-transformer/srl") is None  # a model as large as SCAN's, on other data
+    assert seconds("wmt17-en-de/sq-transformer/srl") is None  # as large as CoGnition's, with many more words
+    assert seconds("scan-jump-x2/transformer/default") is None
+    assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
+    size = {
+        name: checkpoint_bytes(times, Run(name, "sq-transformer", "sal", 1), "paper") for name in ("scan-jump", "cogs")
+    }
+    assert size == {"scan-jump": 41, "cogs": None}
+
+
+def test_a_model_of_another_size_is_no_record_of_the_scale(project: Path, capsys: pytest.CaptureFixture[str]):
+    write_run(project, "scan-jump-x2/transformer/default/seed-1", "cpu", 0.5)
+    file = project / "results/demo/runs/scan-jump-x2/transformer/default/seed-1/run.json"
+    run = json.loads(file.read_text())
+    file.write_text(json.dumps(run | {"scale": "paper"}))
+    assert main(["plan", "--record"]) == 1
+    assert "run.json: its model or batches are not of the size of the scale paper; delete it" in capsys.readouterr().err
+    assert not Path("catalogue/step_times.csv").exists()
+
+
+def test_a_few_steps_of_a_large_run_give_its_hours(project: Path, capsys: pytest.CaptureFixture[str]):
+    """`plan --timing`, `train --spec`, `plan --record`: the small model stands for one that would take days."""
+    name = "scan-jump-x2/transformer/default/seed-1"
+    assert main(["prepare", "--task", "scan-jump-x2", "--scale", "demo", "--out", "data"]) == 0
+    capsys.readouterr()
+    assert main(["plan", "--scale", "demo", "--timing", name]) == 0
+    Path("spec.json").write_text(capsys.readouterr().out)
+    given = ["--spec", "spec.json", "--scale", "demo", "--data", "data", "--device", "cpu", "--progress", "none"]
+    places = ["--state", "state", "--out", f"timings/demo/runs/{name}"]
+    command = [sys.executable, "-m", "workflow_scripts", "train", *given, *places]
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
+    assert len(Path(f"timings/demo/runs/{name}/training.csv").read_text().splitlines()) > 1
+    assert main(["plan", "--record", "--results", "timings"]) == 0
+    with open("catalogue/step_times.csv", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["scale"], row["device"]) == ("demo", "cpu")
+    total, unknown = hours(load_catalogue(), [Run("scan-jump-x2", "transformer", "default", 9)], "demo", "fp32", "cpu")
+    assert unknown == 0 < total
+    assert total == pytest.approx(100 * float(row["seconds_per_step"]) / 3600)
+
+
+def test_hours_are_those_of_threads_on_a_cpu(project: Path):
+    """At `paper` a training has two threads."""
+    row = {**recorded("scan-jump-x2/transformer/default", 0.5), "cpu": "x86"}
+    with open("catalogue/step_times.csv", "w", newline="") as stream:
+        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
+        writer.writeheader()
+        writer.writerows([row, row | {"device": "cuda", "seconds_per_step": "0.25"}])
+    run, steps = Run("scan-jump-x2", "transformer", "default", 1), 100_000
+    assert hours(load_catalogue(), [run], "paper", "fp32", "cpu") == (pytest.approx(2 * 0.5 * steps / 3600), 0)
+    assert hours(load_catalogue(), [run], "paper", "fp32", "cuda") == (pytest.approx(0.25 * steps / 3600), 0)
+
+
+def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.CaptureFixture[str]):
+    """By what repositories store: 4 bytes a parameter, or 2. One that is there is not counted."""
+    folder = project / "results/downloads/models/google/gemma-2b"
+    folder.mkdir(parents=True)
+    (folder / "model.json").write_text("{}")
+    assert main(["plan", "--scale", "paper", "--papers", "carma"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"  download   .* in 4 files, 19\.9 GB in 6 models\n", said)
+    assert "   3.2 GB: openai-community/gpt2-large of the Hugging Face hub\n" in said
+    assert "   6.4 GB: meta-llama/Llama-3.2-3B of the Hugging Face hub, gated\n" in said
+    assert "gemma" not in said.split("training")[0]
+
+
+def test_sizes_of_repositories_agree_with_their_parameters():
+    """4 or 2 bytes a number, and a tenth more for GPT-2's masks."""
+    models = {name: model for name, model in load_repositories().items() if model.parameters}
+    assert len(models) == 7
+    for name, model in models.items():
+        stored = 4 if "gpt2" in name else 2
+        assert 0.99 * stored <= model.bytes / model.parameters <= 1.11 * stored, name
+    assert all(model.bytes for model in load_repositories().values() if model.kind == "model")
 
 
 def test_show_says_where_each_value_comes_from(project: Path, capsys: pytest.CaptureFixture[str]):

@@ -292,19 +292,6 @@ def test_a_state_of_other_data_is_refused_in_one_line(toy, tmp_path):
     assert_one_line_error(result, "another spec", f"delete {tmp_path / 'state'}")
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 8 MB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 @pytest.mark.parametrize("place", ["state", "out"])
 @pytest.mark.quick_faults
 def test_a_full_disk_is_one_line_and_leaves_earlier_results(toy, tmp_path, small_disk, place):

@@ -58,6 +58,7 @@ class Repository(Strict):
     kind: Literal["model", "dataset"]
     revision: Commit | None
     parameters: int | None = Field(None, gt=0, description="Tied weights once.")
+    bytes: int | None = Field(None, gt=0, description="About; of what is downloaded.")
     vocabulary: int | None = Field(None, gt=0, description="Rows of the table of embeddings.")
     licence: str
     gated: bool

@@ -5,6 +5,7 @@ import csv
 import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.catalogue import (
     Catalogue,
@@ -26,8 +27,9 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import cluster, memory
 from workflow_scripts.planning.downloads import hub_models, source_names
-from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step
+from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step, sizes
 
+TIMED_STEPS = 30
 STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
 
 
@@ -44,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROFILE",
         help="say what the jobs would ask SLURM for; PROFILE is profiles/slurm-gpus if not given",
     )
+    parser.add_argument(
+        "--timing",
+        metavar="RUN",
+        help=f"print the spec of one run, cut to {TIMED_STEPS} steps, as JSON: `train --spec` takes it, and --record "
+        "takes the step time from there",
+    )
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
 
@@ -55,8 +63,10 @@ def main(args: argparse.Namespace) -> None:
     config = load_config(config.model_dump() | update)
     if args.show:
         show(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
+    elif args.timing:
+        print(canonical_json(timed_spec(catalogue, args.timing, config.scale, config.precision)))
     elif args.record:
-        record(args.results)
+        record(catalogue, args.results)
     elif args.cluster:
         cluster.show(catalogue, config, args.cluster)
     else:
@@ -84,11 +94,23 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
         print(f"{key:{widths[0]}}  {value:{min(widths[1], 50)}}  {where}")
 
 
-def record(results: Path) -> None:
+def timed_spec(catalogue: Catalogue, name: str, scale: str, precision: str) -> dict[str, Any]:
+    """The spec of a run with few of its steps and, as beam search on a CPU can take a day, the cheapest validation."""
+    spec = resolve_run(catalogue, name, scale, precision)
+    few = {"max_steps": TIMED_STEPS, "log_every": 5, "validate_every": TIMED_STEPS}
+    if spec["kind"] == "seq2seq":
+        few["validation"] = {"split": "valid", "metric": "log_likelihood"}
+    return {**spec, "training": {**spec["training"], **few}}
+
+
+def record(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
     measured = defaultdict(list)
     for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
         run, spec = read_json(file), read_json(file)["spec"]
+        name = "{task}/{method}/{variant}/seed-0".format(**spec)
+        if sizes(spec) != sizes(resolve_run(catalogue, name, run["scale"])):
+            raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
         key = (run["scale"], spec["task"], spec["method"], spec["variant"], run["device"])
         measured[key].append((run["seconds_per_step"], size, run["cpu"]))
@@ -106,13 +128,14 @@ def record(results: Path) -> None:
 
 
 def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
-    """(training hours on one device of the kind, number of runs whose step time is not known)."""
+    """(training hours of a CPU thread, or of one device of another kind, number of runs of unknown step time)."""
     times, total, unknown = read_step_times(), 0.0, 0
     for run in runs:
         seconds = seconds_per_step(times, run, scale, device)
-        steps = resolve_run(catalogue, run, scale, precision)["training"]["max_steps"]
+        training = resolve_run(catalogue, run, scale, precision)["training"]
         unknown += seconds is None
-        total += (seconds or 0.0) * steps / 3600
+        threads = training["torch_threads"] if device == "cpu" else 1
+        total += (seconds or 0.0) * threads * training["max_steps"] / 3600
     return total, unknown
 
 
@@ -138,8 +161,11 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         files = source_names(catalogue, config.scale, paper, own)
         missing = {file for file in files if not (results / "downloads" / file).exists()}
         displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
-        models = sorted(hub_models(catalogue, config.scale, config.precision, own))
-        models = [name for name in models if not (results / "downloads/models" / name / "model.json").exists()]
+        models = {
+            name: load_repositories()[name]
+            for name in sorted(hub_models(catalogue, config.scale, config.precision, own))
+            if not (results / "downloads/models" / name / "model.json").exists()
+        }
         changed = intervened_runs(catalogue, paper, own)
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
         if searches := variants_searched(catalogue, own, config.scale, config.precision):
@@ -154,21 +180,22 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
         print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
-        print(f"  download   {amount([sources[file].bytes for file in missing])} in {len(missing)} files")
-        for name in models:
-            print(f"             {name} of the Hugging Face hub{', gated' if load_repositories()[name].gated else ''}")
+        print(f"  download   {amount([sources[file].bytes for file in missing])} in {len(missing)} files", end="")
+        print(f", {amount([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
+        for name, model in models.items():
+            print(f"             {amount([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
         trained = own + [run for run in searches for _ in range(tried(catalogue, run, config.scale, config.precision))]
         spent = {
             device: time(*hours(catalogue, trained, config.scale, config.precision, device))
             for device in ("cpu", "cuda")
         }
         print(f"  training   {spent['cpu']} hours of CPU threads, or {spent['cuda']} hours of GPU")
-        sizes = [checkpoint_bytes(times, run, config.scale) for run in own]
+        checkpoints = [checkpoint_bytes(times, run, config.scale) for run in own]
         disk = sum(
             catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]
         )
         print(
-            f"  disk       {amount(sizes)} of checkpoints"
+            f"  disk       {amount(checkpoints)} of checkpoints"
             + (f", about {disk} GB to make large data sets" if disk else "")
         )
         for line in memory.report(catalogue, config, own):
@@ -179,6 +206,8 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
 def amount(sizes: list[int | None]) -> str:
     """Sum of the known sizes, and how many are not known."""
     unknown = sum(size is None for size in sizes)
+    if unknown and unknown == len(sizes):
+        return "unknown size"
     total = sum(size or 0 for size in sizes)
     known = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return known + (f" + {unknown} unknown" if unknown else "")

@@ -58,11 +58,12 @@ def reckoned(run: Run, scale: str, device: str) -> Resources:
     """Of a training at its first attempt. `run` stands for all seeds of its variant."""
     settings, times = resolve_run(load_catalogue(), run, scale)["training"], read_step_times()
     gpus, size = settings.get("gpus", 1), checkpoint_bytes(times, run, scale)
-    # Where no GPU was measured the CPU's time is a bound: the safety factor is larger than what a GPU loses.
-    seconds = seconds_per_step(times, run, scale, device) or seconds_per_step(times, run, scale, "cpu")
+    seconds = seconds_per_step(times, run, scale, device)
     guessed = size is None or seconds is None
     size = 4 * sizes.model_parameters(run, scale) if size is None else size
     step = sizes.run_step_seconds(run, scale, device) if seconds is None else SAFETY * seconds
+    if bound := seconds_per_step(times, run, scale, "cpu"):  # what a GPU loses, the safety factor covers
+        step = min(step, SAFETY * bound)
     copies = COPIES_OF_WEIGHTS + COPIES_OF_ANOTHER * (gpus - 1)
     gigabytes = gpus * (BASE_GIGABYTES + sizes.data_bytes(run.task, scale) / 1e9) + copies * size / 1e9
     minutes = OVERHEAD + step * settings["max_steps"] / 60

@@ -3,6 +3,7 @@
 import csv
 import statistics
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.catalogue import Run, load_catalogue, resolve_run
 from workflow_scripts.data.sources import load_repositories
@@ -19,10 +20,13 @@ def read_step_times() -> list[dict[str, str]]:
 
 
 def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
-    """Recorded time of a step of this run, else of its method, at the scale on this kind of device; None if unknown."""
+    """Recorded seconds of a step of this run, else of runs like it, at the scale on this kind of device, if any."""
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
-    for names in (("task", "method", "variant"), ("method", "variant"), ("method",)):
-        found = [float(row["seconds_per_step"]) for row in same if all(row[n] == getattr(run, n) for n in names)]
+    alike = [row for row in same if is_alike(row, run)]
+    for rows, names in ((same, ("task", "method", "variant")), (alike, ("variant",)), (alike, ())):
+        found = [
+            float(row["seconds_per_step"]) for row in rows if all(row[name] == getattr(run, name) for name in names)
+        ]
         if found:
             return statistics.median(found)
     return None
@@ -31,9 +35,29 @@ def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: 
 def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
     """Size of a checkpoint like this run's: as recorded, or of the hub's model that it starts from, in float32; None if
     neither is known."""
-    rows = [row for row in times if (row["scale"], row["method"]) == (scale, run.method)]
+    rows = [row for row in times if row["scale"] == scale and is_alike(row, run)]
     if rows:
         return max(int(row["checkpoint_bytes"]) for row in rows)
     init = resolve_run(load_catalogue(), run, scale)["init"]
     parameters = load_repositories()[init["hub"]].parameters if init and "hub" in init else None
     return parameters and 4 * parameters
+
+
+def is_alike(row: dict[str, str], run: Run) -> bool:
+    """Whether a row is of the run's method on data of one kind (so that vocabularies and lengths are about the same),
+    with a model and batches of the same size: at `paper` these differ from task to task."""
+    catalogue, recorded = load_catalogue(), Run(row["task"], row["method"], row["variant"], seed=0)
+    if recorded.method != run.method or recorded.task not in catalogue.tasks:
+        return False
+    if recorded.variant not in catalogue.methods[recorded.method].variants:
+        return False
+    if catalogue.tasks[recorded.task].prepare != catalogue.tasks[run.task].prepare:
+        return False
+    ours, theirs = (resolve_run(catalogue, either, row["scale"]) for either in (run, recorded))
+    return sizes(ours) == sizes(theirs)
+
+
+def sizes(spec: dict[str, Any]) -> dict[str, int]:
+    """What the time of a step hangs on most: the sizes of the model, but for its codebooks', and a batch's tokens."""
+    model = {key: n for key, n in spec["model"].items() if type(n) is int and not key.endswith("_codes")}
+    return model | {"batch_tokens": spec["training"]["batch_tokens"]}
