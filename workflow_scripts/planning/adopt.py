@@ -121,6 +121,7 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
     from workflow_scripts.catalogue import (
         load_catalogue,
         parse_run,
+        precision_as_made,
         resolve_candidates,
         resolve_data,
         resolve_evaluation,
@@ -144,7 +145,8 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
             return other_data(content, data_of(file).parent)
         run, data, folder = parse_run(catalogue, "/".join(file.parts[3:7])), data_of(file), Path(*file.parts[:7])
         if rule == "train":
-            spec = resolve_run(catalogue, run, scale, content["spec"]["training"]["precision"])
+            precision = precision_as_made(catalogue, run, scale, content["spec"]["training"]["precision"])
+            spec = resolve_run(catalogue, run, scale, precision)
             objection = disagreement(content, content["spec"], of_training(spec), file)
             if objection or not current(data, adopted):
                 return objection or NO_DATA
@@ -217,11 +219,13 @@ def other_parent(content: dict, scale: Path, adopted: set[Path]) -> str | None:
 
 def precision_of(rule: str, file: Path) -> str | None:
     """The `--config precision` under which Snakemake is to record a result."""
+    from workflow_scripts.catalogue import load_catalogue, precision_as_made
     from workflow_scripts.files import read_json
 
     if rule in ("prepare", "candidates"):
         return None
-    return read_json(Path(*file.parts[:7]) / "run.json")["spec"]["training"]["precision"]
+    run = read_json(Path(*file.parts[:7]) / "run.json")
+    return precision_as_made(load_catalogue(), run["run"], file.parts[1], run["spec"]["training"]["precision"])
 
 
 def record(rule: str, files: list[Path], precision: str | None) -> None:
