@@ -61,16 +61,17 @@ rule train:
         gpu=run_resource("train", "gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
+        # Nor is this: what comes of it for the run stands in its facts.
+        precision=CONFIG.precision,
     params:
         facts=facts_of("train"),
         run=RUN,
         state=train_state,
-        precision=CONFIG.precision,
         init=init_option,
         search=search_option,
     shell:
         "python -m workflow_scripts train --run {params.run}"
-        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
+        " --scale {wildcards.scale} --precision {resources.precision} --device {resources.device}"
         " --data results/{wildcards.scale}/data/{wildcards.task}"
         " {params.init} {params.search}"
         " --out results/{wildcards.scale}/runs/{params.run}"

@@ -16,6 +16,7 @@ from workflow_scripts.catalogue import (
     merged,
     parent,
     parse_run,
+    precision_as_made,
     requested_runs,
     resolve_data,
     resolve_evaluation,
@@ -312,3 +313,28 @@ def test_gpus_that_cannot_share_a_batch_are_refused(copy: Path, run: str, why: s
     with pytest.raises(UserError, match=r"training\.gpus is 2, but no batch can be divided with") as error:
         resolve_run(load_catalogue(copy), run, "demo")
     assert why in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "method", ["gpt2-small", "gpt2-large", "gemma", "llama-small", "llama-large", "qwen-small", "qwen-large"]
+)
+def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(method):
+    catalogue = load_catalogue(ROOT)
+    for run in (f"{task}/{method}/{variant}/seed-42" for task in ("idm", "sst") for variant in ("ft", "carma")):
+        found = {
+            (scale, wanted): resolve_run(catalogue, run, scale, wanted)["training"]["precision"]
+            for scale in ("demo", "small", "paper")
+            for wanted in ("auto", "fp32", "bf16")
+        }
+        assert [found[scale, "auto"] for scale in ("demo", "small", "paper")] == ["fp32", "fp32", "bf16"]
+        assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
+        assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
+        made = [precision_as_made(catalogue, run, "paper", precision) for precision in ("bf16", "fp32")]
+        assert made == ["auto", "fp32"]
+
+
+def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
+    catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
+    assert config.precision == "auto"
+    asked = requested_runs(catalogue, config.model_copy(update={"scale": "paper", "papers": ["sq_transformer", "lrf"]}))
+    assert {resolve_run(catalogue, run, "paper")["training"]["precision"] for run in asked} == {"fp32"}

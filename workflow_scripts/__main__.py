@@ -21,7 +21,10 @@ COMMANDS = {
     "table": ("workflow_scripts.reporting.table", "write one table, published beside reproduced"),
     "figure": ("workflow_scripts.reporting.figure", "draw one figure"),
     "claims": ("workflow_scripts.reporting.claims", "give a verdict on every claim"),
-    "export": ("workflow_scripts.reporting.export", "copy measured tables, claims and provenance to results/reference"),
+    "export": (
+        "workflow_scripts.reporting.export",
+        "copy measured tables, figures, claims and provenance to results/reference",
+    ),
     "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
     "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),
     "crate": ("workflow_scripts.reporting.crate", "pack results and provenance as a Workflow Run RO-Crate"),

@@ -300,7 +300,7 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
             "data": data,
             "model": sections["model"],
             "objective": sections["objective"],
-            "training": training | {"precision": precision},
+            "training": training | {"precision": settings.precision if precision == "auto" else precision},
             "init": _origin(catalogue, run, sections["init"], scale, precision),
             **_phrases(catalogue, run, sections["objective"]),
             **_search(run, sections["search"], settings),
@@ -379,8 +379,11 @@ def _tuples(section: dict) -> dict:
     return {key: tuple(value) for key, value in section.items() if isinstance(value, list)}
 
 
-def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "fp32") -> dict:
-    """The spec of a run: everything that can change its result, but for the code."""
+def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
+    """The spec of a run: everything that can change its result, but for the code.
+
+    `precision` is config.yaml's: it holds for the run and those that it comes from; `auto` leaves each its own.
+    """
     run = parse_run(catalogue, run) if isinstance(run, str) else run
     # Seeds share everything else: thousands of runs are resolved as fast as their variants.
     spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
@@ -390,13 +393,18 @@ def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str
     return spec | {"seed": run.seed}
 
 
-def searched(catalogue: Catalogue, run: Run, scale: str, precision: str = "fp32") -> Run | None:
+def searched(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """The run whose learning rate and batch size are searched before `run` is trained; None where nothing is."""
     search = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision)).get("search")
     return replace(run, seed=search["seed"]) if search else None
 
 
-def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "fp32") -> Run | None:
+def precision_as_made(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
+    """The `precision` of config.yaml by which a run that was trained with the precision `made` is resolved again."""
+    return "auto" if resolve_run(catalogue, run, scale)["training"]["precision"] == made else made
+
+
+def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """The run that `run` starts from; None where it starts from none."""
     origin = resolve_run(catalogue, run, scale, precision)["init"]
     return parse_run(catalogue, origin["run"]) if origin and "run" in origin else None

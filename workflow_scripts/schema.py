@@ -55,7 +55,9 @@ class Config(Strict):
     data: DataSources = DataSources()
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="Of trainings: auto is what the catalogue says of each (training.precision)."
+    )
     gpu_memory: int = Field(80, gt=0, description="GB of one GPU: `plan` names the trainings that need more.")
 
 
@@ -83,6 +85,7 @@ class Training(Strict):
         description="What chooses the best weights: a metric on a split; greater is better. `module` computes it from "
         "outputs, decoded and scored as `decoding` says (keys of an evaluation), where a teacher-forced pass does not."
     )
+    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
     gradient_checkpointing: bool = Field(
         False, description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for prompts."
     )

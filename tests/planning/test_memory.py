@@ -119,7 +119,7 @@ def test_the_catalogue_has_the_sizes_of_the_hubs_models():
         assert parameters(sizes, hub.vocabulary) == hub.parameters, name
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["auto", "fp32", "bf16"])
 def test_the_largest_models_fit_a_gpu_of_80_gb_and_not_one_of_40(precision):
     catalogue = load_catalogue()
     runs = [Run("idm", name, "carma", seed=42) for name in ("llama-large", "gemma", "qwen-large", "gpt2-small")]

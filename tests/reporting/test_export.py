@@ -12,13 +12,19 @@ RUN = "cogs/transformer/default/seed-1"
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A finished scale with one measured table, one that was not run, claims and a run."""
+    """A finished scale with one measured table, one that was not run, one measured figure, claims and a run."""
     folder = tmp_path / "results/small"
     tables = folder / "tables/paper"
     tables.mkdir(parents=True)
     for name, status in (("table1", "measured"), ("table2", "not run")):
         (tables / f"{name}.csv").write_text(f"row,column,status\nTransformer,COGS,{status}\n")
         (tables / f"{name}.md").write_text("| Transformer |\n")
+    figures = folder / "figures/paper"
+    figures.mkdir(parents=True)
+    for name, rows in (("figure1", "1,False\n2,True\n"), ("figure2", "2,True\n"), ("figure3", "")):
+        (figures / f"{name}.csv").write_text("value,published\n" + rows)
+        (figures / f"{name}.svg").write_text("<svg/>")
+        (figures / f"{name}.png").touch()
     (folder / "claims.csv").write_text("paper,claim,verdict\npaper,first,reproduced\n")
     (folder / "runs" / RUN).mkdir(parents=True)
     (folder / "runs" / RUN / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"spec": {"a": 1}}))
@@ -31,7 +37,8 @@ def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     (out / "small/tables/paper/old.csv").touch()
     assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
     found = sorted(str(file.relative_to(out / "small")) for file in out.rglob("*") if file.is_file())
-    assert found == ["claims.csv", "provenance.json", "tables/paper/table1.csv", "tables/paper/table1.md"]
+    figures, tables = (["figures/paper/figure1.csv", "figures/paper/figure1.svg"], ["table1.csv", "table1.md"])
+    assert found == ["claims.csv", *figures, "provenance.json", *(f"tables/paper/{name}" for name in tables)]
     (run,) = json.loads((out / "small/provenance.json").read_text())
     assert set(run) == set(PROVENANCE)
     with open(out / "small/claims.csv") as stream:
@@ -46,10 +53,15 @@ def test_other_papers_and_runs_stay(results: Path):
     (out / "small/claims.csv").write_text(
         "paper,claim,verdict\nother,ninth,inconclusive\npaper,first,not reproduced\npaper,gone,reproduced\n"
     )
+    drawn = [out / f"small/figures/{name}/old.svg" for name in ("other", "paper")]
+    for figure in drawn:
+        figure.parent.mkdir(parents=True)
+        figure.touch()
     earlier = [{"run": "scan/other/default/seed-1", "steps": 7}, {"run": "run", "steps": 1}]
     (out / "small/provenance.json").write_text(json.dumps(earlier))
     assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
     assert other.exists() and (out / "small/tables/paper/table1.csv").exists()
+    assert [figure.exists() for figure in drawn] == [True, False]
     with open(out / "small/claims.csv") as stream:
         rows = [tuple(row.values()) for row in csv.DictReader(stream)]
     assert rows == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import digest, load_catalogue, parse_run, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue import (
+    digest,
+    load_catalogue,
+    parse_run,
+    precision_as_made,
+    resolve_evaluation,
+    resolve_run,
+)
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.evaluation.trained import read_run
@@ -73,7 +80,8 @@ def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evalua
             f"{args.run_dir} was trained from a spec file without a scale; say how to score it: --settings FILE"
         )
     catalogue = load_catalogue()
-    spec = resolve_run(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
+    precision = precision_as_made(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
+    spec = resolve_run(catalogue, run["run"], run["scale"], precision)
     if digest(spec) != run["spec_digest"]:
         raise UserError(
             f"{args.run_dir / 'run.json'} is of another configuration: {first_difference(run['spec'], spec)}; "

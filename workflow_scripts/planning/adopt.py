@@ -126,6 +126,7 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
     from workflow_scripts.catalogue import (
         load_catalogue,
         parse_run,
+        precision_as_made,
         resolve_candidates,
         resolve_data,
         resolve_evaluation,
@@ -151,7 +152,8 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
             return judge_search(content, file, adopted)
         run, data, folder = parse_run(catalogue, "/".join(file.parts[3:7])), data_of(file), Path(*file.parts[:7])
         if rule == "train":
-            spec = resolve_run(catalogue, run, scale, content["spec"]["training"]["precision"])
+            precision = precision_as_made(catalogue, run, scale, content["spec"]["training"]["precision"])
+            spec = resolve_run(catalogue, run, scale, precision)
             objection = disagreement(content, content["spec"], of_training(spec), file)
             if objection or not current(data, adopted):
                 return objection or NO_DATA
@@ -243,17 +245,17 @@ def other_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
 def judge_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
     """Why a search is not what would be made now. The run that it started from is judged after it: only its weights are
     compared here."""
-    from workflow_scripts.catalogue import load_catalogue, parse_run, resolve_run, searched
+    from workflow_scripts.catalogue import load_catalogue, parse_run, precision_as_made, resolve_run, searched
     from workflow_scripts.facts import of_search
     from workflow_scripts.files import read_json
 
-    scale, precision = file.parts[1], content["spec"]["training"]["precision"]
-    run = searched(
-        load_catalogue(), parse_run(load_catalogue(), "/".join((*file.parts[3:6], "seed-0"))), scale, precision
-    )
+    catalogue, scale = load_catalogue(), file.parts[1]
+    variant = parse_run(catalogue, "/".join((*file.parts[3:6], "seed-0")))
+    precision = precision_as_made(catalogue, variant, scale, content["spec"]["training"]["precision"])
+    run = searched(catalogue, variant, scale, precision)
     if run is None:
         return "nothing is searched for this variant"
-    spec = resolve_run(load_catalogue(), run, scale, precision)
+    spec = resolve_run(catalogue, run, scale, precision)
     objection = disagreement(content, content["spec"], of_search(spec), file)
     if objection or not current(data_of(file), adopted):
         return objection or NO_DATA
@@ -267,12 +269,14 @@ def judge_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
 
 def precision_of(rule: str, file: Path) -> str | None:
     """The `--config precision` under which Snakemake is to record a result."""
+    from workflow_scripts.catalogue import load_catalogue, precision_as_made
     from workflow_scripts.files import read_json
 
     if rule in ("prepare", "candidates"):
         return None
     manifest = file if rule == "search" else Path(*file.parts[:7]) / "run.json"
-    return read_json(manifest)["spec"]["training"]["precision"]
+    variant, made = "/".join(file.parts[3:6]), read_json(manifest)["spec"]["training"]["precision"]
+    return precision_as_made(load_catalogue(), f"{variant}/seed-0", file.parts[1], made)
 
 
 def record(rule: str, files: list[Path], precision: str | None) -> None:

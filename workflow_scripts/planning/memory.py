@@ -146,7 +146,8 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
     batch = largest_batch(spec, catalogue.tasks[run.task].longest or sizes.positions)
     checkpointed = spec["training"].get("gradient_checkpointing", False)
     shared = spec["training"].get("gpus", 1) > 1
-    return training_memory(sizes, carma, vocabulary, count, batch, checkpointed, precision == "bf16", shared)
+    bf16 = spec["training"]["precision"] == "bf16"
+    return training_memory(sizes, carma, vocabulary, count, batch, checkpointed, bf16, shared)
 
 
 def largest_batch(spec: dict, longest: int) -> Batch:

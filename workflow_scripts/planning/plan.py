@@ -82,8 +82,10 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     ]
     for section, entries in merged(catalogue, run, scale).items():
         rows += [(f"{section}.{key}", value, where) for key, (value, where) in entries.items()]
-    rows.append(("training.precision", precision, "config.yaml precision"))
-    spec = resolve_run(catalogue, run, scale, precision)
+    spec, named = resolve_run(catalogue, run, scale, precision), {row[0] for row in rows}
+    if precision != "auto" or "training.precision" not in named:
+        rows = [row for row in rows if row[0] != "training.precision"]
+        rows.append(("training.precision", spec["training"]["precision"], "config.yaml precision"))
     if "phrases" in spec:
         rows.append(("phrases", spec["phrases"], f"catalogue/tasks.yaml {run.task}"))
     rows.append(("protocol", spec["protocol"], "the worst of data and scale"))

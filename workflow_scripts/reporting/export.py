@@ -1,4 +1,4 @@
-"""Copy the measured tables, the claims and their provenance to a folder that is kept under version control."""
+"""Copy the measured tables and figures, the claims and their provenance to a folder under version control."""
 
 import argparse
 import csv
@@ -57,12 +57,30 @@ def main(args: argparse.Namespace) -> None:
             (folder / "tables" / table.parent.name).mkdir(parents=True, exist_ok=True)
             for ending in (".csv", ".md"):
                 shutil.copy(table.with_suffix(ending), folder / "tables" / table.parent.name)
+        figures = copy_figures(source, target, folder)
         _write_claims(source / "claims.csv", target / "claims.csv", folder / "claims.csv")
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: {key: run[key] for key in PROVENANCE} for run in runs}
         write_json(folder / "provenance.json", [known[name] for name in sorted(known)])
-    print(f"{len(tables)} tables and {len(runs)} runs written to {target}")
+    print(f"{len(tables)} tables, {figures} figures and {len(runs)} runs written to {target}")
+
+
+def copy_figures(source: Path, earlier: Path, out: Path) -> int:
+    """Copy the drawings of `source` that show anything measured, with what they show, to `out`, and how many they are.
+
+    Those of papers of which `source` draws nothing stay as they are in `earlier`.
+    """
+    drawn = [data for data in sorted(source.glob("figures/*/*.csv")) if has_measured_point(data)]
+    papers = {data.parent.name for data in drawn}
+    for folder in earlier.glob("figures/*"):
+        if folder.name not in papers:
+            shutil.copytree(folder, out / "figures" / folder.name)
+    for data in drawn:
+        (out / "figures" / data.parent.name).mkdir(parents=True, exist_ok=True)
+        for ending in (".svg", ".csv"):
+            shutil.copy(data.with_suffix(ending), out / "figures" / data.parent.name)
+    return len(drawn)
 
 
 def _write_claims(new: Path, earlier: Path, out: Path) -> None:
@@ -81,6 +99,11 @@ def _write_claims(new: Path, earlier: Path, out: Path) -> None:
 def has_measured_cell(table: Path) -> bool:
     """Whether any cell of a table's CSV was reproduced, or computed by an analysis."""
     return any(row["status"] in ("measured", "computed") for row in _rows(table))
+
+
+def has_measured_point(data: Path) -> bool:
+    """Whether the plotted data of a figure hold more than printed numbers."""
+    return any(row.get("published") != "True" for row in _rows(data))
 
 
 def _rows(file: Path) -> list[dict[str, str]]:

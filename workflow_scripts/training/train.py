@@ -53,7 +53,7 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     """What every command that trains takes."""
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
     parser.add_argument(
-        "--precision", choices=("fp32", "bf16"), default="fp32", help="with --run; a spec names its own"
+        "--precision", choices=("auto", "fp32", "bf16"), default="auto", help="with --run; auto is the catalogue's"
     )
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
@@ -118,8 +118,8 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
                 f"warning: the warm-up of {steps}, so the learning rate does not pass its peak; set "
                 "training.warmup_fraction, or lower training.warmup_steps"
             )
-        bf16 = spec["training"]["precision"] == "bf16"
-        accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="bf16" if bf16 else "no")
+        mixed = "bf16" if settings.precision == "bf16" else "no"
+        accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
         if accelerator.num_processes > 1:
             raise UserError(f"{run_id}: another launcher has started several processes; set training.gpus instead")
         try:
@@ -228,7 +228,7 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
         if "module" not in spec[section]:
             raise UserError(f"{origin}: key '{section}.module' is missing; it names the Python module to use")
     content = dict(spec["training"])
-    if content.pop("precision", None) not in ("fp32", "bf16"):
+    if content.get("precision") not in ("fp32", "bf16"):
         raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])

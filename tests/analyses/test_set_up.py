@@ -1,0 +1,42 @@
+"""Sizes of data and models against the files, and the models themselves."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.training.causal_toy import causal_spec, write_prompts, write_text
+from workflow_scripts.__main__ import main
+from workflow_scripts.analyses.set_up import analyse
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.models.causal_lm import load
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama", "qwen2", "gemma"])
+def run(request, tmp_path_factory) -> TrainedRun:
+    """A model that was drawn and not trained, as a run on prompts, whose manifest says how many there are."""
+    place = tmp_path_factory.mktemp(request.param)
+    write_text(place / "text")
+    data = write_prompts(place / "prompts")
+    splits = {
+        name: {"rows": pq.read_metadata(data / f"{name}.parquet").num_rows} for name in ("train", "valid", "test")
+    }
+    (data / "dataset.json").write_text(json.dumps({"task": "toy-text", "protocol": "stand_in", "splits": splits}))
+    (place / "spec.json").write_text(json.dumps(causal_spec("text", request.param, max_steps=0)))
+    paths = {"spec": "spec.json", "data": "text", "out": "run", "state": "state"}
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", place / path)]
+    assert main(["train", *arguments, "--progress", "none"]) == 0
+    return TrainedRun("idm", request.param, "ft", 3, "reduced", place / "run", data)
+
+
+def test_sizes_are_those_of_the_data_and_of_the_model(run):
+    scores = analyse([run], {}).scores
+    examples = {row["split"]: (row["value"], row["protocol"]) for row in scores if row["metric"] == "examples"}
+    for split, found in examples.items():
+        assert found == (len(pq.read_table(run.data / f"{split}.parquet")), "stand_in")
+    assert len(examples) == 3
+    model = load(run.folder / "checkpoint", {"family": run.method})
+    sizes = {row["metric"]: row["value"] for row in scores if row["subset"] == run.method}
+    assert sizes["parameters"] * 1e6 == pytest.approx(sum(weight.numel() for weight in model.parameters()))
+    # As causal_spec has them.
+    assert [sizes[name] for name in ("layers", "heads", "width", "feed_forward")] == [2, 2, 32, 64]
