@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 
+import workflow_scripts.provenance  # noqa: F401 - a command's clock starts with it
 from workflow_scripts.errors import UserError
 
 COMMANDS = {

@@ -3,6 +3,7 @@
 import argparse
 import email.utils
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import yaml
 
 from tests.data.file_server import serving
 from workflow_scripts.data.download import Patience
-from workflow_scripts.data.fetch import add_arguments, fetch, find_mirror, main
+from workflow_scripts.data.fetch import add_arguments, fetch, find_mirror, main, write_manifest
 from workflow_scripts.data.sources import Source, load_sources
 from workflow_scripts.errors import UserError
 
@@ -425,3 +426,20 @@ def test_the_list_names_every_file_with_its_terms(capsys):
     rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
     assert rows["hf:openai-community/gpt2"][1:3] == ["model", "607a30d783dfa663caf39e06633721c8d4cfcd7e"]
     assert set(rows) > set(load_sources())
+
+
+def test_the_manifest_changes_with_the_file_and_at_no_other_time(tmp_path):
+    source, file = toy("https://example.org/file.bin"), tmp_path / "file.bin"
+    contents = []
+    for content in (CONTENT, CONTENT, CONTENT + b"more"):
+        file.write_bytes(content)
+        write_manifest(source, file)
+        contents.append((tmp_path / "file.bin.json").read_text())
+    assert contents[0] == contents[1] != contents[2]
+    found = json.loads(contents[0])
+    assert (found["sha256"], found["bytes"]) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+
+
+def test_no_source_file_has_the_name_of_anothers_manifest():
+    names = load_sources().keys()
+    assert not {f"{name}.json" for name in names} & names

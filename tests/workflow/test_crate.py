@@ -2,11 +2,15 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Iterator
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from rocrate.rocrate import ROCrate
@@ -66,9 +70,51 @@ def test_it_is_a_workflow_run_crate(crate: Path):
     assert "results/demo/tables/sq_transformer/table1.csv" in results and "results/demo/claims.csv" in results
 
 
-def test_it_holds_scores_and_provenance_but_no_weights(crate: Path):
+def references(value: object) -> Iterator[str]:
+    """The @id of every entity that a property names."""
+    if isinstance(value, list):
+        for item in value:
+            yield from references(item)
+    elif isinstance(value, dict):
+        yield value["@id"]
+
+
+def test_it_does_what_the_specifications_demand(crate: Path):
+    """What RO-Crate 1.1, Workflow RO-Crate 1.0, and Process and Workflow Run Crate 0.5 say with MUST."""
+    content = json.loads((crate / METADATA).read_text())
+    assert content.keys() == {"@context", "@graph"} and content["@context"] == "https://w3id.org/ro/crate/1.1/context"
+    entities = {entity["@id"]: entity for entity in content["@graph"]}
+    assert len(entities) == len(content["@graph"]) and all("@type" in entity for entity in entities.values())
+    named = [name for entity in entities.values() for value in entity.values() for name in references(value)]
+    assert {name for name in named if not name.startswith("https://")} <= entities.keys()
+
+    descriptor, root = entities[METADATA], entities["./"]
+    assert descriptor["@type"] == "CreativeWork" and descriptor["about"] == {"@id": "./"}
+    assert "https://w3id.org/ro/crate/1.1" in references(descriptor["conformsTo"])
+    assert root["@type"] == "Dataset" and root["name"] and root["description"]
+    datetime.fromisoformat(root["datePublished"])
+    assert entities[root["license"]["@id"]]["@type"] == "CreativeWork"
+    for profile in ("process/0.5", "workflow/0.5"):
+        assert entities[f"https://w3id.org/ro/wfrun/{profile}"]["@type"] == "CreativeWork"
+        assert f"https://w3id.org/ro/wfrun/{profile}" in references(root["conformsTo"])
+
+    files = {name for name, entity in entities.items() if "File" in entity["@type"]}
+    assert files <= set(references(root["hasPart"])) and all((crate / unquote(name)).is_file() for name in files)
+
+    workflow = entities[root["mainEntity"]["@id"]]
+    assert {"File", "SoftwareSourceCode", "ComputationalWorkflow"} <= set(workflow["@type"])
+    assert entities[workflow["programmingLanguage"]["@id"]]["@type"] == "ComputerLanguage"
+    (action,) = (entity for entity in entities.values() if entity["@type"] == "CreateAction")
+    assert action["instrument"] == {"@id": workflow["@id"]} and root["mentions"] == {"@id": action["@id"]}
+    assert {*references(action["object"]), *references(action["result"])} <= files
+    assert datetime.fromisoformat(action["startTime"]) < datetime.fromisoformat(action["endTime"])
+
+
+def test_it_holds_scores_captions_and_provenance_but_no_weights(crate: Path):
     names = {file.name for file in crate.rglob("*")}
-    assert {"scores.csv", "run.json", "evaluation.json", "training.csv", "dataset.json"} <= names
+    assert {"scores.csv", "run.json", "evaluation.json", "training.csv", "dataset.json", "candidates.json"} <= names
+    assert (crate / "papers/sq_transformer/captions/table1.rst").exists()
+    assert (crate / "rules/captions/display.rst").exists()
     assert not any(name.endswith((".safetensors", ".parquet")) for name in names)
 
 
@@ -77,6 +123,36 @@ def test_an_untouched_crate_agrees(demo: Project, crate: Path):
         done = call(demo, "verify", str(form))
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         assert done.stdout.endswith("all agree\n") and " 0 cells" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "README.md",
+        "results/demo/tables/sq_transformer/table1.tex",
+        "results/demo/tables/sq_transformer/table1.json",
+        "results/demo/figures/sq_transformer/learning-curves.png",
+        "results/demo/claims.json",
+        "results/demo/data/cogs/dataset.json",
+        "results/demo/runs/cogs/transformer/default/seed-1/eval/evaluation.json",
+        "results/demo/analyses/sq_transformer/head-agreement/analysis.json",
+        "results/demo/candidates/idm/candidates.json",
+        "results/demo/runs/idm/gpt2-small/ft/seed-1/interventions/intervention.json",
+    ],
+)
+def test_a_file_that_is_not_even_listed_is_missed(demo: Project, damaged: Path, name: str):
+    (damaged / name).unlink()
+    metadata = json.loads((damaged / METADATA).read_text())
+    metadata["@graph"] = [entity for entity in metadata["@graph"] if entity["@id"] != name]
+    (damaged / METADATA).write_text(json.dumps(metadata))
+    assert faults(demo, damaged) == [f"{name}: neither there nor listed"]
+
+
+def test_a_crate_without_its_configuration_is_one_line(demo: Project, damaged: Path):
+    (damaged / "results/demo/config.json").unlink()
+    missing, none = faults(demo, damaged)
+    assert missing == "results/demo/config.json: missing"
+    assert none == "results/<scale>/config.json: there are 0; a crate is of one complete scale"
 
 
 def test_changed_missing_and_added_files_are_named(demo: Project, damaged: Path):
@@ -93,6 +169,8 @@ def test_changed_missing_and_added_files_are_named(demo: Project, damaged: Path)
     ("name", "before", "after", "said"),
     [
         ("results/demo/tables/sq_transformer/table1.csv", "measured", "not run", "table1.csv: table1/"),
+        ("results/demo/tables/sq_transformer/table1.csv", "stand_in", "reduced", "table1.csv: table1/"),
+        ("results/demo/tables/sq_transformer/table1.csv", "percent", "points", "table1.csv: table1/"),
         ("results/demo/claims.csv", "not run", "reproduced", "claims.csv: "),
     ],
 )
@@ -104,6 +182,23 @@ def test_what_the_scores_do_not_give_is_named(demo, damaged, name, before, after
     correct_checksum(damaged, name)
     (fault,) = faults(demo, damaged)
     assert fault.startswith(said) and f"is {after}, by the scores {before}" in fault
+
+
+@pytest.mark.parametrize(
+    "file",
+    [*(f"tables/sq_transformer/table1.{ending}" for ending in ("md", "tex", "html")), "figures/carma/figure3.csv"],
+)
+def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(demo, damaged, file):
+    path = damaged / "results/demo" / file
+    lines = path.read_text().split("\n")
+    number = next(i for i, line in enumerate(lines) if i and re.search(r"\d\.\d", line) and "style" not in line)
+    lines[number] = re.sub(
+        r"(\d)\.(\d)", lambda found: f"{found[1]}.{(int(found[2]) + 1) % 10}", lines[number], count=1
+    )
+    path.write_text("\n".join(lines))
+    correct_checksum(damaged, f"results/demo/{file}")
+    (fault,) = faults(demo, damaged)
+    assert fault.startswith(f"{path.name}:{number + 1}: is ") and ", by the scores " in fault
 
 
 def test_a_score_that_the_tables_do_not_show_is_named(demo: Project, damaged: Path):

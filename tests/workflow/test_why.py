@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 
-from tests.workflow.projects import Project
+from tests.workflow.projects import Project, pretend
 from tests.workflow.test_rerun import made
+from workflow_scripts.files import sha256_file
 
 
 def why(project: Project, *arguments: str) -> list[str]:
@@ -75,7 +77,40 @@ def test_changed_contents_of_an_input(demo):
     file.write_text(file.read_text().replace("made-up", "invented"))
     run = "cogs/transformer/default/seed-1"
     sentences = why(demo, f"results/demo/runs/{run}/run.json")
-    assert f"train {run}: results/demo/data/cogs/dataset.json has changed" in sentences
+    (own,) = [line for line in sentences if line.startswith(f"train {run}: results/demo/data/cogs/dataset.json has")]
+    before, now = re.search(r"has changed: (sha256:\w{64}) was read, it has (sha256:\w{64})$", own).groups()
+    assert before != now == f"sha256:{sha256_file(file)}"
+
+
+def test_a_source_file_and_a_model_of_the_hub(project, tmp_path):
+    """Both commits, or both checksums, and where they are set."""
+    source, model = "cogs/gen.tsv", "openai-community/gpt2"
+    targets = ["results/small/data/cogs/dataset.json", f"results/downloads/models/{model}/model.json"]
+    pretend(project, *targets)
+    assert why(project, *targets) == ["Nothing would run"]
+    with project.edited("workflow_scripts/data/sources.yaml") as content:
+        entry = content["datasets"]["cogs"]["files"]["gen.tsv"]
+        checksum, entry["sha256"] = entry["sha256"], "0" * 64
+        commit, content["hugging_face"][model]["revision"] = content["hugging_face"][model]["revision"], "1" * 40
+    fetched, repository, prepared, last = why(project, *targets)
+    file = "workflow_scripts/data/sources.yaml"
+    place = f"{file} datasets.cogs.files.gen.tsv.sha256"
+    assert fetched == f'fetch {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
+    place = f"{file} hugging_face.{model}.revision"
+    assert repository == f'fetch_model {model}: revision was "{commit}" and is "{"1" * 40}" ({place})'
+    assert prepared.startswith("prepare cogs: reads results/downloads/cogs/gen.tsv")
+    assert last == "3 jobs would run, 2 of them for a reason of their own"
+
+
+def test_a_caption(demo):
+    file = demo.root / "papers/sq_transformer/captions/table1.rst"
+    before = file.read_text().strip()
+    file.write_text("Another caption.\n")
+    own, following, last = why(demo)
+    assert own.startswith(f'table sq_transformer/table1: caption was "{before[:40]}')
+    assert own.endswith('and is "Another caption." (papers/sq_transformer/captions/table1.rst)')
+    assert following.startswith("record_config: reads ")
+    assert last == "2 jobs would run, 1 of them for a reason of their own"
 
 
 def test_another_version_is_reported_and_no_reason(demo):
@@ -87,7 +122,7 @@ def test_another_version_is_reported_and_no_reason(demo):
     os.utime(file, ns=(times, times))
     nothing, note = why(demo)
     assert nothing == "Nothing would run"
-    assert note.startswith("1 runs were made with torch 2.0.0; ") and "./reproduce -R train" in note
+    assert note.startswith("1 runs were made with torch 2.0.0 (") and "./reproduce -R train" in note
 
 
 def test_the_same_configuration_by_the_command_line(demo):

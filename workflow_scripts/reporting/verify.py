@@ -52,8 +52,8 @@ def main(args: argparse.Namespace) -> None:
         print(fault)
     if faults:
         raise UserError(f"{args.crate}: {len(faults)} faults; do not trust it, get it anew")
+    print("p-values over examples are taken from the tables' records: a crate holds no predictions")
     print(f"{args.crate}: checked {', '.join(said)}; all agree")
-    print("p-values over examples were taken from the tables' records: a crate holds no predictions")
 
 
 def unpacked(crate: Path, scratch: Path) -> Path:

@@ -1,0 +1,57 @@
+"""Beside every result of a whole run lies how it was made."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from tests.workflow.projects import Project
+from workflow_scripts.provenance import FIELDS
+
+RECORDS = (
+    "data/*/dataset.json",
+    "candidates/*/candidates.json",
+    "runs/*/*/*/*/run.json",
+    "runs/*/*/*/*/eval/evaluation.json",
+    "runs/*/*/*/*/interventions/intervention.json",
+    "analyses/*/*/analysis.json",
+    "tables/*/*.json",
+    "figures/*/*.json",
+    "claims.json",
+)
+# What only a GPU has, an outside of git has not, or no module of ours computes with.
+MAY_BE_EMPTY = {"driver", "cuda", "peak_gpu_memory_bytes", "commit", "dirty"}
+TRAINED = {"run.json", "evaluation.json", "intervention.json"}
+
+
+@pytest.mark.parametrize("pattern", RECORDS)
+def test_every_result_says_how_it_was_made(demo: Project, pattern: str):
+    files = list((demo.root / "results/demo").glob(pattern))
+    assert files
+    for file in files:
+        record = json.loads(file.read_text())
+        assert set(FIELDS) <= record.keys(), file
+        empty = {name for name in FIELDS if record[name] is None}
+        expected = MAY_BE_EMPTY if file.name in TRAINED else MAY_BE_EMPTY | {"seed", "precision", "threads"}
+        assert empty - {"deterministic_algorithms"} <= expected, file
+        assert record["spec"] and record["facts"].endswith(record["code_digest"])
+        assert datetime.fromisoformat(record["started"]) <= datetime.fromisoformat(record["finished"])
+        assert record["cpu_seconds"] > 0 and record["peak_memory_bytes"] > 1e7 and record["resumed"] >= 0
+        assert record["versions"].keys() >= {
+            "python",
+            "torch",
+            "snakemake",
+            "pandas",
+            "tokenizers",
+            "sacrebleu",
+            "nltk",
+        }
+        if file.name in TRAINED:
+            assert record["deterministic_algorithms"] and record["precision"] == "fp32"
+
+
+def test_a_training_lists_its_attempts(demo: Project):
+    for file in (demo.root / "results/demo").glob("runs/*/*/*/*/run.json"):
+        run = json.loads(file.read_text())
+        assert len(run["attempts"]) == run["resumed"] + 1 and run["attempts"][-1]["last_step"] == run["steps"]
+        assert all(attempt["host"] and attempt["device_name"] for attempt in run["attempts"])
