@@ -115,7 +115,9 @@ onstart:
         if device() == "cuda" and (said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs)):
             logger.warning(f"GPU memory, by estimate: {said}; docs/cluster.md: how to ask for a larger GPU")
         if not workflow.local_exec:
-            remember_early({f"{scale}/{run}": resources.training(run, scale, device()).save_seconds for run in runs})
+            remember_early(
+                {f"{scale}/{run}": resources.training(run, scale, device()).save_seconds for run in runs}
+            )
 
 
 # Inputs and parameters of data.smk
@@ -319,7 +321,6 @@ def trained():
             run = Run(job.wildcards.task, job.wildcards.method, job.wildcards.variant, seed=0)
             found.setdefault(job.wildcards.scale, set()).add(run)
     return found
-
 
 
 @cache
