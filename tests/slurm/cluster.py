@@ -14,9 +14,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.slurm import accounting
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
 CORES, MEMORY_MB, GPUS = 4, 16000, 2
@@ -144,9 +147,9 @@ def environments() -> dict[int, list[str]]:
     return found
 
 
-def missing() -> list[str]:
+def missing(programs: Iterable[str] = PROGRAMS) -> list[str]:
     """The programs that are not here."""
-    return [name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
+    return [name for name in programs if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
 
 
 def alive(process: int) -> bool:
@@ -179,9 +182,12 @@ def free_ports(count: int) -> int:
     raise OSError("no free ports between 20000 and 30000")
 
 
-def up(folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | None = None) -> Cluster:
-    """Start a cluster in an empty folder, every slurmd behind the words that begin its command. The folder's path must
-    be short (a Unix socket's has 107 bytes) and its parents open to others: munged refuses anything else."""
+def up(
+    folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | None = None, accounts: bool = False
+) -> Cluster:
+    """Start a cluster in an empty folder, every slurmd behind the words that begin its command; `accounts`: with
+    slurmdbd. The folder's path must be short (a Unix socket's has 107 bytes) and its parents open to others: munged
+    refuses anything else."""
     for name in ("munge", "state", "spool", "log", "run", "dev"):
         (folder / name).mkdir(parents=True)
     folder.chmod(0o755)
@@ -189,7 +195,7 @@ def up(folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | Non
     key = folder / "munge/key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o600)
-    host, port = socket.gethostname().split(".")[0], free_ports(nodes + 1)
+    host, port = socket.gethostname().split(".")[0], free_ports(nodes + 3)
     user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
     lines, gpus = [CONFIGURATION.format(host=host, user=user, folder=folder, port=port)], []
     for index in range(1, nodes + 1):
@@ -201,6 +207,9 @@ def up(folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | Non
             f"NodeName=n{index} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + index} CPUs={cores}"
             f" RealMemory={MEMORY_MB} Gres=gpu:fake:{GPUS} State=UNKNOWN\n"
         )
+    if accounts:
+        storage = accounting.CONFIGURATION.format(folder=folder, port=port + nodes + 1)
+        lines[0] = lines[0].replace("AccountingStorageType=accounting_storage/none\n", storage)
     (folder / "slurm.conf").write_text("".join(lines))
     (folder / "gres.conf").write_text("".join(gpus))
     cluster = Cluster(folder)
@@ -208,6 +217,8 @@ def up(folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | Non
     logs = [f"--pid-file={folder}/run/munged.pid", f"--log-file={folder}/log/munged.log", "--num-threads=2"]
     try:
         cluster.run("munged", *munge, *logs)
+        if accounts:
+            accounting.start(cluster, host, user, port + nodes + 1)
         cluster.start_slurmctld()
         for index in range(1, nodes + 1):
             cluster.start_slurmd(f"n{index}", begins)

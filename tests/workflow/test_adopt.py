@@ -14,6 +14,8 @@ from tests.workflow.projects import Project
 from tests.workflow.test_rerun import END, made, named
 from workflow_scripts.planning.adopt import generation
 
+pytestmark = pytest.mark.quick_faults
+
 
 @pytest.fixture
 def copied_results(demo) -> Project:

@@ -138,3 +138,11 @@ def test_the_target_downloads_fetches_all_that_a_whole_run_fetches_and_nothing_e
     wanted = {(rule, file) for rule, file in project.planned(*scale) if rule.startswith("fetch")}
     assert {rule for rule, _ in wanted} == {"fetch", "fetch_model"}
     assert project.planned("downloads", *scale) == wanted
+
+
+def test_large_data_are_prepared_in_jobs_of_their_own_and_stand_ins_where_snakemake_runs(project):
+    made = "results/{}/data/wmt17-en-de/dataset.json"
+    planned = {rule for rule, file in project.planned(made.format("demo"), made.format("paper"))}
+    assert planned == {"fetch", "prepare", "prepare_large"}
+    local = (project.root / "rules/data.smk").read_text().split("localrules:")[1].split("\n\n\n")[0]
+    assert re.findall(r"\w+", local) == ["fetch", "fetch_model", "prepare"]

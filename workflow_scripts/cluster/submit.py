@@ -37,8 +37,8 @@ def submitted(run: str, comment: str, known: set[str]) -> str | None:
 
 
 def early_signal(command: str) -> list[str]:
-    """The option that makes SLURM send SIGTERM early, if a command is that of a training that needs it. Without `B:`
-    the signal goes to the job's step, as at the time limit, not to the shell above it."""
+    """The option that makes SLURM send SIGTERM early, if a command is of a training that needs it. Without `B:` the
+    signal goes to the job's step, as at the time limit, and not to the shell above it."""
     wildcards = r"scale=([^,']+),task=([^,']+),method=([^,']+),variant=([^,']+),seed="
     trained = re.search(f"--target-jobs 'train:{wildcards}", command)
     if not trained or not EARLY.exists():

@@ -133,7 +133,7 @@ def preparation(task: str, scale: str, attempt: int = 1) -> Resources:
     gigabytes = sizes.data_bytes(task, scale) / 1e9
     megabytes = 1000 * math.ceil(BASE_GIGABYTES + PREPARING_THREADS + gigabytes / 2)
     minutes = min(OVERHEAD * math.ceil(1 + gigabytes), LONGEST)
-    return Resources(megabytes * attempt, min(minutes * attempt, LONGEST), PREPARING_THREADS, estimated=True)
+    return Resources(megabytes * attempt, minutes * attempt, PREPARING_THREADS, estimated=True)
 
 
 def fixed(rule: str, attempt: int = 1) -> Resources:

@@ -1,0 +1,58 @@
+"""A cluster that keeps accounts: what real sacct says, and accounts and QOS that SLURM enforces."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.slurm import accounting
+from tests.slurm.cluster import Cluster, missing, up
+from tests.slurm.conftest import RUNS, scores
+from tests.slurm.submitting import begin, end, reproduce, running, wait_for_state
+from tests.slurm.test_faults import check, resumed
+from tests.workflow.projects import Project
+
+pytestmark = pytest.mark.faults
+RUN = RUNS[0]
+
+
+@pytest.fixture(scope="module")
+def counting():
+    """A cluster with slurmdbd and MariaDB."""
+    if lacking := missing(accounting.PROGRAMS):
+        pytest.skip(
+            f"NO ACCOUNTING HERE, nothing of it is tested: no {', '.join(lacking)} "
+            "(Debian: apt-get install --no-install-recommends slurmdbd mariadb-server)"
+        )
+    folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
+    started = up(folder, accounts=True)
+    yield started
+    started.down()
+    shutil.rmtree(folder)
+
+
+def given(account: str) -> list[str]:
+    return ["--default-resources", f"slurm_account={account}", f"qos={accounting.QOS}"]
+
+
+def test_a_cancelled_job_is_seen_where_sacct_is_asked(long_project: Project, counting: Cluster, undisturbed):
+    """sacct says "CANCELLED by 0", which the executor would take for a running job."""
+    asked = ("--slurm-status-command=sacct", *given(accounting.ACCOUNT), "--", *scores(RUN))
+    process = begin(long_project, counting, *asked)
+    wait_for_state(long_project, RUN, process)
+    counting.run("scancel", running(counting, long_project, "train", RUN))
+    said = end(process)
+    assert said.count("✗ train") == 1 and "ended as CANCELLED" in said
+    check(long_project, undisturbed, (RUN,))
+    assert resumed(long_project, RUN) == 1
+    jobs = accounting.ended(counting, long_project.root)
+    assert sorted(state for state, *_ in jobs) == ["CANCELLED by 0", "COMPLETED", "COMPLETED"]
+    assert {(account, qos) for _, account, qos, _ in jobs} == {(accounting.ACCOUNT, accounting.QOS)}
+    assert sum(comment.startswith("rule_train") for *_, comment in jobs) == 2
+
+
+def test_an_account_that_is_not_known_is_an_error_and_nothing_is_submitted(project: Project, counting: Cluster):
+    done = reproduce(project, counting, "--retries=0", *given("nobody"), "--", *scores(RUN))
+    assert done.returncode == 1 and "nobody" in done.stderr and "Traceback" not in done.stderr
+    assert not accounting.ended(counting, project.root)

@@ -1,0 +1,36 @@
+"""What the documents name is there."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def marks(file: Path) -> dict[str, set[str]]:
+    """The marks of each test of a file, its own and those of all its tests."""
+    tree = ast.parse(file.read_text())
+    common = marked(*(node for node in tree.body if ast.unparse(node).startswith("pytestmark = ")))
+    tests = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
+    return {node.name: common | marked(*node.decorator_list) for node in tests}
+
+
+def marked(*nodes: ast.AST) -> set[str]:
+    return {name for node in nodes for name in re.findall(r"mark\.(\w+)", ast.unparse(node))}
+
+
+def test_the_tests_in_the_table_of_faults_exist_and_run_when_it_says():
+    """Those without * by default, and all of them with `-m faults`."""
+    rows = [line.split("|")[3] for line in (ROOT / "docs/faults.md").read_text().splitlines() if line.startswith("| ")]
+    named = 0
+    for row in rows[1:]:
+        file = ""
+        for path, name, stars in re.findall(r"`(?:([\w/]+\.py)(?:::)?)?…?(\w*)…?`((?: [*=])*)", row):
+            file = path or file
+            own = {test: found for test, found in marks(ROOT / "tests" / file).items() if name in test}
+            assert own, f"no test {file}::{name}"
+            for test, found in own.items():
+                assert found & {"faults", "quick_faults"}, f"{file}::{test} is not among the faults"
+                assert ("quick_faults" in found) != ("*" in stars), f"{file}::{test}: * where it is not run by default"
+            named += 1
+    assert named > 30
