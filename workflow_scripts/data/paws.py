@@ -2,7 +2,8 @@
 
 Options of `prepare` beside those of `data.sentences`:
 
-set: `wiki`     train on PAWS-Wiki's final set, test on the swap-only one, whose every pair differs by swapped words.
+set: `wiki`     train on PAWS-Wiki's final set, test on the swap-only one, whose every pair differs by swapped words: all of
+                it is the subset `swap`.
      `qqp`      train on PAWS-QQP (`data.paws_qqp` makes it from Quora's questions), test as `wiki`.
      `dev_test` where the training set and the swap-only one are not at hand: train on the final set's dev part, test on
                 its test part, in which the subset `swap` is the pairs of equal words in another order.
@@ -60,7 +61,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         splits, notes = dev_test(dev, test, settings)
         return table(splits, LABELS, settings, notes, "reduced")
     swap = named_source(sources, [SWAP], WHERE)
-    test = read(swap, "train.tsv", None, "swap")
+    test = [pair._replace(subset="swap") for pair in read(swap, "train.tsv", None, "swap")]
     if settings.pairs == "wiki":
         final = named_source(sources, [FINAL], WHERE)
         parts = {"train": "train.tsv", "valid": "dev.tsv", "in_distribution": "test.tsv"}

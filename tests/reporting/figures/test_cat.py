@@ -85,4 +85,4 @@ def test_own_sememes_are_black(inputs) -> None:
     assert (
         plotted.loc[(plotted["word"] == "wife") & (plotted["model"] == "HowNet"), "sememes"].item() == "spouse, human"
     )
-    assert len(plotted) == 3 * len(made.display["options"]["words"]) and "not run at small" in texts(figure)
+    assert len(plotted) == 4 * len(made.display["options"]["words"]) and "not run at small" in texts(figure)
