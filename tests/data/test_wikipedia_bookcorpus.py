@@ -19,7 +19,10 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.training.masked_batches import read_sentences
 
 SPEC = {"task": "t", "prepare": "workflow_scripts.data.wikipedia_bookcorpus", "options": {}, "sources": []}
-TEXT = "The council met Dr. Smith in June. It rejects the budget. Nobody left.\n\nHistory\n\nOne alone.\nA b c. D e f."
+TEXT = (
+    "The council met Dr. Smith in June. It rejects the budget. Nobody left.\n\nHistory\n\nThe vote.\n"
+    "The member supports new rules. The report delays the vote."
+)
 SHARD = "wikipedia/train-00000-of-00041.parquet"
 
 
@@ -53,7 +56,7 @@ def test_sentences_of_a_paragraph_make_pairs(tmp_path, sources):
     # Punkt knows `Dr.`; the third sentence of the first paragraph has no partner, nor have headings.
     assert [[side.replace(" .", ".") for side in pair] for pair in wikipedia] == [
         ["the council met dr. smith in june.", "it rejects the budget."],
-        ["a b c.", "d e f."],
+        ["the member supports new rules.", "the report delays the vote."],
     ]
     assert counts["train"]["wikipedia"] == 2
 
@@ -78,7 +81,10 @@ def test_every_file_that_training_reads(tmp_path, sources):
 
 
 def test_lines_of_books_in_their_order(tmp_path, sources):
-    lines = [f"line {letter} ." for letter in "abcdef"]
+    lines = [
+        f"the council {verb} the vote."
+        for verb in ("supports", "rejects", "prepares", "discusses", "delays", "welcomes")
+    ]
     content = "\n\n".join(lines).encode()
     with tarfile.open(sources[BOOKCORPUS], "w:bz2") as tar:
         for name in ("../../escaped.txt", "notes.md"):

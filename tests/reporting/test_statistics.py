@@ -12,6 +12,7 @@ from scipy import stats
 from workflow_scripts.reporting.statistics import (
     association,
     bootstrap_over_examples,
+    difference_from_constant,
     holm,
     independent_difference,
     kendall_tau,
@@ -116,6 +117,20 @@ def test_paired_interval_is_scipys_and_p_is_brute_force(pairs):
     means = [float(np.mean(differences * signs)) for signs in itertools.product((1, -1), repeat=len(differences))]
     tails = [np.mean([sign * mean >= sign * effect.value - 1e-9 for mean in means]) for sign in (1, -1)]
     assert effect.p_value == pytest.approx(min(1.0, 2 * min(tails)), abs=1e-9)
+
+
+@given(st.lists(st.floats(0, 100), min_size=2, max_size=6), st.floats(0, 100))
+@settings(max_examples=40)
+def test_difference_from_a_constant_is_the_one_sample_test(values, constant):
+    values, constant = np.round(values, 2), round(constant, 2)
+    effect, turned = (difference_from_constant(values, constant, side) for side in (True, False))
+    assert effect.value == pytest.approx(values.mean() - constant)
+    assert (turned.value, turned.low, turned.high) == pytest.approx((-effect.value, -effect.high, -effect.low))
+    assert turned.p_value == pytest.approx(effect.p_value)
+    if values.std() > 1e-6:
+        expected = stats.ttest_1samp(values, constant).confidence_interval(0.95)
+        found = (effect.low + constant, effect.high + constant)
+        assert found == pytest.approx((expected.low, expected.high), abs=1e-6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7))

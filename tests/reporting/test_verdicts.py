@@ -1,5 +1,7 @@
 """From cells to verdicts: the whole table of cases, and what a claim may not say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -153,6 +155,24 @@ def test_sides_that_start_from_other_weights_are_independent():
         oracle = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
         assert (outcome.effect.low, outcome.effect.high) == pytest.approx((oracle.low, oracle.high))
         assert "independent" in outcome.effect.method
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"), [(40.0, "reproduced"), (96.0, "inconclusive"), (99.9, "not reproduced")]
+)
+def test_a_control_without_seeds_is_one_number(right, expected):
+    control = replace(cell("d/Plain/J/m"), status="computed", computed=right, protocol="reduced")
+    cells = [cell("d/New/J/m", [95.0, 96.0, 97.0]), control]
+    (outcome,) = judged([claim()], cells)
+    assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (expected, pytest.approx(96.0 - right), 3)
+    (turned,) = judged([claim("less", left="d/Plain/J/m", right="d/New/J/m")], cells)
+    assert (turned.verdict, turned.effect.value) == (expected, pytest.approx(right - 96.0))
+
+
+def test_two_controls_are_no_claim():
+    control = replace(cell("d/Plain/J/m"), status="computed", computed=5.0, protocol="reduced")
+    (outcome,) = judged([claim()], [replace(control, row="New"), control])
+    assert outcome.verdict == "not run" and outcome.effect is None
 
 
 def trend(relation="falls_with"):

@@ -23,7 +23,8 @@ def sentence_splitter(archive: Path) -> "PunktTokenizer":
             with tarfile.open(archive) as content:
                 content.extractall(Path(folder) / "tokenizers", filter="data")
         except (tarfile.TarError, OSError, EOFError) as error:
-            raise UserError(f"{archive} cannot be read ({error}); fetch it again") from error
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"{archive} cannot be read ({reason}); fetch it again") from error
         nltk.data.path.insert(0, folder)
         try:
             return PunktTokenizer("english")

@@ -174,7 +174,8 @@ def book_lines(archive: Path) -> Iterator[str]:
                         if text := line.decode("utf-8", "replace").strip():
                             yield text
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise UserError(f"{archive}: cannot be read as a tar archive ({error}); fetch it again") from error
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{archive}: cannot be read as a tar archive ({reason}); fetch it again") from error
 
 
 SPLITTER: list["PunktSentenceTokenizer"] = []  # of this process
