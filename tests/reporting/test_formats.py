@@ -9,7 +9,7 @@ import pytest
 from workflow_scripts.reporting import latex, markdown
 from workflow_scripts.reporting.cells import Cell, Published
 from workflow_scripts.reporting.examples import ExampleTest
-from workflow_scripts.reporting.layout import arrange, explanations, number, published_text
+from workflow_scripts.reporting.layout import arrange, explanations, number, published_text, unit_note
 from workflow_scripts.reporting.page import html_table, page, thousands
 from workflow_scripts.reporting.spec import TableDisplay
 from workflow_scripts.reporting.statistics import independent_difference
@@ -242,6 +242,20 @@ def test_markdown_escapes_every_special_letter(letter):
 )
 def test_numbers(value, decimals, signed, text):
     assert number(value, decimals, signed) == text
+
+
+def test_units_are_said_once_each():
+    others = [replace(MEASURED, metric=metric, unit="nats") for metric in ("attention_kl", "attention_kl_test")]
+    assert unit_note(CELLS) == "Numbers in percent."
+    assert unit_note([*CELLS, *others]) == "Units: percent (exact match), nats (attention kl, attention kl test)."
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [("99.42±1.0", "99.42 ± 1.0"), (r"\sim 1\%", "about 1%"), ("< 5%", "< 5%"), ("+3.61%", "+3.61%")],
+)
+def test_published_numbers_are_shown_without_tex(printed, shown):
+    assert published_text(replace(MEASURED, published=replace(PUBLISHED, printed=printed))) == shown
 
 
 def test_large_numbers():

@@ -59,9 +59,10 @@ def number(value: float, decimals: int, signed: bool = False) -> str:
 
 
 def published_text(cell: Cell | None) -> str:
-    """The number as the paper prints it, with air around ± and without the TeX of its source."""
-    text = cell.published.printed if cell and cell.published else ""
-    return text.replace("±", " ± ").replace(r"\sim ", "∼").replace(r"\%", "%")
+    """The number as the paper prints it, with air around ±, and in words where its text has TeX."""
+    if not (cell and cell.published):
+        return ""
+    return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
 
 
 def reproduced_text(cell: Cell | None) -> str:
@@ -95,11 +96,14 @@ def difference_text(cell: Cell) -> str:
 
 
 def unit_note(cells: list[Cell]) -> str:
-    """`Numbers in percent.`, or which measure has which unit."""
-    found = {cell.metric: cell.unit for cell in cells}
-    if len(set(found.values())) == 1:
+    """`Numbers in percent.`, or which measures have which unit."""
+    measures: dict[str, list[str]] = {}
+    for metric, unit in {cell.metric: cell.unit for cell in cells}.items():
+        measures.setdefault(unit, []).append(metric.replace("_", " "))
+    if len(measures) == 1:
         return f"Numbers in {cells[0].unit}."
-    return f"Units: {', '.join(f'{metric} in {unit}' for metric, unit in found.items())}."
+    named = [f"{unit} ({', '.join(names)})" for unit, names in measures.items()]
+    return f"Units: {', '.join(named)}."
 
 
 def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str) -> list[str]:
