@@ -1,5 +1,7 @@
 """From cells to verdicts: the whole table of cases, and what a claim may not say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -153,6 +155,12 @@ def test_sides_that_start_from_other_weights_are_independent():
         oracle = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
         assert (outcome.effect.low, outcome.effect.high) == pytest.approx((oracle.low, oracle.high))
         assert "independent" in outcome.effect.method
+
+
+def test_a_claim_at_a_depth_says_which_block_that_was():
+    at = {"selection": {"layer": "25%"}, "block": 1}
+    cells = [replace(cell("d/New/J/m", [5.0, 7.0]), **at), replace(cell("d/Plain/J/m", [4.0, 5.0]), **at)]
+    assert judged([claim()], cells)[0].reason == "25% of the depth is block 1"
 
 
 def trend(relation="falls_with"):

@@ -9,7 +9,7 @@ from workflow_scripts.files import read_json
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     """Metric `examples` for each task and split; for each method (in the column subset) `parameters` (million),
-    `layers`, `width`, `heads` and `feed_forward` of its causal language model. n is the number of examples or parameters.
+    `layers`, `width`, `heads` and `feed_forward` of its causal language model. n counts examples or parameters.
 
     All runs of a method are of one size: the first one tells it.
     """

@@ -50,9 +50,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table. `seeds` (seed -> value) and `weights`, which its runs start from, are filled for measured
-    cells only, `protocol` for these and for computed ones; `computed` is the number of an analysis that gives none by
-    seed.
+    """One cell of a table. `seeds` (seed -> value), `weights`, which its runs start from, and the `block` that an
+    intervention was at are those of measured cells, `protocol` of these and of computed ones; `computed` is the number
+    of an analysis that gives none by seed.
     """
 
     paper: str
@@ -70,6 +70,7 @@ class Cell:
     protocol: str = ""
     computed: float | None = None
     weights: str = ""
+    block: int | None = None
 
     @property
     def key(self) -> str:
@@ -197,6 +198,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         seeds=dict(sorted(seeds.items())),
         protocol=worst_protocol(*protocols),
         weights=weights,
+        block=chosen[0]["layer"] if "intervention" in selection and "layer" in selection else None,
     )
 
 
