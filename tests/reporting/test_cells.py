@@ -354,7 +354,9 @@ def test_a_gain_over_runs_that_start_from_other_weights_is_refused(tmp_path):
         weights = {("jump", "new", "a"): "parent", ("jump", "new", "b"): right}
         found = replace(evidence(tmp_path, scores), weights=weights)
         if refused:
-            with pytest.raises(UserError, match="over: b starts from other weights than a, so no seeds are paired"):
+            with pytest.raises(
+                UserError, match="jump/new/a and jump/new/b start from different weights, so no seeds are paired"
+            ):
                 make_cells("d", table(over="b"), found)
         else:
             assert only(make_cells("d", table(over="b"), found)).weights == "parent"

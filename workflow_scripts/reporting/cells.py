@@ -11,7 +11,7 @@ from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
 from workflow_scripts.displays import Variant, score_files
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.reporting.pairing import gains, weights_of
+from workflow_scripts.reporting.pairing import check_paired, gains, weights_of
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
 
@@ -181,9 +181,8 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
     weights = evidence.weights.get(tuple(run.values()), "")
     if over := spec.get("over"):
-        if weights != evidence.weights.get((task, method, over), weights):
-            where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: over: {over}"
-            raise UserError(f"{where} starts from other weights than {variant}, so no seeds are paired; show both")
+        where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
+        check_paired(evidence.weights, tuple(run.values()), (task, method, over), where)
         everything = evidence.scores.get((task, method, over), [])
         others = _chosen(everything, selection | {"variant": over})
         seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False))
