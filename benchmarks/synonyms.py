@@ -1,10 +1,11 @@
 """Synonym candidates of a data set: all words at once, against word by word."""
 
 import argparse
+import time
 from pathlib import Path
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.interventions.candidates import SOURCES, load_resources
+from workflow_scripts.interventions.candidates import SOURCES, build, load_resources
 from workflow_scripts.interventions.lexical_vectors import gloss_vectors
 from workflow_scripts.interventions.synonym_rules import best, queries_of, wordnet_pairs
 
@@ -15,6 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
     parser.add_argument("--contents", type=int, default=1000, help="glosses of WordNet, evenly spread")
+    parser.add_argument("--whole", type=int, default=11_948, help="definitions of a whole data set")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     resources = load_resources({names[0]: args.downloads / names[0] for names in SOURCES.values()})
@@ -51,6 +53,13 @@ def main() -> None:
     print(f"{len(contents)} glosses, {words} words; the same candidates in the same order for {same} of them")
     seconds = take_turns({"all words at once": at_once, "word by word": word_by_word}, args.rounds, warm_up=0)
     show("Synonym candidates", seconds, "all words at once")
+    everything = [definition for synset in synsets if " " in (definition := synset.gloss.split(";")[0].strip())]
+    chosen = everything[:: len(everything) // args.whole][: args.whole]
+    started = time.monotonic()
+    table = build(chosen, resources, {"vectors": "glosses"})
+    print(
+        f"the table of {table.num_rows:,} definitions: {time.monotonic() - started:.1f} s of wall clock, in one process"
+    )
 
 
 if __name__ == "__main__":

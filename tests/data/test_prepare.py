@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 
+import pyarrow.parquet
 import pytest
 
 from workflow_scripts.catalogue import load_catalogue, resolve_data
@@ -64,6 +65,7 @@ def test_made_up_data_load_with_hugging_face_datasets(tmp_path, monkeypatch):
         loaded = load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))
         assert {split: table.num_rows for split, table in loaded.items()} == {k: v["rows"] for k, v in rows.items()}
         assert loaded["train"].column_names == columns
+        assert loaded["train"].to_list() == pyarrow.parquet.read_table(files["train"]).to_pylist()
 
 
 def test_every_task_of_the_catalogue_has_valid_options():

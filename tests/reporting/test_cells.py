@@ -8,7 +8,8 @@ import pytest
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import Evidence, make_cells, read_published
 from workflow_scripts.reporting.layout import explanations, reproduced_text
-from workflow_scripts.reporting.spec import Row, TableDisplay
+from workflow_scripts.reporting.spec import Column, Row, TableDisplay
+from workflow_scripts.reporting.table import csv_row
 
 HEADER = "display,row,column,metric,printed,value,unit,std,n_seeds,source,note\n"
 DISPLAY = TableDisplay.model_validate(
@@ -292,6 +293,22 @@ def test_a_depth_is_the_nearest_measured_layer(tmp_path, depth, layers, layer):
     assert only(make_cells("d", table(intervention="cap", layer=depth), found)).seeds == {1: layer}
 
 
+def test_a_table_says_which_blocks_its_depths_are(tmp_path):
+    found = evidence(tmp_path, [intervened(1, 10 * number, layer=number) for number in (1, 2, 3)])
+    shown = table(intervention="cap")
+    columns = [(name, {"layer": layer}) for name, layer in (("first", 1), ("25%", "25%"), ("last", "100%"))]
+    columns = [shown.columns[0].model_copy(update={"column": name} | more) for name, more in columns]
+    for chosen, alike in ((columns, True), (columns[1:], False)):
+        display = shown.model_copy(
+            update={"columns": [Column.model_validate(c.model_dump(exclude_unset=True)) for c in chosen]}
+        )
+        cells = make_cells("d", display, found)
+        said = " ".join(explanations(display, cells, {}, "small"))
+        assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
+        assert csv_row(cells[-1], None, None)["note"] == "block 3"
+    assert "block" not in " ".join(explanations(shown, make_cells("d", table(), found), {}, "small"))
+
+
 def test_a_depth_in_words_is_refused(tmp_path):
     found = evidence(tmp_path, [intervened(1, 5, layer=1)])
     with pytest.raises(UserError, match="layer 'first' is neither a number of a block nor a depth like 25%"):
@@ -337,7 +354,9 @@ def test_a_gain_over_runs_that_start_from_other_weights_is_refused(tmp_path):
         weights = {("jump", "new", "a"): "parent", ("jump", "new", "b"): right}
         found = replace(evidence(tmp_path, scores), weights=weights)
         if refused:
-            with pytest.raises(UserError, match="over: b starts from other weights than a, so no seeds are paired"):
+            with pytest.raises(
+                UserError, match="jump/new/a and jump/new/b start from different weights, so no seeds are paired"
+            ):
                 make_cells("d", table(over="b"), found)
         else:
             assert only(make_cells("d", table(over="b"), found)).weights == "parent"

@@ -175,6 +175,12 @@ def test_two_controls_are_no_claim():
     assert outcome.verdict == "not run" and outcome.effect is None
 
 
+def test_a_claim_at_a_depth_says_which_block_that_was():
+    at = {"selection": {"layer": "25%"}, "block": 1}
+    cells = [replace(cell("d/New/J/m", [5.0, 7.0]), **at), replace(cell("d/Plain/J/m", [4.0, 5.0]), **at)]
+    assert judged([claim()], cells)[0].reason == "25% of the depth is block 1"
+
+
 def trend(relation="falls_with"):
     return claim(relation, 0.5, left="d/KL/*/kl", right="d/Accuracy/*/m")
 

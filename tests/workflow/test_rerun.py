@@ -300,7 +300,11 @@ def test_pre_training_reruns_what_starts_from_it(demo):
     file = demo.root / "workflow_scripts/objectives/language_modelling.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     planned = named(demo.planned())
-    causal = {run for method in ("gpt2-small", "llama-small", "gemma") for run in made(demo, f"/{method}/")}
+    causal = {
+        run
+        for method in ("gpt2-small", "llama-small", "llama-large", "gemma", "qwen-small")
+        for run in made(demo, f"/{method}/")
+    }
     assert of_rule(planned, "train") == of_rule(planned, "evaluate") == causal
     assert of_rule(planned, "intervene") == {run for run in causal if "/pretrain/" not in run}
     assert of_rule(planned, "prepare", "candidates") == set()

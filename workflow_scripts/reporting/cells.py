@@ -11,7 +11,7 @@ from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
 from workflow_scripts.displays import Variant, score_files
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.reporting.pairing import gains, weights_of
+from workflow_scripts.reporting.pairing import check_paired, gains, weights_of
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
 
@@ -50,9 +50,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table. `seeds` (seed -> value) and `weights`, which its runs start from, are filled for measured
-    cells only, `protocol` for these and for computed ones; `computed` is the number of an analysis that gives none by
-    seed.
+    """One cell of a table. `seeds` (seed -> value), `weights`, which its runs start from, and the `block` that an
+    intervention was at are those of measured cells, `protocol` of these and of computed ones; `computed` is the number
+    of an analysis that gives none by seed.
     """
 
     paper: str
@@ -70,6 +70,7 @@ class Cell:
     protocol: str = ""
     computed: float | None = None
     weights: str = ""
+    block: int | None = None
 
     @property
     def key(self) -> str:
@@ -180,9 +181,8 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
     weights = evidence.weights.get(tuple(run.values()), "")
     if over := spec.get("over"):
-        if weights != evidence.weights.get((task, method, over), weights):
-            where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: over: {over}"
-            raise UserError(f"{where} starts from other weights than {variant}, so no seeds are paired; show both")
+        where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
+        check_paired(evidence.weights, tuple(run.values()), (task, method, over), where)
         everything = evidence.scores.get((task, method, over), [])
         others = _chosen(everything, selection | {"variant": over})
         seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False))
@@ -197,6 +197,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         seeds=dict(sorted(seeds.items())),
         protocol=worst_protocol(*protocols),
         weights=weights,
+        block=chosen[0]["layer"] if "intervention" in selection and "layer" in selection else None,
     )
 
 

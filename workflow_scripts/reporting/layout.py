@@ -106,6 +106,20 @@ def unit_note(cells: list[Cell]) -> str:
     return f"Units: {', '.join(named)}."
 
 
+def blocks_note(measured: list[Cell]) -> str:
+    """Which blocks the columns under an intervention show: in small models several depths are one block."""
+    blocks: dict[str, set[int]] = {}
+    for cell in measured:
+        if cell.block is not None:
+            blocks.setdefault(cell.column, set()).add(cell.block)
+    if len(blocks) < 2:
+        return ""
+    said = {column: " or ".join(map(str, sorted(found))) for column, found in blocks.items()}
+    note = f"Counted from 0, the blocks are: {'; '.join(f'{column}: {text}' for column, text in said.items())}."
+    alike = len(set(said.values())) < len(said)
+    return f"{note} Columns of one task with the same block are the same numbers." if alike else note
+
+
 def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str) -> list[str]:
     """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable."""
     measured = [cell for cell in cells if cell.status == MEASURED]
@@ -114,6 +128,8 @@ def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, Exam
         found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
     elif not any(cell.status == COMPUTED for cell in cells):
         found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
+    if blocks := blocks_note(measured):
+        found.append(blocks)
     protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
     found += [sentence for name, sentence in PROTOCOLS.items() if name in protocols]
     if tests:

@@ -31,6 +31,15 @@ def difference(left: dict[int, float], right: dict[int, float], paired: bool) ->
     return paired_difference([left[seed] for seed in shared], [right[seed] for seed in shared])
 
 
+def check_paired(weights: dict[Variant, str], one: Variant, other: Variant, where: str) -> None:
+    """Raise UserError, beginning with `where`, if two variants have been measured and start from different weights."""
+    if one in weights and other in weights and weights[one] != weights[other]:
+        names = " and ".join("/".join(variant) for variant in (one, other))
+        raise UserError(
+            f"{where}: {names} start from different weights, so no seeds are paired; show both, and no gain"
+        )
+
+
 def gains(scores: dict[int, float], others: dict[int, float], relative: bool) -> dict[int, float]:
     """Seed -> score less the other side's of the same seed, or in percent of it (NI, equation 14 of CARMA).
 

@@ -132,7 +132,7 @@ def csv_text(rows: list[dict[str, str]]) -> str:
 
 def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
     """One line of the table's CSV; numbers with six digits after the point, empty where there is none."""
-    notes = [cell.note]
+    notes = [cell.note, "" if cell.block is None else f"block {cell.block}"]
     if test:
         outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
         p_value = test.p_worse if test.over_examples == "worse" else test.p_better

@@ -72,14 +72,19 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
     if claim.relation == "no_gain" and (end := _common_end(measured[0])):
         return replace(outcome, verdict=INCONCLUSIVE, reason=f"both sides at {end}: no gain could be seen")
     missing = len(pairs) - len(measured)
-    reason = (
-        "one seed has no interval"
-        if effect.low is None
-        else f"{missing} of {len(pairs)} cells not run"
-        if missing
-        else ""
-    )
-    return replace(outcome, verdict=verdict(claim, effect), reason=reason)
+    reasons = [
+        "one seed has no interval" if effect.low is None else "",
+        f"{missing} of {len(pairs)} cells not run" if missing else "",
+        *_depths(measured),
+    ]
+    return replace(outcome, verdict=verdict(claim, effect), reason="; ".join(filter(None, reasons)))
+
+
+def _depths(pairs: list[tuple[Cell, Cell]]) -> list[str]:
+    """What a depth such as 25% came to: in small models that is often the first block, as other depths are."""
+    found = {(cell.selection.get("layer"), cell.block) for pair in pairs for cell in pair}
+    named = sorted((depth, block) for depth, block in found if isinstance(depth, str))
+    return [f"{depth} of the depth is block {block}" for depth, block in named]
 
 
 def _common_end(pair: tuple[Cell, Cell]) -> str:

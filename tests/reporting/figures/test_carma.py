@@ -1,5 +1,6 @@
 """CARMA's figures, and the audit's, drawn from score files in the real format."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas
@@ -177,3 +178,16 @@ def test_a_sweep_without_runs_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     figure, plotted = sweeps.draw(inputs("figure-parts", [], tmp_path))
     assert plotted.empty
     assert texts(figure).count("not run at small") == 4
+
+
+def test_gains_over_runs_that_start_from_other_weights_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    runs = [Run("idm", "gpt2-small", variant, 1) for variant in ("ft", "mi-only")]
+    for run in runs:
+        write_run(tmp_path, run, 40.0)
+    made = inputs("figure-parts", runs, tmp_path)
+    weights = {("idm", "gpt2-small", "ft"): "one", ("idm", "gpt2-small", "mi-only"): "another"}
+    with pytest.raises(UserError, match="idm/gpt2-small/mi-only and idm/gpt2-small/ft start from different weights"):
+        sweeps.draw(replace(made, evidence=replace(made.evidence, weights=weights)))

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
 from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
+from workflow_scripts.reporting.pairing import check_paired, gains
 
 # Diverging, its two ends told apart by the colour-blind; the numbers in the cells tell them apart in grey.
 COLOURS = "PuOr_r"
@@ -27,19 +28,19 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """
     options = inputs.options(baseline="", maps=[])
     entries = {entry["series"]: entry for entry in inputs.display["runs"]}
-    gains = [_gains(inputs, panel, entries, options["baseline"]) for panel in options["maps"]]
+    found = [_gains(inputs, panel, entries, options["baseline"]) for panel in options["maps"]]
     widths = [len(panel["columns"]) + 1 for panel in options["maps"]]
     height = 0.42 * max(len(panel["rows"]) for panel in options["maps"]) + 0.75
     figure = new_figure(PAGE, height)
     grid = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
-    largest = max((table["gain"].abs().max() for table in gains if len(table)), default=1.0) or 1.0
-    for number, (axes, panel, table) in enumerate(zip(grid, options["maps"], gains, strict=True)):
+    largest = max((table["gain"].abs().max() for table in found if len(table)), default=1.0) or 1.0
+    for number, (axes, panel, table) in enumerate(zip(grid, options["maps"], found, strict=True)):
         axes.set_title(f"({chr(ord('a') + number)}) {panel['title']}", loc="left")
         if table.empty:
             not_run(axes, inputs.scale)
         else:
             _draw_map(axes, panel, table, largest)
-    return figure, pandas.concat(gains, ignore_index=True)
+    return figure, pandas.concat(found, ignore_index=True)
 
 
 def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], baseline: str) -> pandas.DataFrame:
@@ -48,7 +49,11 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
     for row in panel["rows"]:
         scores = {name: _by_seed(inputs, row, entries[name]) for name in {baseline, *row["cells"]}}
         for column, name in zip(panel["columns"], row["cells"], strict=True):
-            gain = (scores[name] - scores[baseline]).dropna()
+            variants = [
+                (entry["task"], entry["method"], entry["variant"]) for entry in (entries[name], entries[baseline])
+            ]
+            check_paired(inputs.evidence.weights, *variants, f"displays.yaml: {panel['title']}")
+            gain = pandas.Series(gains(scores[name].to_dict(), scores[baseline].to_dict(), False), dtype=float)
             table = pandas.DataFrame({"value": scores[name].loc[gain.index], "gain": gain}).rename_axis("seed")
             found.append(table.reset_index().assign(map=panel["title"], row=row["label"], column=str(column)))
     return pandas.concat(found, ignore_index=True)
