@@ -7,7 +7,6 @@ import json
 import re
 from functools import cache
 from inspect import signature
-from pathlib import Path
 from shlex import quote
 from shutil import which
 
