@@ -125,8 +125,10 @@ def take(call: str) -> Running | None:
             os.link(part, RECORD)  # fails where there is one by now: not every file system has locks
         except FileExistsError:
             return read()
+        except OSError:  # no hard links there
+            os.replace(part, RECORD)
         finally:
-            part.unlink()
+            part.unlink(missing_ok=True)
     return None
 
 

@@ -139,5 +139,5 @@ def adopt(*options: str) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except UserError as error:
+    except (UserError, OSError) as error:
         sys.exit(f"error: {error}")

@@ -32,6 +32,7 @@ USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MUL
 # What the SLURM executor says of a job that failed, or was refused.
 SLURM_END = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is: '(\w+)'", re.DOTALL)
 SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
+SLURM_ACCOUNT = re.compile(r"The given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
@@ -241,6 +242,8 @@ class LogHandler(LogHandlerBase):
 
     def message(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
+        if found := SLURM_ACCOUNT.search(text):  # with a traceback
+            text = f"error: SLURM has no account {found[1]} for you, but {found[2]}; docs/cluster.md: how to name one"
         if text.startswith("Terminating processes on user request"):
             self.cancelled = True
             text = "Stopping; a running training saves its state first"
