@@ -24,11 +24,15 @@ from workflow_scripts.catalogue import (
     worst_protocol,
 )
 from workflow_scripts.errors import UserError
+from workflow_scripts.models.encoder_settings import CatSettings, EncoderSettings
 from workflow_scripts.models.settings import Seq2SeqSettings, SQTransformerSettings
+from workflow_scripts.objectives.masked_settings import CompositionalSettings, MaskedSettings
 from workflow_scripts.objectives.settings import CrossEntropySettings, StructuralQuantisationSettings
 
 MODELS = {"seq2seq": Seq2SeqSettings, "sq_transformer": SQTransformerSettings}
+MODELS |= {"encoder": EncoderSettings, "cat": CatSettings}
 OBJECTIVES = {"cross_entropy": CrossEntropySettings, "structural_quantisation": StructuralQuantisationSettings}
+OBJECTIVES |= {"masked_language_modelling": MaskedSettings, "compositional_pretraining": CompositionalSettings}
 ROOT = Path(__file__).parents[1]
 
 
@@ -235,12 +239,27 @@ def test_canonical_json_does_not_depend_on_the_order_of_keys():
     assert canonical_json({"b": 1, "a": {"d": 2, "c": 3}}) == '{"a":{"c":3,"d":2},"b":1}'
 
 
-@pytest.mark.parametrize("method", ["transformer", "sq-transformer"])
+@pytest.mark.parametrize("method", ["transformer", "sq-transformer", "bert", "cat"])
 def test_a_method_names_every_setting_of_its_modules_with_the_defaults(method: str):
     settings = load_catalogue(ROOT).methods[method].settings
     for section, classes in ((settings.model, MODELS), (settings.objective, OBJECTIVES)):
         defaults = dataclasses.asdict(classes[section["module"].rsplit(".", 1)[1]]())
         assert {key: value for key, value in section.items() if key != "module"} == defaults
+
+
+def test_a_layer_that_names_another_module_begins_its_section_anew(copy: Path):
+    """And a later one may set its keys alone."""
+    other = {"module": "workflow_scripts.objectives.cross_entropy", "label_smoothing": 0.1}
+
+    def change(methods: dict) -> None:
+        pretrain = methods["cat"]["variants"]["pretrain"]
+        pretrain["settings"] = {"objective": other}
+        pretrain["by_task"] = {"pairs-wordpiece": {"objective": {"label_smoothing": 0.2}}}
+
+    edit(copy / "catalogue/methods.yaml", change)
+    run = parse_run(load_catalogue(copy), "pairs-wordpiece/cat/pretrain/seed-1")
+    found = {key: value for key, (value, _) in merged(load_catalogue(copy), run, "small")["objective"].items()}
+    assert found == {**other, "label_smoothing": 0.2}
 
 
 def test_a_run_comes_behind_the_one_that_it_starts_from():
