@@ -377,7 +377,7 @@ def test_the_command_takes_what_it_can(tmp_path, mirror):
     """The archive is not in the mirror, its members are."""
     done = command("stsb", "--downloads", str(tmp_path / "got"), RECOMPOSE_MIRROR=str(mirror))
     assert done.returncode == 1
-    assert sorted(kept(tmp_path / "got")) == [
+    assert sorted(name for name in kept(tmp_path / "got") if not name.endswith(".json")) == [
         f"stsb/{name}" for name in ("LICENSE.txt", "sts-dev.csv", "sts-test.csv", "sts-train.csv")
     ]
     assert done.stderr.splitlines()[-1] == "error: 1 of 5 files could not be had: stsb/Stsbenchmark.tar.gz"

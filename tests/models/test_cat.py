@@ -108,8 +108,9 @@ def test_weights_have_norm_one_times_the_scalar_and_the_order_of_the_codes_is_no
     composed, weights = module(states)
     o = weights.normalised()
     assert (weights.weights >= 0).all() and (o * (1 if scale >= 0 else -1) >= 0).all()
-    norm, matched = o.norm(dim=-1), weights.weights.any(dim=-1)
-    torch.testing.assert_close(norm, matched * abs(module.scale.detach()), rtol=1e-5, atol=1e-6)
+    length = weights.weights.norm(dim=-1)  # 0 where nothing matches
+    norm = abs(module.scale.detach()) * length / (length + 1e-8)
+    torch.testing.assert_close(o.norm(dim=-1), norm, rtol=1e-5, atol=1e-6)
     order = torch.randperm(codes)
     module.codebook.data = module.codebook.data[order]
     again, moved = module(states)

@@ -208,7 +208,7 @@ def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.
     """Measured runs by their time and size, others by a guess that is said; GPUs in the form of the profile."""
     shutil.copytree(ROOT / "profiles", project / "profiles")
     for seed in (1, 2):
-        write_run(project, f"scan-jump-x2/transformer/default/seed-{seed}", "cpu", 120)
+        write_run(project, f"scan-jump-x2/transformer/default/seed-{seed}", "cuda", 120)
     assert main(["plan", "--record"]) == 0
     resources.reckoned.cache_clear()
     capsys.readouterr()

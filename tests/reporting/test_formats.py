@@ -188,12 +188,6 @@ def test_published_is_grey_beside_another_protocol_only():
     assert r"\textcolor" not in latex.latex_table("t", arrange(DISPLAY, CELLS), {}, []).split(r"\toprule")[1]
 
 
-def test_the_tex_of_a_printed_number_is_not_shown():
-    about = replace(CELLS[0], published=Published(r"\sim 1\%", None, None, None, "points", "T9", ""))
-    assert published_text(about) == "∼1%"
-    assert r"$\sim$1\%" in latex.latex_table("t", arrange(DISPLAY, [about, *CELLS[1:]]), {}, [])
-
-
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>made-up\u00a0data</small>" in html(made_up)

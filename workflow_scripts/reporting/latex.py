@@ -26,7 +26,6 @@ SPECIAL = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
-    "∼": r"$\sim$",
     "−": r"$-$",
     "α": r"$\alpha$",
     "†": r"$\dagger$",

@@ -28,7 +28,8 @@ def test_a_figure_is_drawn_alike_twice_and_not_empty(results: Results, tmp_path:
     outs = [tmp_path / "first", tmp_path / "second"]
     for out in outs:
         assert results.command("figure", figure, out) == 0
-        assert sorted(path.name for path in out.iterdir()) == [f"{figure}.{suffix}" for suffix in ("csv", "png", "svg")]
+        made = [f"{figure}.{suffix}" for suffix in ("csv", "json", "png", "svg")]
+        assert sorted(path.name for path in out.iterdir()) == made
     for suffix in ("csv", "png", "svg"):
         first, second = (out / f"{figure}.{suffix}" for out in outs)
         assert first.read_bytes() == second.read_bytes()
