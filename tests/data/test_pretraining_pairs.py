@@ -95,13 +95,14 @@ def test_a_tokenizer_is_berts_in_form_and_the_same_each_time():
 
 def test_a_text_is_held_out_for_every_reason_there_is():
     sentences = ["Too short.", "A sentence of seven words it is.", "this one is much longer than eight words, yes"]
-    held = HeldOut(sentences, [("adult male", "men")])
+    held = HeldOut(sentences, [("adult male", "men"), ("campaign", "public relations campaign")])
     for text in (
         "too SHORT",
         "And: a sentence of seven words, it is!",
         "one is much longer than eight words yes, so",
         "an adult male; or men",
         "men or adult males, adult male",
+        "a public-relations campaign",
     ):
         assert text in held, text
     for text in (
@@ -183,6 +184,6 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
 def test_sizes_of_the_real_pairs(real):
     folder, _ = real
     rows = {split: pq.read_metadata(folder / f"{split}.parquet").num_rows for split in ("train", "valid")}
-    assert rows == {"train": 159_086, "valid": 4_598}
+    assert rows == {"train": 159_065, "valid": 4_618}
     assert pq.read_metadata(folder / "sememes.parquet").num_rows == 104_026
     assert len(json.loads((folder / "sememe_names.json").read_text())) == 3152

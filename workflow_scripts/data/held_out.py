@@ -65,12 +65,14 @@ class HeldOut:
         for pair in pairs:
             first, second = map(plain, pair)
             self.partners.setdefault(first, set()).add(second)
+        phrases = {*self.partners, *(second for seconds in self.partners.values() for second in seconds)}
+        self.lengths = {len(phrase) for phrase in phrases}
 
     def __contains__(self, text: str) -> bool:
         words = plain(text)
         if words in self.whole or any(run in self.parts for run in runs(words, range(SHORT, RUN + 1))):
             return True
-        phrases = set(runs(words, (1, 2)))
+        phrases = set(runs(words, self.lengths))
         return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())
 
 
