@@ -19,7 +19,7 @@ HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "tabl
 NAMES = {("carma", table): 4 for table in ("table1", "table4", "table5")}  # model, version, task, intervention
 # How many numbers outside its tables a paper prints, counted by reading it: what is left out of published.csv is found.
 # Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP, AROUNDRIGHT, COGS, BLEU and CTER 2 each.
-# Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of CAT are examples: their scores alone are numbers.
+# Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of CAT are examples: only scores are numbers there.
 IN_TEXT = {
     "sq_transformer": {"text-1": 12, "text-5.2": 2, "text-5.3": 2, "text-c1": 1, "text-fig8": 5},
     "carma": {"text-5.1": 9, "text-5.2": 18, "text-5.3": 5},
