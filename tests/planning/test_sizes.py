@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.catalogue import Run, load_catalogue, load_config, requested_runs
-from workflow_scripts.models import seq2seq
+from workflow_scripts.catalogue import MODELS, Run, load_catalogue, load_config, requested_runs
+from workflow_scripts.models import encoder, seq2seq
 from workflow_scripts.models.settings import Seq2SeqSettings
 from workflow_scripts.planning import resources, sizes
 from workflow_scripts.planning.memory import over
@@ -52,6 +52,16 @@ def test_parameters_are_those_of_the_model_but_for_its_small_ones(gated):
     found = sum(parameter.numel() for parameter in built.parameters())
     # What it leaves out: biases, norms, and the tables of distances.
     assert 0.9 * found < sizes.seq2seq_parameters(Seq2SeqSettings(**settings), 100) < found
+
+
+@pytest.mark.parametrize("module", ["encoder", "cat"])
+def test_parameters_of_encoders_are_those_of_the_model_but_for_its_small_ones(module):
+    name, settings = f"workflow_scripts.models.{module}", {"layers": 3, "heads": 4, "width": 64, "feed_forward": 96}
+    settings |= {"positions": 32} | ({"codes": 20, "last_codes": 30} if module == "cat" else {})
+    found = sum(parameter.numel() for parameter in encoder.build({"module": name} | settings, 100).parameters())
+    found += 100 * settings["width"]  # the head over the vocabulary
+    estimate = sizes.encoder_parameters(MODELS[name](**settings), 100)
+    assert 0.9 * found < estimate < found
 
 
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: "{scale}-{task}-{method}-{variant}".format(**row))

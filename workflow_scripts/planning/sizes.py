@@ -3,13 +3,21 @@
 All are upper estimates, meant for what a job asks for. They grow with the model, the batch, the steps and the data.
 """
 
-import importlib
 from functools import cache
 from pathlib import Path
 
-from workflow_scripts.catalogue import Run, load_catalogue, parent, resolve_data, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue import (
+    MODELS,
+    Run,
+    load_catalogue,
+    parent,
+    resolve_data,
+    resolve_evaluation,
+    resolve_run,
+)
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.files import read_json
+from workflow_scripts.models.encoder_settings import CatSettings, EncoderSettings
 from workflow_scripts.models.fused_settings import RobertaTransformerSettings
 from workflow_scripts.models.settings import CausalLMSettings, Seq2SeqSettings, SQTransformerSettings, read_settings
 from workflow_scripts.planning.memory import parameters as causal_parameters
@@ -40,16 +48,24 @@ def model_parameters(run: Run, scale: str) -> int:
     vocabulary = options.get("vocabulary_size") or options.get("merges") or VOCABULARY
     if isinstance(sizes, CausalLMSettings):
         return hub or causal_parameters(sizes, vocabulary)
+    if isinstance(sizes, EncoderSettings):
+        return hub or encoder_parameters(sizes, vocabulary)
     return (hub or 0) + seq2seq_parameters(sizes, vocabulary, read_encoder=hub is not None)
 
 
-def _sizes(model: dict) -> Seq2SeqSettings | CausalLMSettings:
+def _sizes(model: dict) -> Seq2SeqSettings | CausalLMSettings | EncoderSettings:
     given = {key: value for key, value in model.items() if key != "module"}
-    for module in ("workflow_scripts.models.settings", "workflow_scripts.models.fused_settings"):
-        kinds = importlib.import_module(module).SETTINGS
-        if model["module"] in kinds:
-            return read_settings(kinds[model["module"]], given, model["module"])
-    return read_settings(CausalLMSettings, given, model["module"])
+    return read_settings(MODELS[model["module"]], given, model["module"])
+
+
+def encoder_parameters(s: EncoderSettings, vocabulary: int) -> int:
+    """Of an encoder with its head over the vocabulary, and of CAT's codebooks with what works on them."""
+    d, square = s.width, s.width**2
+    total = (2 * vocabulary + s.positions) * d + s.layers * (4 * square + 2 * d * s.feed_forward)
+    if isinstance(s, CatSettings):
+        codes = (s.layers - 1) * s.codes + s.last_codes
+        total += codes * d + 4 * square * (s.layers + (s.layers if s.mixing == "per_layer" else 1))
+    return total
 
 
 def seq2seq_parameters(s: Seq2SeqSettings, vocabulary: int, read_encoder: bool = False) -> int:
@@ -78,6 +94,8 @@ def layers(run: Run, scale: str) -> int:
     s = _sizes(resolve_run(load_catalogue(), run, scale)["model"])
     if isinstance(s, CausalLMSettings):
         return s.layers
+    if isinstance(s, EncoderSettings):
+        return s.layers * (3 if isinstance(s, CatSettings) else 1)  # codebook and mixing follow each block of CAT
     predictors = s.source_predictor_layers + s.target_predictor_layers if isinstance(s, SQTransformerSettings) else 0
     return s.layers + (s.encoder_layers if isinstance(s, RobertaTransformerSettings) else s.layers) + predictors
 
