@@ -334,9 +334,12 @@ def display_caption(wildcards):
 
 
 def claims_inputs(wildcards):
-    return [
+    shown_files = (
         file for paper in CONFIG.papers for file in shown(paper, claimed(CATALOGUE, paper).values(), wildcards.scale)
-    ]
+    )
+    # The overview beside the claims says what was run: all of it, whether a claim reads it or not.
+    asked_runs = (f"results/{wildcards.scale}/runs/{run}/run.json" for run in claims_runs(wildcards))
+    return list(dict.fromkeys([*shown_files, *asked_runs]))
 
 
 def claims_runs(wildcards):

@@ -83,7 +83,7 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
         uses = {*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)}
         if uses & analyses or named_runs(display) & changed:
             shown.add((display["kind"], name))
-    verdicts = {("claims", "")} if judged_displays(project, paper) & {name for _, name in shown} else set()
+    verdicts = {("claims", "")} if runs else set()  # what was run stands beside them
     return {(rule, f"{paper}/{name}") for rule, name in {("analyse", name) for name in analyses} | shown} | verdicts
 
 
