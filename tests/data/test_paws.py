@@ -35,6 +35,7 @@ def test_upstream_archives(tmp_path):
         "train": ["train-7"], "valid": ["valid-7"], "in_distribution": ["in_distribution-7"], "test": ["swap-1"]
     }  # fmt: skip
     assert made.tables["test"]["label"] == [1.0] and made.protocol == "paper"
+    assert made.tables["test"]["subset"] == ["swap"]
     assert made.described["labels"] == ["different", "paraphrase"]
     with pytest.raises(UserError, match=r"needs the source paws/paws_wiki_labeled_final.tar.gz"):
         paws.prepare({}, {paws.SWAP: sources[paws.SWAP]})

@@ -8,9 +8,7 @@ import tarfile
 import zipfile
 from collections import Counter
 
-import numpy as np
 import pytest
-import scipy.stats
 
 from workflow_scripts.data import amazon, bird, glue, imdb, mnli_letters, sst2, sts
 from workflow_scripts.errors import UserError
@@ -27,18 +25,16 @@ def sizes(made) -> dict[str, int]:
     return {split: len(columns["item"]) for split, columns in made.tables.items()}
 
 
-def test_bird_and_its_control(mirror):
+def test_bird(mirror):
     made = bird.prepare({}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
-    scores, words = (np.array(made.tables["test"][name]) for name in ("label", "word_overlap"))
-    assert sizes(made) == {"test": 3345} and (scores.min(), scores.max()) == (0.026, 0.936)
-    # As in the facts on the paper: word overlap alone reaches 33.8.
-    assert 100 * scipy.stats.pearsonr(scores, words).statistic == pytest.approx(33.8, abs=0.05)
-    assert made.described == {"labels": None, "controls": ["word_overlap"]}
+    scores = made.tables["test"]["label"]
+    assert sizes(made) == {"test": 3345} and (min(scores), max(scores)) == (0.026, 0.936)
+    assert made.described == {"labels": None}
 
 
 def test_abba_has_each_pair_in_both_orders(mirror):
     columns = bird.prepare({"set": "abba"}, {"bird/BiRD-ABBA.txt": mirror / "bird/BiRD-ABBA.txt"}).tables["test"]
-    assert len(columns["item"]) == 410 and set(columns["word_overlap"]) == {1.0}
+    assert len(columns["item"]) == 410
     assert all(
         first.split() == second.split()[::-1] for first, second in zip(columns["first"], columns["second"], strict=True)
     )
@@ -168,19 +164,17 @@ def test_mnli_by_genre(tmp_path):
 def test_imdb(tmp_path):
     with tarfile.open(tmp_path / "imdb.tar.gz", "w:gz") as archive:
         names = [f"aclImdb/{part}/{kind}/{i}_{4 + i}.txt" for part in ("test", "train") for kind in ("pos", "neg")
-                 for i in (1, 0)]  # fmt: skip
+                 for i in range(6, 0, -1)]  # fmt: skip
         for name in [*names, "aclImdb/train/unsup/0_0.txt", "aclImdb/README"]:
             member = tarfile.TarInfo(name)
             member.size = len(name)
             archive.addfile(member, io.BytesIO(name.encode()))
     (tmp_path / "dev.tsv").write_text("sentence\tlabel\ngood \t1\n")
     made = imdb.prepare({}, {imdb.ARCHIVE: tmp_path / "imdb.tar.gz", "sst2/dev.tsv": tmp_path / "dev.tsv"})
-    assert sizes(made) == {"train": 4, "valid": 2, "in_distribution": 2, "test": 1}
-    assert sorted(zip(made.tables["train"]["first"], made.tables["train"]["label"], strict=True)) == [
-        ("aclImdb/train/neg/0_4.txt", 0.0), ("aclImdb/train/neg/1_5.txt", 0.0),
-        ("aclImdb/train/pos/0_4.txt", 1.0), ("aclImdb/train/pos/1_5.txt", 1.0),
-    ]  # fmt: skip
-    assert made.tables["train"]["label"] not in ([0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0])
+    assert sizes(made) == {"train": 12, "valid": 6, "in_distribution": 6, "test": 1}
+    found = dict(zip(made.tables["train"]["first"], made.tables["train"]["label"], strict=True))
+    assert found == {name: float("/pos/" in name) for name in names if "/train/" in name}
+    assert made.tables["train"]["label"] != sorted(made.tables["train"]["label"])
     with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
         pass
     with pytest.raises(UserError, match=r"empty.tar.gz: no reviews under train/neg"):

@@ -1,17 +1,14 @@
 """BiRD (Asaadi et al. 2019): how related two phrases are, a bigram and a bigram or a word; BiRD-ABBA (Yu and Ettinger
 2020): its pairs of two words in both orders.
 
-Options of `prepare`:
+Options of `prepare` beside those of `data.sentences`:
 
 set: `all` or `abba`.
-from: `upstream` reads upstream's file; `stand_in` makes a small one of the same form first.
 
-The one split `test` has a score from 0 to 1 for each pair: nothing is trained on it. Control: `word_overlap`, the
-share of the two phrases' words that both have.
+The one split `test` has a score from 0 to 1 for each pair: nothing is trained on it.
 """
 
 import tempfile
-from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,17 +18,16 @@ from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, number, table, tsv_rows
 from workflow_scripts.data.stand_ins import bird as stand_in
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import Strict, checked
+from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.bird"
 SOURCES = {"all": "bird/BiRD.txt", "abba": "bird/BiRD-ABBA.txt"}
 NEEDED = ("term1", "term2", "relatedness score")
 
 
-class Options(Strict):
+class Options(SentenceOptions):
     """See the module's docstring."""
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     pairs: Literal["all", "abba"] = Field("all", alias="set")
 
 
@@ -42,19 +38,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
             pairs = read(stand_in.write(Path(folder))[source])
-        notes = ["made-up pairs in the format of BiRD"]
-    else:
-        pairs, notes = read(named_source(sources, [source], WHERE)), []
-    controls = {"word_overlap": [overlap(pair.first.split(), pair.second.split()) for pair in pairs]}
-    # Controls belong to every pair: there is no limit.
-    whole = SentenceOptions.model_validate({"from": settings.origin})
-    return table({"test": pairs}, None, whole, notes, controls=controls)
-
-
-def overlap(first: Iterable[Hashable], second: Iterable[Hashable]) -> float:
-    """|A & B| / |A | B| of two sets, 0 where both are empty."""
-    one, other = set(first), set(second)
-    return len(one & other) / len(one | other) if one | other else 0.0
+        return table({"test": pairs}, None, settings, ["made-up pairs in the format of BiRD"])
+    return table({"test": read(named_source(sources, [source], WHERE))}, None, settings, [])
 
 
 def read(path: Path) -> list[Sentence]:

@@ -2,8 +2,8 @@
 
 Options of `prepare` beside those of `data.sentences`:
 
-set: `wiki`     train on PAWS-Wiki's final set, test on the swap-only one, whose every pair differs by swapped words: all of
-                it is the subset `swap`.
+set: `wiki`     train on PAWS-Wiki's final set, test on the swap-only one, whose every pair differs by swapped words:
+                all of it is the subset `swap`.
      `qqp`      train on PAWS-QQP (`data.paws_qqp` makes it from Quora's questions), test as `wiki`.
      `dev_test` where the training set and the swap-only one are not at hand: train on the final set's dev part, test on
                 its test part, in which the subset `swap` is the pairs of equal words in another order.

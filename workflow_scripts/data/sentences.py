@@ -60,11 +60,9 @@ def table(
     options: SentenceOptions,
     notes: list[str],
     protocol: str = "paper",
-    controls: dict[str, list[float]] | None = None,
 ) -> PreparedRecords:
     """The limited splits as columns. `labels` names the classes; None where labels are scores. `protocol` is that of
-    upstream's files before the limits. `controls`: name -> for each pair of the one split, what a measure without any
-    model says of it.
+    upstream's files before the limits.
 
     Raises UserError for a limit on a split that does not exist.
     """
@@ -81,10 +79,10 @@ def table(
         notes = [*notes, f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"]
         splits = splits | {split: taken_out(rows, count, options.seed, f"limit/{split}")[1]}
     tables = {
-        split: {name: [getattr(row, name) for row in rows] for name in Sentence._fields} | (controls or {})
+        split: {name: [getattr(row, name) for row in rows] for name in Sentence._fields}
         for split, rows in splits.items()
     }
-    return PreparedRecords(tables, notes, protocol, described={"labels": labels, "controls": sorted(controls or {})})
+    return PreparedRecords(tables, notes, protocol, described={"labels": labels})
 
 
 def named_source(sources: dict[str, Path], names: Sequence[str], where: str) -> Path:

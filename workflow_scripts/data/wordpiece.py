@@ -13,15 +13,22 @@ def train(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     """Lower case; words and marks apart, and these in pieces, of which all but a word's first begin with ##."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    normalizer, texts = normalizers.BertNormalizer(lowercase=True), list(texts)
+    characters = {character for text in texts for character in normalizer.normalize_str(text)} - {" "}
+    # Named beforehand, in order: the library numbers them in another order each time, which decides between pairs that
+    # are as frequent.
+    inner = [f"##{character}" for character in sorted(characters)]
+    learnt = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    learnt.normalizer, learnt.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
+    learnt.train_from_iterator(
+        texts,
+        trainers.WordPieceTrainer(
+            vocab_size=vocabulary_size, special_tokens=SPECIAL_TOKENS + inner, show_progress=False
+        ),
+    )
+    tokenizer = Tokenizer(models.WordPiece(learnt.get_vocab(), unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = learnt.normalizer, learnt.pre_tokenizer
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary_size, special_tokens=SPECIAL_TOKENS, limit_alphabet=500, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.BertProcessing(
-        *(("[SEP]", SPECIAL_TOKENS.index("[SEP]")), ("[CLS]", SPECIAL_TOKENS.index("[CLS]")))
-    )
+    tokenizer.add_special_tokens(SPECIAL_TOKENS)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return tokenizer

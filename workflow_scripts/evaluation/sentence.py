@@ -10,7 +10,6 @@ import torch
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
 from workflow_scripts.evaluation.trained import checked_run
-from workflow_scripts.files import read_json
 from workflow_scripts.models.sentence import SentenceModel, cosine, load
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table
@@ -24,8 +23,8 @@ def score(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """(predictions, score rows) of every split, by readout: that of the head, or, where cosines are compared, all.
 
-    zero_states is the percentage of items of which a [CLS] is all zero. Beside the model: of two classes, the readout
-    `constant` always answers what most training items have; and the controls of the data are readouts.
+    zero_states is the percentage of items of which a [CLS] is all zero. A measure that is not defined has a row with a
+    `reason` in place of its value.
     """
     run = checked_run(run_dir, data)
     model_settings, objective = without_module(run["spec"]["model"]), without_module(run["spec"]["objective"])
@@ -50,7 +49,6 @@ def score(
                 columns = {"split": [split] * len(label), **content}
                 columns["likelihood"] = pa.nulls(len(label), pa.float32()) if made[1] is None else made[1]
                 predictions.append(pa.table(columns))
-            rows += control_rows(data, split, label, subsets, names)
             scores += [{"split": split, "unit": "percent", **row} for row in rows]
     return pa.concat_tables(predictions), scores
 
@@ -91,22 +89,4 @@ def measured(
         where = {"subset": subset, "readout": readout, "n": len(chosen)}
         rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]
         rows += [{**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()]
-    return rows
-
-
-def control_rows(
-    data: Path, split: str, label: np.ndarray, subsets: np.ndarray, names: list[str] | None
-) -> list[dict[str, Any]]:
-    """Rows of what needs no model: the constant answer, and the controls that the data hold."""
-    controls = read_json(data / "dataset.json")["controls"]
-    rows = []
-    if names and len(names) == 2 and (data / "train.parquet").exists():
-        train = read_table(data, "train", ["label"])["label"].to_numpy().astype(int)
-        answer = np.full(len(label), np.bincount(train).argmax())
-        kept = ("accuracy", "accuracy_label_0", "f1")
-        found = measured("constant", (answer, answer.astype(float)), label, subsets, classes=True)
-        rows += [row for row in found if row["metric"] in kept]
-    for name in controls:
-        values = read_table(data, split, [name])[name].to_numpy()
-        rows += measured(name, (values, None), label, subsets, classes=False)
     return rows

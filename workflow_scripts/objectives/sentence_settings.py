@@ -1,4 +1,4 @@
-"""Settings of fine-tuning on sentences, in a module of their own. No torch here."""
+"""Settings of fine-tuning on sentences and on spans, in a module of their own. No torch here."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -24,5 +24,32 @@ class SentenceSettings:
         return ""
 
 
+@dataclass
+class SpanSettings:
+    """How questions are asked of a paragraph that may be longer than a sequence: in windows that overlap."""
+
+    longest: int = 384  # tokens of a question and a window, with the special ones
+    stride: int = 128  # tokens that a window shares with the one before
+    longest_question: int = 64  # tokens; the rest is cut
+    longest_answer: int = 30  # tokens of an answer that is given
+
+    def __post_init__(self) -> None:
+        for name in ("longest", "stride", "longest_question", "longest_answer"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.longest - self.longest_question - 3 <= self.stride:
+            raise ValueError(
+                f"longest {self.longest} leaves a window no more than its stride {self.stride} beside "
+                f"longest_question {self.longest_question} and three special tokens"
+            )
+
+    def indivisible(self) -> str:
+        """Why no two processes can share a batch; empty if they can."""
+        return ""
+
+
 # Where the settings of an objective's module stand.
-SETTINGS = {"workflow_scripts.objectives.sentence_loss": SentenceSettings}
+SETTINGS = {
+    "workflow_scripts.objectives.sentence_loss": SentenceSettings,
+    "workflow_scripts.objectives.span_loss": SpanSettings,
+}

@@ -31,6 +31,7 @@ VALIDATION_METRICS = {
     "prompt": ("exact_match",),
     "text": ("log_likelihood",),
     "masked": ("log_likelihood",),
+    "span": ("f1", "exact_match"),
     "sentence": ("accuracy", "f1", "matthews", "pearson", "spearman"),
 }
 OUTPUTS = {"checkpoint", "training.csv", "run.json"}

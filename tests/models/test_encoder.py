@@ -1,0 +1,102 @@
+"""Encoders of all families: sizes, states, and reading them from the folder of a run."""
+
+import pytest
+import torch
+
+from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.errors import UserError
+from workflow_scripts.models import encoder, pretraining
+from workflow_scripts.training.state import named_weights, write_tensors
+
+FAMILIES = ("bert", "roberta", "distilbert", "cat")
+SIZES = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 12, "dropout": 0.0}
+VOCABULARY = 30
+
+
+def sizes(family: str) -> dict:
+    return {**SIZES, "family": family, **({"codes": 5, "last_codes": 7} if family == "cat" else {})}
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    real = torch.arange(12) < torch.tensor([12, 4])[:, None]
+    return torch.randint(5, VOCABULARY, (2, 12)) * real, real, (torch.arange(12) > 2).long() * real
+
+
+def built(settings: dict, vocabulary: int) -> int:
+    """Parameters of the encoder."""
+    with torch.device("meta"):
+        model = encoder.build(settings, vocabulary)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_sizes_are_those_of_the_papers_baselines():
+    assert built({"family": "bert"}, 30522) == 52_188_672
+    assert built({"family": "roberta", "positions": 511}, 30522) == 52_188_672 - 768  # one type of tokens
+    assert built({"family": "distilbert"}, 30522) == 52_188_672 - 2 * 768  # none
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_matched_bert_is_as_large_as_cat(scale):
+    """But for less than 0.5%, of the encoder without its embeddings."""
+    found = {}
+    for method in ("cat", "bert-matched"):
+        spec = resolve_run(load_catalogue(), f"pairs-wordpiece/{method}/pretrain/seed-1", scale)
+        model = {key: value for key, value in spec["model"].items() if key != "module"}
+        found[method] = built(model, 100) - (100 + model["positions"] + 2) * model["width"]
+    assert found["bert-matched"] == pytest.approx(found["cat"], rel=5e-3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_do_not_depend_on_padding(family):
+    torch.manual_seed(0)
+    model = encoder.build(sizes(family), VOCABULARY).eval()
+    ids, real, types = inputs()
+    together, alone = (
+        encoder.hidden(model, ids, real, types),
+        encoder.hidden(model, ids[1:, :4], real[1:, :4], types[1:, :4]),
+    )
+    assert tuple(together) == encoder.read_encoder_settings(sizes(family)).readouts()
+    for name, states in together.items():
+        assert states.shape == (2, 12, 8)
+        torch.testing.assert_close(states[1:, :4], alone[name])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, family, tied):
+    from transformers import AutoModel
+
+    torch.manual_seed(0)
+    model = pretraining.build({**sizes(family), "tied": tied}, VOCABULARY).eval()
+    weights = named_weights(model)
+    assert ("heads.words.weight" in weights) != tied and "heads.next_sentence.bias" in weights
+    write_tensors(weights, tmp_path / "model.safetensors")
+    model.encoder.config.save_pretrained(tmp_path)
+    ids, real, types = inputs()
+    expected = model.hidden(ids, real, types)
+    for read in (lambda: encoder.load(tmp_path, sizes(family)), lambda: AutoModel.from_pretrained(tmp_path)):
+        for name, states in encoder.hidden(read().eval(), ids, real, types).items():
+            torch.testing.assert_close(states, expected[name])  # memory of a file may lie otherwise
+
+
+def test_the_heads_have_the_sizes_of_berts():
+    with torch.device("meta"):
+        model = pretraining.build({"family": "bert"}, 30522)
+    assert [sum(p.numel() for p in head.parameters()) for head in model.heads.values()] == [23_471_418, 1_538]
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"config.json does not exist; give the folder"):
+        encoder.load(tmp_path, sizes("bert"))
+    model = encoder.build(sizes("bert"), VOCABULARY)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="holds a model of the family bert, the method asks for cat"):
+        encoder.load(tmp_path, sizes("cat"))
+    weights = {name: weight for name, weight in named_weights(model).items() if "layer.1.output.dense" not in name}
+    write_tensors(weights, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"has no encoder.layer.1.output.dense.bias"):
+        encoder.load(tmp_path, sizes("bert"))
+    (tmp_path / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(UserError, match="cannot be read as a model"):
+        encoder.load(tmp_path, sizes("bert"))

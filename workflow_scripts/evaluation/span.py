@@ -1,0 +1,43 @@
+"""Scores of an encoder on questions: exact match and F1 of the spans that it gives as answers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from workflow_scripts.evaluation.span_metrics import exact_match, f1
+from workflow_scripts.evaluation.trained import checked_run
+from workflow_scripts.models.span import load
+from workflow_scripts.schema import Evaluation
+from workflow_scripts.training.prepared import read_table
+from workflow_scripts.training.progress import Reporter
+from workflow_scripts.training.span import found_answers, read_split, span_settings
+
+
+def score(
+    run_dir: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(predictions, score rows) of every split: `exact_match` and `f1`, percent, means over questions."""
+    run = checked_run(run_dir, data)
+    spec = run["spec"]
+    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    model = load(run_dir / "checkpoint", sizes).to(device).eval()
+    splits = {split: read_split(spec, run_dir / "checkpoint", data, split) for split in settings.splits}
+    predictions, scores = [], []
+    total = sum(len(windows.contexts) for windows in splits.values())
+    with Reporter(run["run"], total, progress, unit="questions") as reporter:
+        for split, windows in splits.items():
+            reporter.stage(f"answer {split}")
+            batches = windows.batches(settings.batch_tokens, None, device)
+            given = found_answers(model, windows, batches, span_settings(spec).longest_answer)
+            content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
+            for name, measure in (("exact_match", exact_match), ("f1", f1)):
+                content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
+                row = {"metric": name, "value": 100 * float(np.mean(content[name])), "unit": "percent"}
+                readout = {"split": split, "subset": "all", "readout": model.readout}
+                scores.append({**row, **readout, "n": len(given)})
+            predictions.append(pa.table({"split": [split] * len(given), **content}))
+            reporter.advance(len(given))
+    return pa.concat_tables(predictions), scores
