@@ -226,7 +226,6 @@ def test_its_files_are_hugging_faces(tmp_path):
         ({"codes": 0}, "codes is 0"),
         ({"score": "euclidean"}, "choose one of dot, cosine"),
         ({"readout": "last"}, "readout is last; this model has mix, cont, comp"),
-        ({"mixing": "mean", "mixing_residual": True}, "mixing_residual"),
         ({"code_droput": 0.1}, "the nearest known one is 'code_dropout'"),
     ],
 )

@@ -1,6 +1,7 @@
 """The items that models are evaluated on, and whether a text of a pre-training corpus gives one of them away."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -30,8 +31,10 @@ SOURCES = (*SENTENCES, *PHRASES)
 
 
 def plain(text: str) -> tuple[str, ...]:
-    """Lower-case words without marks: equal for texts that say the same."""
-    return tuple(re.sub(r"[^\w\s]|_", "", text.lower()).split())
+    """Lower-case words without accents, parted by marks as BERT's tokenizer parts them: equal for texts that say the
+    same."""
+    letters = (c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
+    return tuple(re.sub(r"[^\w\s]|_", " ", "".join(letters)).split())
 
 
 def read_rows(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:

@@ -60,7 +60,9 @@ class CatSettings(EncoderSettings):
     # one for each, or their mean, as an ablation.
     mixing: Literal["shared", "per_layer", "mean"] = "shared"
     mixing_masks_padding: bool = True  # official code: no
-    mixing_residual: bool = False  # a residual of h_cont and LayerNorm around the mixing, if training is unstable
+    # A residual of h_cont and LayerNorm around the attention. Without it (paper), a state only keeps its own token and
+    # position where the attention has become sharp, which takes long training.
+    mixing_residual: bool = False
     next_input: Literal["mix", "comp"] = "mix"  # what the next layer reads
 
     def __post_init__(self) -> None:
@@ -70,8 +72,6 @@ class CatSettings(EncoderSettings):
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if not 0 <= self.code_dropout <= 0.99:
             raise ValueError(f"code_dropout is {self.code_dropout}; it must lie in [0, 0.99]")
-        if self.mixing == "mean" and self.mixing_residual:
-            raise ValueError("mixing_residual is true, but mixing 'mean' has nothing to learn; set it to false")
 
     def readouts(self) -> tuple[str, ...]:
         return ("mix", "cont", "comp")
