@@ -1,6 +1,7 @@
 """The join of published numbers, displays and scores."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -123,6 +124,19 @@ def test_two_scores_of_one_seed_are_refused(tmp_path):
     scores = [score("jump", "new", "a", 1, 90), score("jump", "new", "a", 1, 80, layer=2)]
     with pytest.raises(UserError, match=r"d/New/J/exact_match: two scores of one seed; fix also .*layer"):
         make_cells("d", DISPLAY, evidence(tmp_path, scores))
+
+
+def test_a_score_that_is_not_defined_has_a_reason(tmp_path):
+    absent = {"split": "test", "subset": "all", "metric": "exact_match", "reason": "all predictions are equal"}
+    others = [score("jump", "new", "a", 1, 90, subset="typo"), score("jump", "plain", "default", 2, 40)]
+    of_runs = {("jump", "new", "a"): [absent], ("jump", "plain", "default"): [absent]}
+    made = replace(evidence(tmp_path, others), absent=of_runs)
+    cells = by_key(make_cells("d", DISPLAY, made))
+    assert cells["Plain", "J"].seeds == {2: 40}
+    assert cells["Plain", "J"].note == "seeds without a value, left out: 1 (all predictions are equal)"
+    assert (cells["New", "J"].status, cells["New", "J"].note) == ("undefined", "undefined: all predictions are equal")
+    with pytest.raises(UserError, match="no score has"):
+        make_cells("d", DISPLAY, replace(made, absent={("jump", "new", "a"): [absent | {"subset": "some"}]}))
 
 
 def test_a_selection_that_finds_nothing_in_a_run_is_refused(tmp_path):

@@ -35,7 +35,6 @@ from workflow_scripts.data.stand_ins import wordnet as wordnet_stand_in
 from workflow_scripts.data.streamed import Streamed
 from workflow_scripts.data.wordnet import MARKER, WordNet, read
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
 from workflow_scripts.schema import Strict, checked
 
 if TYPE_CHECKING:
@@ -122,10 +121,7 @@ def fill(
             "tokens": sum(len(columns[f"{side}_ids"].flatten()) for side in ("first", "second")),
             **Counter(pair.source for pair in pairs),
         }
-    words = sorted(known)
-    lists = pa.array([known[word] for word in words], numbers)
-    pq.write_table(pa.table({"word": words, "sememes": lists}), folder / "sememes.parquet", compression="zstd")
-    write_json(folder / "sememe_names.json", names)
+    sememes.write_sememes(folder, known, names)
     (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True) + "\n", encoding="utf-8")
     return {"splits": summary}
 

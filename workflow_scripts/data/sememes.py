@@ -43,15 +43,14 @@ def read_sememes(folder: Path) -> dict[str, list[int]]:
     return {word: sorted(set(numbers)) for word, numbers in words.items() if word}
 
 
-def write_sememes(out: Path, folder: Path) -> None:
-    """Write what training reads of the files in `folder`: sememes.parquet, words with the numbers of their sememes, in
-    the order of the alphabet, and sememe_names.json."""
+def write_sememes(folder: Path, known: dict[str, list[int]], names: list[str]) -> None:
+    """Write what training reads: sememes.parquet, words by the alphabet with the numbers of their sememes, and
+    sememe_names.json."""
     # The catalogue reads options of modules that read this one, and must not wait for it.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    known = read_sememes(folder)
     words = sorted(known)
     lists = pa.array([known[word] for word in words], pa.list_(pa.int32()))
-    pq.write_table(pa.table({"word": words, "sememes": lists}), out / "sememes.parquet", compression="zstd")
-    write_json(out / "sememe_names.json", sememe_names(folder))
+    pq.write_table(pa.table({"word": words, "sememes": lists}), folder / "sememes.parquet", compression="zstd")
+    write_json(folder / "sememe_names.json", names)

@@ -112,7 +112,8 @@ def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str,
     finally:
         for writer in writers.values():
             writer.close()
-    sememes.write_sememes(folder, sources[sememes.SOURCES[0]].parent)
+    given = sources[sememes.SOURCES[0]].parent
+    sememes.write_sememes(folder, sememes.read_sememes(given), sememes.sememe_names(given))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(found) for split, found in counts.items()}}
 

@@ -11,6 +11,7 @@ from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
 from workflow_scripts.displays import Variant, score_files
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.files import read_json
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
 
@@ -28,7 +29,7 @@ PUBLISHED_COLUMNS = (
     "note",
 )
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
-UNDEFINED = "undefined"  # measured on right answers of which there are none
+UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
 # Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
 REPEATED = ("intervention_seed", "pooling")
 Key = tuple[str, str, str, str]  # display, row, column, metric
@@ -95,6 +96,7 @@ class Evidence:
     published: dict[Key, Published]
     scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
     analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
+    absent: dict[Variant, list[dict]] = field(default_factory=dict)  # scores that are not defined, with a `reason`
 
 
 def read_published(path: Path) -> dict[Key, Published]:
@@ -164,7 +166,10 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     chosen = _chosen(rows, selection)
     seen = rows if analysis else [row for row in rows if row["intervention"] == selection.get("intervention")]
     seen = [row for row in seen if row["rate"] in (None, selection.get("rate"))]
+    absent = _absent(evidence.absent.get(tuple(run.values()), []), selection)
     if not chosen:
+        if absent:
+            return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}", selection=selection)
         if seen and not analysis and "intervention" not in selection:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
@@ -186,6 +191,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     return replace(
         cell,
         status=MEASURED,
+        note=f"seeds without a value, left out: {len(absent)} ({absent[0]['reason']})" if absent else "",
         selection=selection,
         seeds=dict(sorted(seeds.items())),
         protocol=worst_protocol(*protocols),
@@ -206,6 +212,12 @@ def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) ->
         raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
     value, protocol = chosen[0]["value"], chosen[0]["protocol"]
     return replace(cell, status=COMPUTED, selection=selection, computed=value, protocol=protocol)
+
+
+def _absent(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
+    """The scores that a cell selects and that are not defined."""
+    wanted = {name: value for name, value in selection.items() if name in ("metric", "split", "subset", "readout")}
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
 def _nothing_right(seen: list[dict]) -> bool:
@@ -284,7 +296,10 @@ def read_evidence(
     of one of `runs` are missing.
     """
     scores: dict[Variant, list[dict]] = {}
+    absent: dict[Variant, list[dict]] = {}
     for run in runs:
+        if (described := results / f"runs/{run}/eval/evaluation.json").exists():
+            absent.setdefault((run.task, run.method, run.variant), []).extend(read_json(described).get("absent", []))
         found = scores.setdefault((run.task, run.method, run.variant), [])
         for file in score_files(run, intervened):
             found += read_scores(results / file)
@@ -295,4 +310,5 @@ def read_evidence(
         read_published(catalogue.root / "papers" / paper / "published.csv"),
         scores,
         {name: read_scores(file) for name, file in files.items()},
+        absent,
     )
