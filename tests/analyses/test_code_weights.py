@@ -51,7 +51,7 @@ def run(data, tmp_path_factory):
 
 
 def test_a_real_model(run):
-    analysis = analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40, "parts": 4})
+    analysis = analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40, "parts": 40})
     scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
     assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
     # Random weights know nothing of sememes.
@@ -62,7 +62,9 @@ def test_a_real_model(run):
     assert (words.groupby("word")["rank"].max() <= 3).all()
     own = gold.groupby("word")["sememe"].agg(set).to_dict()
     assert all(row.gold == (row.sememe in own.get(row.word, ())) for row in words.itertuples())
-    assert usage.groupby("layer").size().to_dict() == {1: 4, 2: 4}
+    # The first layer has 8 codes.
+    assert usage.groupby("layer").size().to_dict() == {1: 8, 2: 8}
+    assert usage["share"].notna().all()
     assert usage.groupby("layer")["share"].apply(lambda share: share.is_monotonic_decreasing).all()
 
 

@@ -45,7 +45,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         split, sentences, seed: at most so many first sentences of the split, drawn at random, for the scores; their
             first `longest` tokens.
         parts: usage.csv has for each layer the share (percent) of tokens that use a code, the mean over each of so
-            many equal parts of the codes, the most used ones first.
+            many equal parts of the codes, the most used ones first; fewer where a layer has fewer codes.
     Scores by layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses. Of the
     last layer, over the words that have sememes: `gold_weight`, percent of the weights that lie on them;
     `gold_weight_mean_word`, the same with the mean weights of all words in place of its own, so what is had without
@@ -75,6 +75,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         drawn = np.sort(np.random.default_rng(given["seed"]).permutation(len(first.length))[: given["sentences"]])
         texts = [first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])] for i in drawn]
         used = [np.zeros(codebook.codebook.shape[0]) for codebook in model.codebooks]
+        parts = min(given["parts"], *map(len, used))
         words, tokens = [], 0
         for batch in read_codes(model, tokenizer, texts):
             tokens += int(batch.words.sum())
@@ -85,7 +86,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             where = {"split": given["split"], "layer": layer}
             scores.append(score(run, "active_codes", uses.sum() / tokens, "codes", tokens, **where))
             scores.append(score(run, "used_codes", 100 * (uses > 0).mean(), "percent", len(uses), **where))
-            share = [100 * part.mean() / tokens for part in np.array_split(np.sort(uses)[::-1], given["parts"])]
+            share = [100 * part.mean() / tokens for part in np.array_split(np.sort(uses)[::-1], parts)]
             table = pandas.DataFrame({"layer": layer, "part": np.arange(len(share)) + 1, "share": share})
             tables["usage"].append(table.assign(**run.columns()))
         for metric, (value, n) in gold_scores(*map(np.concatenate, zip(*words, strict=True))).items():
