@@ -255,7 +255,7 @@ def search_state(wildcards):
     """Where a killed search goes on from; see train_state."""
     jobs = [job_facts("search", **dict(wildcards.items()))]
     jobs.append(job_facts("prepare", scale=wildcards.scale, task=wildcards.task))
-    return "results/{scale}/state/{task}/{method}/{variant}/search".format(**wildcards) + f"/{digest(jobs)}"
+    return "results/{scale}/state/{task}/{method}/{variant}/search/{jobs}".format(**wildcards, jobs=digest(jobs))
 
 
 # Inputs and parameters of analyse.smk and report.smk. Each command is told its runs: config.yaml alone does not say
