@@ -152,8 +152,7 @@ def data_bytes(task: str, scale: str) -> int:
 def scored_rows(task: str, scale: str, splits: tuple[str, ...]) -> int:
     """Sentences of the splits that are scored: counted where the data are prepared, else a bound from their bytes."""
     manifest = Path(f"results/{scale}/data/{task}/dataset.json")
-    if manifest.exists():
-        counts = read_json(manifest)["splits"]
+    if manifest.exists() and (counts := read_json(manifest).get("splits")):
         return sum(counts[split]["rows"] for split in splits if split in counts)
     found = data_bytes(task, scale)
     return min(MOST_ROWS, found // UNPACKED // BYTES_OF_ROW) if found else MOST_ROWS
