@@ -52,3 +52,14 @@ def test_a_side_without_fuse_attention_says_so(tmp_path: Path) -> None:
 def test_without_runs_the_table_has_its_columns(tmp_path: Path) -> None:
     _, plotted = attention_over_layers.draw(inputs_for(tmp_path, []))
     assert isinstance(plotted, pandas.DataFrame) and len(plotted) == 0 and "weight" in plotted
+
+
+def test_an_analysis_without_runs_beside_another_leaves_numbers_numbers(tmp_path: Path) -> None:
+    inputs = inputs_for(tmp_path, ["scan-jump-x2/lrf/default/seed-1"])
+    first, second = (tmp_path / "analyses/lrf" / name for name in ("attention-over-layers", "empty"))
+    second.mkdir()
+    table = (first / "mean_weights.csv").read_text()
+    (second / "mean_weights.csv").write_text(table.splitlines(keepends=True)[0])
+    inputs.evidence.analyses["empty"] = []
+    assert inputs.table("mean_weights").equals(pandas.read_csv(first / "mean_weights.csv"))
+    attention_over_layers.draw(inputs)

@@ -38,9 +38,9 @@ class Inputs:
     def table(self, name: str) -> pandas.DataFrame:
         """<name>.csv of all analyses of the figure, one under the other."""
         folder = self.results / "analyses" / self.evidence.paper
-        return pandas.concat(
-            [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses], ignore_index=True
-        )
+        tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
+        # One without rows has columns of no type, which would make those of the others columns of objects.
+        return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
     def accuracies(self) -> pandas.DataFrame:
         """Exact match (percent) on the whole test split: task, method, variant, seed, value."""
