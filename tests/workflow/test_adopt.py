@@ -13,6 +13,7 @@ import pytest
 from tests.workflow.projects import Project
 from tests.workflow.test_rerun import END, made, named
 from workflow_scripts.planning.adopt import generation
+from workflow_scripts.training.prepared import data_digest
 
 pytestmark = pytest.mark.quick_faults
 
@@ -120,7 +121,7 @@ def test_interventions_by_other_candidates_are_made_again(copied_results, derive
     for run in other:
         assert f"{run}/interventions/intervention.json: it was made from other candidates; moved to " in said
     assert damaged and other and said.count("moved to") == 1 + len(damaged | other)
-    again = {("candidates", "")} | {("intervene", run) for run in damaged | other}
+    again = {("candidates", "idm")} | {("intervene", run) for run in damaged | other}
     assert named(copied_results.planned()) == again | derived
 
 
@@ -217,12 +218,12 @@ def test_while_data_cannot_be_made_nothing_is_moved(without_data):
 
 def test_data_that_do_not_agree_are_made_again_for_their_runs(copied_results, derived):
     dataset = copied_results.root / "results/demo/data/scan-around-right/dataset.json"
-    whole = dataset.read_bytes()
-    content = json.loads(whole)
-    content["facts"] = "given 0000000000000000, code 0000000000000000"
-    dataset.write_text(json.dumps(content))
+    before = data_digest(dataset.parent)
+    facts = "given 0000000000000000, code 0000000000000000"
+    dataset.write_text(json.dumps(json.loads(dataset.read_text()) | {"facts": facts}))
     said = adopt(copied_results)
-    assert said.count("moved to") == 1 and dataset.read_bytes() == whole
+    assert said.count("moved to") == 1 and json.loads(dataset.read_text())["facts"] != facts
+    assert data_digest(dataset.parent) == before
     assert named(copied_results.planned()) == derived
 
 

@@ -17,6 +17,7 @@ from workflow_scripts.reporting.claims import claim_row, judge_paper
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.figure import draw_figure
 from workflow_scripts.reporting.spec import display_analyses
+from workflow_scripts.reporting.statistics import Effect
 from workflow_scripts.reporting.table import TABLE_COLUMNS, make_table
 from workflow_scripts.schema import Config
 
@@ -144,7 +145,10 @@ def table_faults(
             continue
         file = results / "tables" / paper / f"{name}.csv"
         tests = read_json(file.with_suffix(".json")).get("tests", {})
-        tests = {cell: ExampleTest(**outcome) for cell, outcome in tests.items()}
+        tests = {
+            cell: ExampleTest(**outcome | {"over_seeds": Effect(**outcome["over_seeds"])})
+            for cell, outcome in tests.items()
+        }
         table = make_table(catalogue, paper, name, scale, display_runs(entry, runs), results, tests)
         count += len(table.rows)
         found = cell_faults(file, name, table.rows)
