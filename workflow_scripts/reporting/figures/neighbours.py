@@ -5,10 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import GREY, PAGE, new_figure
+from workflow_scripts.reporting.figures.style import GREY
+from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, begin_word, height, page, write
 
-LINE = 0.135  # inches from line to line
-LEFT, MODEL, WORDS, RIGHT = 0.05, 0.75, 1.6, PAGE - 0.1  # where the columns start, and the last one ends
+MODEL, WORDS = 0.75, 1.6  # inches at which the columns behind the words start
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -36,9 +36,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         known = [other for other in line["neighbours"] if other in of_class and line["word"] in of_class]
         line["same_class"] = sum(of_class[other] == of_class[line["word"]] for other in known)
         line["classified"] = len(known)
-    figure = new_figure(PAGE, LINE * (len(lines) + 3), layout=None)
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (len(lines) + 2), LINE))
-    axes.set_axis_off()
+    figure, axes = page(len(lines))
     write_lines(axes, lines, of_class, inputs.scale)
     plotted = pandas.DataFrame(lines)
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
@@ -56,31 +54,23 @@ def write_lines(axes: Axes, lines: list[dict], of_class: dict[str, str], scale: 
 
     Classes are known for words of the training data only, of which a made-up set has few.
     """
-    renderer = axes.figure.canvas.get_renderer()
-    inches = axes.figure.dpi
-
-    def write(x: float, y: float, text: str, **look: object) -> float:
-        """Write text from x on; returns where it ends."""
-        return axes.text(x, y, text, va="baseline", fontsize=6.5, **look).get_window_extent(renderer).x1 / inches
-
     for x, heading, align in ((LEFT, "word", "left"), (WORDS, "closest words", "left"), (RIGHT, "own class", "right")):
-        write(x, 0, heading, fontweight="bold", ha=align)
-    axes.plot([LEFT, RIGHT], [-0.05, -0.05], color="black", linewidth=0.8)
+        write(axes, x, 0, heading, fontweight="bold", ha=align)
     for number, line in enumerate(lines, start=1):
-        y = -LINE * (number + 0.3)
+        y = height(number)
         if line["model"] == "published":
-            axes.plot([LEFT, RIGHT], [y + 0.1] * 2, color="0.85", linewidth=0.5)
-            write(LEFT, y, line["word"], fontweight="bold")
-        write(MODEL, y, line["model"], color=GREY)
+            begin_word(axes, y, line["word"])
+        write(axes, MODEL, y, line["model"], color=GREY)
         x = WORDS
         if not line["neighbours"]:
             reason = f"not run at {scale}" if line["seed"] is None else "not in the training data"
-            write(x, y, reason, color=GREY, style="italic")
+            write(axes, x, y, reason, color=GREY, style="italic")
         for word in line["neighbours"]:
             differs = {word, line["word"]} <= of_class.keys() and of_class[word] != of_class[line["word"]]
-            end = write(x, y, word, color="0.5" if differs else "black")
+            end = write(axes, x, y, word, color="0.5" if differs else "black")
             if differs:
                 axes.plot([x, end], [y + 0.03] * 2, color="0.5", linewidth=0.5)
             x = end + 0.07
-        write(RIGHT, y, f"{line['same_class']} of {line['classified']}" if line["classified"] else "–", ha="right")
-    axes.plot([LEFT, RIGHT], [-LINE * (len(lines) + 0.9)] * 2, color="black", linewidth=0.8)
+        write(
+            axes, RIGHT, y, f"{line['same_class']} of {line['classified']}" if line["classified"] else "–", ha="right"
+        )

@@ -5,10 +5,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import GREY, PAGE, new_figure
+from workflow_scripts.reporting.figures.style import GREY
+from workflow_scripts.reporting.figures.word_lines import LEFT, begin_word, height, page, write
 
-LINE = 0.135  # inches from line to line
-LEFT, MODEL, SEMEMES, RIGHT = 0.05, 0.8, 2.0, PAGE - 0.1  # where the columns start, and the last one ends
+MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns behind the words start
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
@@ -30,9 +30,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             shown = [f"{name} {share:.0f}" for name, share in zip(found["sememe"], found["share"], strict=True)]
             line = {"word": word, "model": entry["panel"], "seed": seed, "sememes": shown}
             lines.append(line | {"own": found["gold"].astype(bool).tolist()})
-    figure = new_figure(PAGE, LINE * (len(lines) + 3), layout=None)
-    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (len(lines) + 2), LINE))
-    axes.set_axis_off()
+    figure, axes = page(len(lines))
     write_lines(axes, lines, inputs.scale)
     plotted = pandas.DataFrame(lines, columns=["word", "model", "seed", "sememes", "own"])
     return figure, plotted.assign(sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum))
@@ -40,25 +38,16 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 def write_lines(axes: Axes, lines: list[dict], scale: str) -> None:
     """A heading and the lines; a sememe that is not the word's own is grey."""
-    renderer, inches = axes.figure.canvas.get_renderer(), axes.figure.dpi
-
-    def write(x: float, y: float, text: str, **look: object) -> float:
-        """Write text from x on; returns where it ends."""
-        return axes.text(x, y, text, va="baseline", fontsize=6.5, **look).get_window_extent(renderer).x1 / inches
-
     for x, heading in ((LEFT, "word"), (SEMEMES, "sememes (% of the weights)")):
-        write(x, 0, heading, fontweight="bold")
-    axes.plot([LEFT, RIGHT], [-0.05, -0.05], color="black", linewidth=0.8)
+        write(axes, x, 0, heading, fontweight="bold")
     for number, line in enumerate(lines, start=1):
-        y = -LINE * (number + 0.3)
+        y = height(number)
         if line["model"] == "HowNet":
-            axes.plot([LEFT, RIGHT], [y + 0.1] * 2, color="0.85", linewidth=0.5)
-            write(LEFT, y, line["word"], fontweight="bold")
-        write(MODEL, y, line["model"], color=GREY)
+            begin_word(axes, y, line["word"])
+        write(axes, MODEL, y, line["model"], color=GREY)
         x = SEMEMES
         if not line["sememes"]:
             absent = "none" if line["seed"] is not None or line["model"] == "HowNet" else f"not run at {scale}"
-            write(x, y, absent, color=GREY, style="italic")
+            write(axes, x, y, absent, color=GREY, style="italic")
         for name, own in zip(line["sememes"], line["own"], strict=True):
-            x = write(x, y, name, color="black" if own else "0.5") + 0.07
-    axes.plot([LEFT, RIGHT], [-LINE * (len(lines) + 0.9)] * 2, color="black", linewidth=0.8)
+            x = write(axes, x, y, name, color="black" if own else "0.5") + 0.07
