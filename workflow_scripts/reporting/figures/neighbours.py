@@ -71,6 +71,5 @@ def write_lines(axes: Axes, lines: list[dict], of_class: dict[str, str], scale: 
             if differs:
                 axes.plot([x, end], [y + 0.03] * 2, color="0.5", linewidth=0.5)
             x = end + 0.07
-        write(
-            axes, RIGHT, y, f"{line['same_class']} of {line['classified']}" if line["classified"] else "–", ha="right"
-        )
+        share = f"{line['same_class']} of {line['classified']}" if line["classified"] else "–"
+        write(axes, RIGHT, y, share, ha="right")
