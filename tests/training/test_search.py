@@ -53,18 +53,16 @@ def test_every_pair_is_tried_and_the_best_by_validation_is_chosen(place):
     assert not (place / "whole/state").exists() or not any((place / "whole/state").iterdir())
 
 
-@pytest.mark.parametrize("wait", [0.0, 1.0])
-def test_a_killed_search_goes_on_where_it_was(place, tmp_path, wait):
-    """Killed as soon as a pair is done, and a little later, inside of the next one."""
+@pytest.mark.parametrize("when", ["done.json", "0.003-50/step-*"], ids=["a pair is done", "inside of the second"])
+def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):
+    """Killed as soon as a pair is done, and as soon as the second one has saved its state."""
     process = subprocess.Popen(command("search", *arguments(place, tmp_path)), cwd=ROOT, env=environment())
-    done = tmp_path / "state/done.json"
-    deadline = time.monotonic() + 120
-    while not done.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(wait)
+    state, deadline = tmp_path / "state", time.monotonic() + 120
+    while not any(state.glob(when)) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    before = json.loads(done.read_text())["pairs"]
+    before = json.loads((state / "done.json").read_text())["pairs"]
     assert 1 <= len(before) < 4
     assert main(["search", *arguments(place, tmp_path)]) == 0
     kept, whole = (pd.read_csv(where / "out/search.csv") for where in (tmp_path, place / "whole"))
