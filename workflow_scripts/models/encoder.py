@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CAT = "workflow_scripts.models.cat"  # named, not imported: no other model depends on its code
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
+# Dropout belongs to a training, not to the weights: names of its rates in the configurations of the families.
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "code_dropout")
 READOUTS = {"mix": "last_hidden_state", "cont": "contextual", "comp": "compositional"}  # of CAT: name -> output
 
 
@@ -32,7 +34,7 @@ def configuration(s: EncoderSettings, vocabulary: int) -> "PretrainedConfig":
     """The family's configuration with the sizes of `s` and a vocabulary of that many tokens."""
     from transformers import BertConfig, DistilBertConfig, RobertaConfig
 
-    common = {"vocab_size": vocabulary, "pad_token_id": PAD}
+    common = {"vocab_size": vocabulary, "pad_token_id": PAD, "initializer_range": s.deviation}
     if s.family == "distilbert":
         return DistilBertConfig(
             n_layers=s.layers,
@@ -76,7 +78,7 @@ def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
 
 
 def load(folder: Path, settings: dict) -> "PreTrainedModel":
-    """The encoder of a folder, in training mode, with float32 weights.
+    """The encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
 
     Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
     """
@@ -84,7 +86,8 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
     from transformers import AutoConfig, AutoModel
 
     quiet()
-    family = read_encoder_settings(settings).family
+    own = read_encoder_settings(settings)
+    family = own.family
     if family == "cat":
         import_module(CAT)  # where the library learns of the family
     for name in ("config.json", "model.safetensors"):
@@ -94,6 +97,10 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         if config.model_type != family:
             raise UserError(f"{folder} holds a model of the family {config.model_type}, the method asks for {family}")
+        wanted = configuration(own, config.vocab_size)
+        for name in DROPOUTS:
+            if hasattr(wanted, name):
+                setattr(config, name, getattr(wanted, name))
         model, report = AutoModel.from_pretrained(
             folder,
             config=config,

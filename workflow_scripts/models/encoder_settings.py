@@ -15,6 +15,7 @@ class EncoderSettings:
     feed_forward: int = 3072
     dropout: float = 0.1
     positions: int = 512
+    deviation: float = 0.02  # of initial weights; BERT's, for its width
     tied: bool = False  # whether the head over the vocabulary has the weights of the embeddings
     readout: Literal["last", "mix", "cont", "comp"] = "last"  # the states that a task is fine-tuned on
     frozen: bool = False  # whether fine-tuning leaves the encoder as it is
@@ -25,6 +26,8 @@ class EncoderSettings:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if not 0 < self.deviation <= 1:
+            raise ValueError(f"deviation is {self.deviation}; it must lie in (0, 1]")
         if not 0 <= self.dropout <= 0.99:
             raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
         if self.readout not in self.readouts():
