@@ -13,7 +13,7 @@ from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import load_catalogue, parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
-from workflow_scripts.files import read_json, sha256_file, sha256_files
+from workflow_scripts.files import read_json, sha256_file, sha256_files, write_json
 from workflow_scripts.provenance import FIELDS
 from workflow_scripts.reporting.claims import CLAIM_COLUMNS
 from workflow_scripts.reporting.first_page import asked
@@ -115,6 +115,17 @@ def test_table_of_all_formats(results):
         text = (results / f"tables/table1.{suffix}").read_text()
         for part in ("99.42", "40.04", "not run at small", "CGPS-RNN", "3 seeds"):
             assert part in text.replace("\u00a0", " "), (suffix, part)
+
+
+def test_a_table_says_how_data_were_made_that_are_not_the_papers_own(results):
+    notes = ["train: 12 of 20 lines", "valid: 3 lines"]
+    for task, protocol in (("scan-jump-x2", "reduced"), ("scan-around-right", "paper")):
+        write_json(results / f"data/{task}/dataset.json", {"protocol": protocol, "notes": notes})
+    assert table(results) == 0
+    said = "Data of SCAN ADDJUMP 2x, protocol reduced: train: 12 of 20 lines; valid: 3 lines."
+    for suffix in ("md", "tex", "html"):
+        text = (results / f"tables/table1.{suffix}").read_text()
+        assert said in text and text.count("12 of 20 lines") == 1 and "at scale small" in text
 
 
 def test_table_again_is_the_same(results):

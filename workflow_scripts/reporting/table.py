@@ -18,7 +18,7 @@ from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import TableDisplay, display_analyses
-from workflow_scripts.reporting.trained import what_was_run
+from workflow_scripts.reporting.trained import reduced_data, what_was_run
 from workflow_scripts.schema import checked
 
 TABLE_COLUMNS = (
@@ -94,7 +94,8 @@ def make_table(
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
-    notes = explanations(display, cells, tests, scale)
+    data = reduced_data(catalogue, cells, results)
+    notes = explanations(display, cells, tests, scale, data)
     grid, title = arrange(display, cells), f"{display.source}: {display.title}"
     subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}. Scale {scale}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
