@@ -126,6 +126,7 @@ def test_a_table_says_how_data_were_made_that_are_not_the_papers_own(results):
     for suffix in ("md", "tex", "html"):
         text = (results / f"tables/table1.{suffix}").read_text()
         assert said in text and text.count("12 of 20 lines") == 1 and "at scale small" in text
+        assert "scale small, protocol reduced" in text
 
 
 def test_table_again_is_the_same(results):
