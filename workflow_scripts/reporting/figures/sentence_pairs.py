@@ -16,7 +16,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     token in both, the mean over seeds; and in how many seeds our codes, too, are one sequence.
 
     options: published: the display whose rows 1, 2, ... hold the two sentences of a pair.
-    Returns the figure and a row per pair and entry.
+    Returns the figure and a row per pair and entry; `published` says that it holds the printed sentences alone.
     """
     display, entries = inputs.options(published="")["published"], inputs.display["runs"]
     table = inputs.table("pairs")
@@ -34,7 +34,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     shown = pandas.DataFrame(plotted)
     figure, axes = page(2 * len(pairs))
     write_pairs(axes, pairs, shown, [entry["panel"] for entry in entries if inputs.seeds(entry)])
-    return figure, shown
+    return figure, shown.assign(published=shown["agreement"].isna())
 
 
 def write_pairs(axes: Axes, pairs: dict[str, tuple], shown: pandas.DataFrame, run: list[str]) -> None:
