@@ -316,6 +316,16 @@ def display_inputs(wildcards):
     return shown(wildcards.paper, [display_entry(wildcards)], wildcards.scale)
 
 
+def table_inputs(wildcards):
+    """Below its numbers a table says how data were made that are not the papers' own."""
+    display, analyses = display_entry(wildcards), CATALOGUE.papers[wildcards.paper].analyses
+    entries = [display, *(analyses[name] for name in display_analyses(display))]
+    runs = asked(CONFIG, wildcards.paper, wildcards.scale)
+    tasks = dict.fromkeys(run.task for entry in entries for run in display_runs(entry, runs))
+    data = [f"results/{wildcards.scale}/data/{task}/dataset.json" for task in tasks]
+    return display_inputs(wildcards) + data
+
+
 def display_run_names(wildcards):
     return [str(run) for run in display_runs(display_entry(wildcards), asked(CONFIG, wildcards.paper, wildcards.scale))]
 

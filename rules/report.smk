@@ -12,7 +12,7 @@ localrules:
 
 rule table:
     input:
-        display_inputs,
+        table_inputs,
     output:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",

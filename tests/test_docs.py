@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from workflow_scripts.catalogue import load_catalogue
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -34,3 +36,10 @@ def test_the_tests_in_the_table_of_faults_exist_and_run_when_it_says():
                 assert ("quick_faults" in found) != ("*" in stars), f"{file}::{test}: * where it is not run by default"
             named += 1
     assert named > 30
+
+
+def test_the_notes_on_lrf_name_every_variant():
+    """What the paper leaves open is a variant with a default and its reason."""
+    notes = (ROOT / "papers/lrf/NOTES.md").read_text()
+    variants = load_catalogue(ROOT).methods["lrf"].variants
+    assert not [name for name in variants if not {f"`{name}`", f"`lrf/{name}`"} & set(re.findall("`[^`]+`", notes))]

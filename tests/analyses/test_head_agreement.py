@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
+from workflow_scripts.analyses.embedding_space import codes_of
 from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
 from workflow_scripts.catalogue import load_catalogue
 from workflow_scripts.data.lines import text_lines
+from workflow_scripts.reporting.cells import read_published
 
 
 def test_equal_maps_agree_wholly() -> None:
@@ -104,7 +106,27 @@ def test_pairs_that_are_given_by_their_rows(tmp_path: Path) -> None:
     (scored,) = found.scores
     assert (scored["metric"], scored["item_set"], scored["n"]) == ("head_agreement_printed", "printed", 2)
     assert scored["value"] == pytest.approx(pairs["agreement"].mean())
+    assert pairs["pair"].tolist() == [1, 3]
     assert "2 of 4 pairs" in found.notes[0]
+
+
+def test_whether_our_codes_are_one_sequence_too(tmp_path: Path) -> None:
+    names = ("transformer/default", "sq-transformer/srl")
+    runs = [add_run(tmp_path, f"cognition/{name}/seed-1") for name in names]
+    model, words = runs[1].load()
+    code = dict(zip(words, codes_of(model, range(len(words))), strict=True))
+    sources = runs[0].pairs("cg_test")["source"].tolist()
+    rows = [[0, row] for row in range(60) if len(sources[row].split()) == len(sources[0].split())]
+    coder = {"cognition": {"method": "sq-transformer", "variant": "srl"}}
+    found = head_agreement.analyse(runs, {"rows": {"cognition": rows}, "codes_from": coder, "split": "cg_test"})
+    expected = [[code[w] for w in sources[0].split()] == [code[w] for w in sources[row].split()] for _, row in rows]
+    assert len(rows) > 2 and expected[0] and not all(expected)
+    printed = found.files["pairs"].query("item_set == 'printed'")
+    for run in runs:
+        assert printed.loc[printed["method"] == run.method, "same_codes"].tolist() == expected
+    shares = [row for row in found.scores if row["metric"] == "printed_same_codes"]
+    assert [(row["method"], row["n"]) for row in shares] == [("sq-transformer", len(rows))]
+    assert shares[0]["value"] == pytest.approx(100 * sum(expected) / len(rows))
 
 
 def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
@@ -116,4 +138,8 @@ def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
         "she chose another child he liked .",
         "she chose another clown he liked .",
     )
+    published = read_published(ROOT / "papers/sq_transformer/published.csv")
+    for number, pair in enumerate(rows, start=1):
+        for side, row in enumerate(pair, start=1):
+            assert published["table6", str(number), f"Sentence {side}", "sentence"].printed.lower() == lines[row]
     assert len(head_agreement.printed_pairs(lines, rows, {word for line in lines for word in line.split()})) == 46

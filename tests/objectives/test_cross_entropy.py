@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.models.small_models import decoder_input, make, sentences
+from workflow_scripts.objectives import smoothed_cross_entropy
 from workflow_scripts.objectives.cross_entropy import build, word_cross_entropy
 from workflow_scripts.training.batches import Batch
 
@@ -49,3 +50,10 @@ def test_objective_returns_loss_and_part():
     assert list(parts) == ["word"]
     assert not parts["word"].requires_grad
     assert torch.equal(parts["word"], loss.detach())
+
+
+def test_with_the_smoothing_of_translation():
+    model, target = make("relative").eval(), sentences([5, 2], seed=1)
+    batch = Batch(sentences([4, 3]), decoder_input(target), target)
+    expected = by_hand(model(batch.source, batch.target_in).logits, target, 0.1)
+    assert float(smoothed_cross_entropy.build({})(model, batch)[0].detach()) == pytest.approx(expected, abs=1e-5)

@@ -13,10 +13,10 @@ from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue import load_catalogue, parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
-from workflow_scripts.files import read_json, sha256_file, sha256_files
+from workflow_scripts.files import read_json, sha256_file, sha256_files, write_json
 from workflow_scripts.provenance import FIELDS
 from workflow_scripts.reporting.claims import CLAIM_COLUMNS
-from workflow_scripts.reporting.first_page import asked
+from workflow_scripts.reporting.first_page import asked, compared
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.table import TABLE_COLUMNS
 
@@ -117,6 +117,18 @@ def test_table_of_all_formats(results):
             assert part in text.replace("\u00a0", " "), (suffix, part)
 
 
+def test_a_table_says_how_data_were_made_that_are_not_the_papers_own(results):
+    notes = ["train: 12 of 20 lines", "valid: 3 lines"]
+    for task, protocol in (("scan-jump-x2", "reduced"), ("scan-around-right", "paper")):
+        write_json(results / f"data/{task}/dataset.json", {"protocol": protocol, "notes": notes})
+    assert table(results) == 0
+    said = "Data of SCAN ADDJUMP 2x, protocol reduced: train: 12 of 20 lines; valid: 3 lines."
+    for suffix in ("md", "tex", "html"):
+        text = (results / f"tables/table1.{suffix}").read_text()
+        assert said in text and text.count("12 of 20 lines") == 1 and "at scale small" in text
+        assert "scale small, protocol reduced" in text
+
+
 def test_table_again_is_the_same(results):
     table(results)
     first = sha256_files(results / "tables")
@@ -213,12 +225,31 @@ def test_claims_without_what_they_need(results, capsys):
 
 @pytest.mark.parametrize(
     ("relation", "at_least", "expected"),
-    [("greater", 25, "above 25 x"), ("less", 0, "under 0 x"), ("falls_with", 0.5, "under −0.5 x")],
+    [
+        ("greater", 25, "above 25 points"),
+        ("less", 0, "under 0 points"),
+        ("falls_with", 0.5, "under −0.5 points"),
+        ("no_gain", 1, "at most 1 point"),
+    ],
 )
 def test_what_a_claim_asks(relation, at_least, expected):
     cells = {"left": "t/a/c/m", "right": "t/b/c/m"}
-    claim = Claim(claim="c", statement="s", source="t", relation=relation, at_least=at_least, unit="x", **cells)
+    claim = Claim(claim="c", statement="s", source="t", relation=relation, at_least=at_least, unit="points", **cells)
     assert asked(claim) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "relation", "expected"),
+    [
+        ("t/LRF/CTER/m", "t/Transformer, matched/CTER/m", "less", "t, CTER: LRF less Transformer, matched"),
+        ("t/Codes/A/m", "t/Codes/B/n", "greater", "t, Codes: A less B"),
+        ("t/SRL/A/m", "u/Plain/B/m", "no_gain", "t, SRL, A less u, Plain, B"),
+        ("t/KL/*/m", "t/Accuracy/*/n", "falls_with", "t: KL against Accuracy"),
+    ],
+)
+def test_what_a_claim_compares(left, right, relation, expected):
+    claim = Claim(claim="c", statement="s", source="t", relation=relation, unit="x", left=left, right=right)
+    assert compared(claim) == expected
 
 
 def test_overview_html(results):
@@ -230,6 +261,9 @@ def test_overview_html(results):
         "<i>paper</i> +59.4",
         "37.9 to 80.8",
         "claimed: above 25 points",
+        "<small>table1, JUMP: SQ-Transformer less Transformer</small>",
+        "<small>text-fig8: KL divergence against Accuracy</small>",
+        "<small>protocol reduced</small>",
         "3 seeds a side",
         "so few seeds cannot go under p 0.",
         "95% interval by Welch&#39;s t, p by exact permutation of seeds",

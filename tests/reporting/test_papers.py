@@ -19,14 +19,17 @@ HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "tabl
 NAMES = {("carma", table): 4 for table in ("table1", "table4", "table5")}  # model, version, task, intervention
 # How many numbers outside its tables a paper prints, counted by reading it: what is left out of published.csv is found.
 # Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP, AROUNDRIGHT, COGS, BLEU and CTER 2 each.
+# Its table 6 is no table of cells in the text at hand, but 48 sentences and 48 others.
 # Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of CAT are examples: only scores are numbers there.
 # Its table 2 has 18; the 6 of PAWS stand under two readings of their metric.
 IN_TEXT = {
-    "sq_transformer": {"text-1": 12, "text-5.2": 2, "text-5.3": 2, "text-c1": 1, "text-fig8": 5},
+    "sq_transformer": {"text-1": 12, "text-5.2": 2, "text-5.3": 2, "text-c1": 1, "text-fig8": 5, "table6": 96},
     "carma": {"text-5.1": 9, "text-5.2": 18, "text-5.3": 5},
     "lrf": {"text-1": 4, "table-cognition": 2},
     "cat": {"table1": 4, "table2": 24, "table5": 4, "table6": 4, "text-5.2": 2, "text-gains": 14},
 }
+# Rows that have no name in the paper: we number them.
+NUMBERED = {("sq_transformer", "table6"): [str(number) for number in range(1, 49)]}
 UNDER_CAPTION = {"cat"}  # the others have their captions under the tables
 
 PAPERS = sorted(Path(__file__).parents[2].glob("papers/*/displays.yaml"))
@@ -124,7 +127,7 @@ def test_what_is_printed_stands_in_the_paper(folder):
 def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
     lines = [re.sub(r"<[^>]*>|\*|[${}]|\\mathrm", "", line) for line in paper_text(folder).splitlines()]
     for (display, row, *_), number in read_published(folder / "published.csv").items():
-        if re.fullmatch(r"table\d+", display):
+        if re.fullmatch(r"table\d+", display) and row not in NUMBERED.get((folder.name, display), ()):
             # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.
             name = re.sub(r" \(previous\)$| SRL$", "", row)
             assert any(number.printed in line and named(name, lines, i) for i, line in enumerate(lines)), (

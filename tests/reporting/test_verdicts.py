@@ -115,6 +115,21 @@ def test_no_gain_cannot_be_seen_where_both_sides_score_nothing_or_everything(lef
     assert outcome.verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("relation", "value", "unit", "expected"),
+    [
+        ("greater", 0.0, "percent", "inconclusive"),
+        ("less", 100.0, "percent", "inconclusive"),
+        ("greater", 0.0, "share of seeds", "not reproduced"),
+        ("greater", 50.0, "percent", "not reproduced"),
+    ],
+)
+def test_nor_can_a_gain_be_missed_there(relation, value, unit, expected):
+    cells = [replace(cell(f"d/{name}/J/m", [value] * 3), unit=unit) for name in ("New", "Plain")]
+    (outcome,) = judged([claim(relation)], cells)
+    assert (outcome.verdict, "no gain could be seen" in outcome.reason) == (expected, expected == "inconclusive")
+
+
 def test_the_papers_own_effect_has_welchs_interval():
     cells = [
         cell("d/New/J/m", [1.0, 2.0], printed=(99.42, 0.98)),

@@ -2,10 +2,12 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.training.prepared import data_digest
+from workflow_scripts.training.prepared import data_digest, read_pairs
 
 MANIFEST = {"task": "toy", "facts": "given a, code b", "sources": {"toy/a.zip": "c"}, "subset_groups": {"x": ["y"]}}
 
@@ -36,3 +38,22 @@ def test_other_data_have_another_digest(tmp_path):
 def test_a_folder_without_data(tmp_path):
     with pytest.raises(UserError, match=r"dataset.json does not exist; make it with ./reproduce "):
         data_digest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("side", "ids", "said"),
+    [
+        ("source", [[4, 5], [], [4, 7]], "row 2 has the source token 7, but vocabulary.json ends at 5"),
+        ("target", [[4, -1], [6], [4]], "row 0 has the target token -1, but vocabulary.json ends at 6"),
+    ],
+)
+def test_a_token_outside_the_vocabulary_is_named(tmp_path, side, ids, said):
+    words = {"source": [*"0123ab"], "target": [*"0123abc"]}
+    (tmp_path / "vocabulary.json").write_text(json.dumps(words))
+    good = {"source_ids": [[4, 5], [], [4]], "target_ids": [[4], [6], [4]]}
+    pq.write_table(pa.table(good), tmp_path / "train.parquet")
+    assert read_pairs(tmp_path, "train").source.length.tolist() == [2, 0, 1]
+    pq.write_table(pa.table(good | {f"{side}_ids": ids}), tmp_path / "train.parquet")
+    with pytest.raises(UserError) as caught:
+        read_pairs(tmp_path, "train")
+    assert f"train.parquet: {said}" in str(caught.value) and "\n" not in str(caught.value)

@@ -17,7 +17,7 @@ METRICS = {
     "classes": "head_agreement_classes",
     "printed": "head_agreement_printed",
 }
-COLUMNS = [*RUN_COLUMNS, "item_set", "first", "second", "agreement"]
+COLUMNS = [*RUN_COLUMNS, "item_set", "pair", "first", "second", "agreement", "same_codes"]
 
 
 def agreement(first: np.ndarray, second: np.ndarray) -> float:
@@ -54,6 +54,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             own. Score `head_agreement_classes` (item_set classes).
         rows: by task, pairs of rows of the split (from 0), such as the paper's own pairs. Score
             `head_agreement_printed` (item_set printed). Pairs of unequal length cannot be compared, and are left out.
+            Of the run that gives the codes also `printed_same_codes`: the share of these pairs that have one sequence
+            of its codes, in percent.
         split, pairs, seed: where the sentences come from, and how many pairs are drawn. The paper has 48 pairs of
             CoGnition (table 6).
     The paper counts "attention heads that assign the highest weight to the same token"; here every (layer, head,
@@ -67,18 +69,22 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         sentences = run.sentences(given["split"], words)
         ids = [sentence_ids(sentence, words, run) for sentence in sentences]
         structures: dict[str, list[Hashable]] = {}
+        code, coder = None, ""
         if run.task in given["codes_from"]:
             coder = str(replace(run, **given["codes_from"][run.task]))
             if coder in by_name:
-                code = codes_of(by_name[coder].load()[0], range(len(words)))
-                structures["codes"] = [tuple(code[i] for i in sentence) for sentence in ids]
+                code = dict(zip(words, codes_of(by_name[coder].load()[0], range(len(words))), strict=True))
+                structures["codes"] = [tuple(code[words[i]] for i in sentence) for sentence in ids]
             else:
                 notes.append(f"{run}: no pairs of one code sequence, for {coder} was not run")
         if run.task in given["classes"]:
             of_class = {**word_classes(run, words, given["classes"][run.task]), END: END}
             structures["classes"] = [tuple(of_class[words[i]] for i in sentence) for sentence in ids]
         chosen = {name: draw_pairs(of_each, given["pairs"], given["seed"]) for name, of_each in structures.items()}
-        compared = {name: [(sentences[i], sentences[j]) for i, j in pairs] for name, pairs in chosen.items()}
+        compared = {
+            name: {number: (sentences[i], sentences[j]) for number, (i, j) in enumerate(pairs, start=1)}
+            for name, pairs in chosen.items()
+        }
         if run.task in given["rows"]:
             printed = printed_pairs(run.pairs(given["split"])["source"].tolist(), given["rows"][run.task], words)
             notes.append(f"{run}: {len(printed)} of {len(given['rows'][run.task])} pairs of rows can be compared")
@@ -89,26 +95,37 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     notes.append(f"{run}: no two sentences of {given['split']} have one sequence of {item_set}")
                 continue
             sides = [
-                encoder_maps(model, [sentence_ids(s, words, run) for s in side]) for side in zip(*pairs, strict=True)
+                encoder_maps(model, [sentence_ids(s, words, run) for s in side])
+                for side in zip(*pairs.values(), strict=True)
             ]
             shares = [100 * agreement(first, second) for first, second in zip(*sides, strict=True)]
+            same = [one_sequence(first, second, code) for first, second in pairs.values()]
             more = {"split": given["split"], "item_set": item_set}
             scores.append(score(run, METRICS[item_set], float(np.mean(shares)), "percent", len(shares), **more))
-            for (first, second), share in zip(pairs, shares, strict=True):
-                pair = {"item_set": item_set, "first": first, "second": second, "agreement": share}
-                rows.append({**run.columns(), **pair})
+            if item_set == "printed" and coder == str(run):
+                scores.append(
+                    score(run, "printed_same_codes", 100 * float(np.mean(same)), "percent", len(same), **more)
+                )
+            for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
+                pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
+                rows.append({**run.columns(), "item_set": item_set, **pair})
     return Analysis(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
+
+
+def one_sequence(first: str, second: str, code: dict[str, int] | None) -> bool | None:
+    """Whether two sentences have one sequence of codes; None without codes."""
+    return None if code is None else [code[word] for word in first.split()] == [code[word] for word in second.split()]
 
 
 def printed_pairs(
     sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]
-) -> list[tuple[str, str]]:
-    """The sentences of pairs of rows, of those that are there, have known words only and one length."""
-    known, found = set(words), []
-    for pair in rows:
+) -> dict[int, tuple[str, str]]:
+    """Sentences of pairs of rows, by number from 1: of those that are there, have known words only and one length."""
+    known, found = set(words), {}
+    for number, pair in enumerate(rows, start=1):
         if max(pair) < len(sources):
             first, second = (sources[row] for row in pair)
             one, other = first.split(), second.split()
             if len(one) == len(other) and known.issuperset(one + other):
-                found.append((first, second))
+                found[number] = first, second
     return found

@@ -18,7 +18,8 @@ OVERVIEW = """
 <thead><tr><th class="label">claim</th><th>effect</th><th class="label">verdict</th></tr></thead>
 <tbody>
 {% for claim in paper.claims %}
-<tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}; claimed: {{ claim.asked }}</small></td>
+<tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}; claimed: {{ claim.asked }}</small>
+<small>{{ claim.compared }}</small></td>
 <td><div class="pair stack">
 {% if claim.published %}<span class="paper"><i>paper</i> {{ claim.published }}
 {%- if claim.published_interval %}<small>{{ claim.published_interval }}</small>{% endif %}</span>
@@ -138,8 +139,9 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
     """The rule, and the method and assumptions of every kind of interval that the claims use."""
     notes = [
         "Reproduced: the whole 95% interval of the effect lies beyond what is claimed; not reproduced: it lies short "
-        "of it; inconclusive: it holds both. The unit of replication is the training seed: two sides whose runs start "
-        "from the same weights (the same run or model of the hub) are paired by seed, all others are independent.",
+        "of it; inconclusive: it holds both, or all seeds of both sides are at 0% or at 100%. The unit of replication "
+        "is the training seed: two sides whose runs start from the same weights (the same run or model of the hub) are "
+        "paired by seed, all others are independent.",
         "Without a verdict (not run): claims whose runs this scale does not make, that rest on made-up data, or whose "
         "scale is only meant to show that everything works.",
         "p: no effect at all, two-sided, corrected by Holm over the claims of a paper that bear a verdict.",
@@ -157,7 +159,18 @@ def _claims_texts(judged: list[Outcome]) -> list[dict]:
 def asked(claim: Claim) -> str:
     """What a claim asks of its effect: `above 25 points`, `under −0.5 tau`."""
     bound = 0 - claim.at_least if ASKED[claim.relation] == "under" else claim.at_least
-    return f"{ASKED[claim.relation]} {bound:g} {claim.unit}".replace("-", "−")
+    unit = "point" if (claim.at_least, claim.unit) == (1, "points") else claim.unit
+    return f"{ASKED[claim.relation]} {bound:g} {unit}".replace("-", "−")
+
+
+def compared(claim: Claim) -> str:
+    """Which cells a claim compares: `table1, JUMP: SQ-Transformer less Transformer`."""
+    left, right = (side.split("/")[:3] for side in (claim.left, claim.right))
+    pairs = list(zip(left, right, strict=True))
+    common = ", ".join(one for one, other in pairs if one == other != "*")
+    sides = (", ".join(pair[side] for pair in pairs if pair[0] != pair[1]) for side in (0, 1))
+    text = (" against " if claim.relation == "falls_with" else " less ").join(sides)
+    return f"{common}: {text}" if common else text
 
 
 def _claim_texts(outcome: Outcome, tested: int) -> dict:
@@ -183,8 +196,9 @@ def _claim_texts(outcome: Outcome, tested: int) -> dict:
         "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",
         "details": details,
         "asked": asked(claim),
+        "compared": compared(claim),
         "verdict": outcome.verdict,
-        "reason": outcome.reason,
+        "reason": "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason))),
     }
 
 

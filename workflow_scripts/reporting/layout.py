@@ -1,5 +1,6 @@
 """How a table is laid out and worded, whatever the format: who stands where, what a cell says, what is explained."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, Cell
@@ -120,25 +121,30 @@ def blocks_note(measured: list[Cell]) -> str:
     return f"{note} Columns of one task with the same block are the same numbers." if alike else note
 
 
-def explanations(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str) -> list[str]:
-    """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable."""
+def explanations(
+    display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
+) -> list[str]:
+    """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable.
+
+    `data` are those on data sets that are not the papers' own.
+    """
     measured = [cell for cell in cells if cell.status == MEASURED]
     found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]
     if measured:
-        found.append(f"Ours: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
+        found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
     elif not any(cell.status == COMPUTED for cell in cells):
         found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
     if blocks := blocks_note(measured):
         found.append(blocks)
     protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
-    found += [sentence for name, sentence in PROTOCOLS.items() if name in protocols]
+    found += [*(sentence for name, sentence in PROTOCOLS.items() if name in protocols), *data]
     if tests:
         examples = sorted({test.examples for test in tests.values()})
         span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"
         found.append(
-            f"† better, ‡ worse than {display.baseline} by the paper's test (paired bootstrap over {span} examples, "
-            f"{BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), which takes the trained models as given, and "
-            "over seeds too: the 95% interval of the difference does not hold 0."
+            f"† better, ‡ worse than {display.baseline} by the test of Jiang, Zhou and Bansal (2024; paired bootstrap "
+            f"over {span} examples, {BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), which takes the trained "
+            "models as given, and over seeds too: the 95% interval of the difference does not hold 0."
         )
         found += sorted({f"Over seeds: {test.over_seeds.method.split(', p by')[0]}." for test in tests.values()})
     return found

@@ -6,7 +6,7 @@ import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue import Catalogue, Run, load_catalogue
+from workflow_scripts.catalogue import PROTOCOLS, Catalogue, Run, load_catalogue
 from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.facts import of_display
 from workflow_scripts.files import replacing
@@ -18,7 +18,7 @@ from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import TableDisplay, display_analyses
-from workflow_scripts.reporting.trained import what_was_run
+from workflow_scripts.reporting.trained import reduced_data, what_was_run
 from workflow_scripts.schema import checked
 
 TABLE_COLUMNS = (
@@ -94,9 +94,11 @@ def make_table(
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
-    notes = explanations(display, cells, tests, scale)
-    grid, title = arrange(display, cells), f"{display.source}: {display.title}"
-    subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}. Scale {scale}"
+    data = reduced_data(catalogue, cells, results)
+    notes = explanations(display, cells, tests, scale, data)
+    grid, setting = arrange(display, cells), f"scale {scale}{protocols_of(cells)}"
+    title = f"{display.source}: {display.title} ({setting})"
+    subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
     body = html_table(grid, tests, notes, what_was_run(_runs_of(cells), results), command)
     rows = [csv_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
@@ -110,6 +112,12 @@ def make_table(
             "html": page(display.title, subtitle, body),
         },
     )
+
+
+def protocols_of(cells: list[Cell]) -> str:
+    """`, protocol reduced` of the measured cells; several names where tasks have different ones, "" for none."""
+    found = {cell.protocol for cell in cells if cell.status == MEASURED}
+    return f", protocol {' and '.join(name for name in PROTOCOLS if name in found)}" if found else ""
 
 
 def _runs_of(cells: list[Cell]) -> list[Run]:

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue import Run, worst_protocol
+from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
 from workflow_scripts.files import read_json
+from workflow_scripts.reporting.cells import MEASURED, Cell
 
 
 @dataclass(frozen=True)
@@ -48,4 +49,18 @@ def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
                 sorted({fact["device_name"] for fact in facts}),
             )
         )
+    return found
+
+
+def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
+    """A sentence on each data set behind measured cells that is real, but not as the paper has it: how it was made.
+
+    From dataset.json under `results`, the folder of the scale; results that came without their data have none.
+    """
+    found = []
+    for task in dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED):
+        if (file := results / "data" / task / "dataset.json").exists():
+            made = read_json(file)
+            if made["protocol"] == "reduced" and made["notes"]:
+                found.append(f"Data of {catalogue.tasks[task].title}, protocol reduced: {'; '.join(made['notes'])}.")
     return found

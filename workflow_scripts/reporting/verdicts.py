@@ -69,7 +69,7 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
         return replace(outcome, reason="made-up data")
     if not verdicts:
         return replace(outcome, reason=f"the {scale} scale bears no verdict")
-    if claim.relation == "no_gain" and (end := _common_end(measured[0])):
+    if claim.relation != "falls_with" and (end := _common_end(measured[0])):
         return replace(outcome, verdict=INCONCLUSIVE, reason=f"both sides at {end}: no gain could be seen")
     missing = len(pairs) - len(measured)
     reasons = [
@@ -88,9 +88,9 @@ def _depths(pairs: list[tuple[Cell, Cell]]) -> list[str]:
 
 
 def _common_end(pair: tuple[Cell, Cell]) -> str:
-    """Whether every seed of both cells scored nothing, or everything, in percent; empty otherwise."""
-    values = {value for cell in pair for value in (cell.seeds.values() or [cell.computed])}
-    return {(0.0,): "0%", (100.0,): "100%"}.get(tuple(values), "")
+    """The end of the scale at which every seed of both cells is, of scores in percent; empty where one is not."""
+    values = {(value, cell.unit) for cell in pair for value in (cell.seeds.values() or [cell.computed])}
+    return {((0.0, "percent"),): "0%", ((100.0, "percent"),): "100%"}.get(tuple(values), "")
 
 
 def verdict(claim: Claim, effect: Effect) -> str:

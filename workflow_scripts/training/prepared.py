@@ -4,13 +4,14 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.provenance import FIELDS
-from workflow_scripts.training.batches import Pairs, sequences
+from workflow_scripts.training.batches import Pairs, Sequences, sequences
 
 
 def read_vocabulary(folder: Path) -> dict[str, list[str]]:
@@ -48,9 +49,22 @@ def has_column(folder: Path, split: str, column: str) -> bool:
 
 
 def read_pairs(folder: Path, split: str) -> Pairs:
-    """The id columns of a split."""
+    """The id columns of a split. Raises UserError, naming file and row, for a token outside the vocabulary."""
+    vocabulary = read_vocabulary(folder)
     # One side after the other: each lies in memory twice while it is read.
-    return Pairs(*(sequences(read_table(folder, split, [side])[side]) for side in ("source_ids", "target_ids")))
+    return Pairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
+
+
+def _known_ids(folder: Path, split: str, side: str, known: int) -> Sequences:
+    found = sequences(read_table(folder, split, [f"{side}_ids"])[f"{side}_ids"])
+    if len(found.ids) and (found.ids.max() >= known or found.ids.min() < 0):
+        place = int(np.argmax((found.ids >= known) | (found.ids < 0)))
+        row = int(np.searchsorted(found.start, place, side="right")) - 1
+        raise UserError(
+            f"{folder / split}.parquet: row {row} has the {side} token {found.ids[place]}, but vocabulary.json ends at "
+            f"{known - 1}; delete {folder} and prepare it again"
+        )
+    return found
 
 
 def data_digest(folder: Path) -> str:

@@ -13,6 +13,7 @@ from workflow_scripts.reporting.figures import (
     kl_against_accuracy,
     learning_curves,
     neighbours,
+    sentence_pairs,
 )
 from workflow_scripts.reporting.figures.style import LOOKS
 
@@ -144,6 +145,31 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
         "William" not in classes and william["classified"].tolist() == [0, 0, 0] and william["neighbours"].iloc[1] == ""
     )
     assert "not in the training data" in texts(figure)
+
+
+def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Results) -> None:
+    results.add("cognition/transformer/default/seed-1", "cognition/sq-transformer/srl/seed-1")
+    results.analyse("table6")
+    file = results.folder / "analyses/sq_transformer/head-agreement-cognition/pairs.csv"
+    columns = pandas.read_csv(file).columns  # the stand-in has none of the paper's sentences
+    names = {"task": "cognition", "item_set": "printed", "pair": 2, "first": "a", "second": "b"}
+    made = [
+        names
+        | {"method": method, "variant": variant, "seed": seed, "pair": 2, "agreement": share, "same_codes": seed == 1}
+        for method, variant, shares in (("transformer", "default", (50, 70)), ("sq-transformer", "srl", (80, 90)))
+        for seed, share in enumerate(shares, start=1)
+    ]
+    made.append(made[0] | {"item_set": "codes", "agreement": 0})
+    pandas.DataFrame(made, columns=columns).to_csv(file, index=False)
+    file.with_name("analysis.json").unlink()  # else the file would be known to be changed
+    figure, plotted = sentence_pairs.draw(results.inputs("table6"))
+    assert len(plotted) == 96 and plotted["agreement"].notna().sum() == (~plotted["published"]).sum() == 2
+    second = plotted[plotted["pair"] == "2"]
+    assert numbers(second, "agreement") == [60, 85] and second["same_codes"].tolist() == [1, 1]
+    said = texts(figure)
+    assert said.count("She chose another child he liked .") == 1 and {"60%", "85%", "1 of 2"} <= set(said)
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert overlapping(boxes, said) == []
 
 
 def test_a_published_number_that_is_not_there_is_an_error(results: Results) -> None:
