@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
-from workflow_scripts.catalogue import load_catalogue
+from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.data.lines import text_lines
 
 

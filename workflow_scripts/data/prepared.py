@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.checking import Strict
 from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing, write_json
-from workflow_scripts.schema import Strict
+from workflow_scripts.protocols import worst_protocol
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing, write_json
+from workflow_scripts.protocols import worst_protocol
 
 
 @dataclass

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.data.manifest import write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
+from workflow_scripts.protocols import worst_protocol
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 

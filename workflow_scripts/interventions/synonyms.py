@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from workflow_scripts.checking import Strict
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.candidates import Candidates
 from workflow_scripts.interventions.lexical_vectors import plain
 from workflow_scripts.interventions.synonym_rules import split_words
-from workflow_scripts.schema import Seed, Strict
+from workflow_scripts.schema import Seed
 
 CONFIDENCE = 0.95
 

@@ -123,16 +123,15 @@ def generation(file: Path) -> tuple[int, Path]:
 def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
     """Why the result of a manifest is not what would be made now; None if it is."""
     # Only where there is something to judge: ./reproduce asks each time.
-    from workflow_scripts.catalogue import (
-        load_catalogue,
-        parse_run,
+    from workflow_scripts.catalogue.loading import load_catalogue
+    from workflow_scripts.catalogue.run_specs import (
         precision_as_made,
-        resolve_candidates,
-        resolve_data,
         resolve_evaluation,
         resolve_intervention,
         resolve_run,
     )
+    from workflow_scripts.catalogue.runs import parse_run
+    from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
     from workflow_scripts.errors import UserError
     from workflow_scripts.facts import of_candidates, of_data, of_evaluation, of_intervention, of_training
     from workflow_scripts.files import read_json
@@ -231,7 +230,7 @@ def other_parent(content: dict, scale: Path, adopted: set[Path]) -> str | None:
 
 def other_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
     """Whether the run was trained with other settings than its search chose."""
-    from workflow_scripts.catalogue import digest
+    from workflow_scripts.canonical import digest
     from workflow_scripts.files import read_json
 
     if "search" not in content["spec"]:
@@ -245,7 +244,9 @@ def other_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
 def judge_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
     """Why a search is not what would be made now. The run that it started from is judged after it: only its weights are
     compared here."""
-    from workflow_scripts.catalogue import load_catalogue, parse_run, precision_as_made, resolve_run, searched
+    from workflow_scripts.catalogue.loading import load_catalogue
+    from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_run, searched
+    from workflow_scripts.catalogue.runs import parse_run
     from workflow_scripts.facts import of_search
     from workflow_scripts.files import read_json
 
@@ -269,7 +270,8 @@ def judge_search(content: dict, file: Path, adopted: set[Path]) -> str | None:
 
 def precision_of(rule: str, file: Path) -> str | None:
     """The `--config precision` under which Snakemake is to record a result."""
-    from workflow_scripts.catalogue import load_catalogue, precision_as_made
+    from workflow_scripts.catalogue.loading import load_catalogue
+    from workflow_scripts.catalogue.run_specs import precision_as_made
     from workflow_scripts.files import read_json
 
     if rule in ("prepare", "candidates"):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workflow_scripts.catalogue import canonical_json, digest
+from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.code_digest import definitions
 from workflow_scripts.facts import SHORT, Facts, recall
 

@@ -4,12 +4,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_data
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.checking import read_yaml
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
 from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, training
-from workflow_scripts.schema import read_yaml
 
 ORDER = ("prepare_large", "train", "evaluate", "candidates", "intervene", "analyse")
 

@@ -4,7 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.catalogue import Catalogue, Run, parent, resolve_data, resolve_run
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.run_specs import parent, resolve_run
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.models.settings import CausalLMSettings, read_settings
 from workflow_scripts.objectives.settings import CarmaSettings
@@ -165,7 +168,7 @@ def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
     Models that all need less than 1 GB share a line.
     """
     found: dict[str, tuple[Memory, str]] = {}
-    for task, method, variant in dict.fromkeys((run.task, run.method, run.variant) for run in runs):
+    for task, method, variant in dict.fromkeys(run.unseeded for run in runs):
         memory = estimate(catalogue, Run(task, method, variant, seed=0), config.scale, config.precision)
         name = f"{task}/{method}"
         if memory and (name not in found or memory.peak > found[name][0].peak):

@@ -7,20 +7,13 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import (
-    Catalogue,
-    Run,
-    canonical_json,
-    load_catalogue,
-    load_config,
-    merged,
-    parent,
-    parse_run,
-    requested_runs,
-    resolve_data,
-    resolve_run,
-    searched,
-)
+from workflow_scripts.canonical import canonical_json
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.catalogue.merging import merged
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
+from workflow_scripts.catalogue.runs import Run, parse_run
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue import Run, worst_protocol
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.files import read_json
+from workflow_scripts.protocols import worst_protocol
 
 
 @dataclass(frozen=True)
