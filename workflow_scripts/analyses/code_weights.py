@@ -16,6 +16,7 @@ from workflow_scripts.files import read_json
 from workflow_scripts.models import encoder
 from workflow_scripts.models.causal_lm import read_tokenizer
 from workflow_scripts.models.encoder import PAD
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.training.masked_batches import read_sentences, read_vocabulary
 from workflow_scripts.training.sememes import NONE, read_lexicon
 
@@ -98,7 +99,7 @@ def load(run: TrainedRun):
     """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
-    model = encoder.load(folder, {key: value for key, value in settings.items() if key != "module"}).eval()
+    model = encoder.load(folder, without_module(settings)).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis' runs")
     return model, read_tokenizer(folder)

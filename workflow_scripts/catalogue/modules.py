@@ -17,10 +17,10 @@ MODULES = {
 def check_modules(sections: dict[str, dict], gpus: int, where: str) -> None:
     """Check the settings of model and objective, and that with `gpus` > 1 a batch can be divided. Raises UserError."""
     for section, known in MODULES.items():
-        given = dict(sections[section])
-        module = given.pop("module")
+        module = sections[section]["module"]
         if module not in known:
             raise UserError(f"{where}: {section}.module is '{module}'; {nearest(module, known)}")
+        given = model_settings.without_module(sections[section])
         settings = model_settings.read_settings(known[module], given, f"{where}: {section}")
         # Where nothing is said of it, nobody has thought of it.
         indivisible = getattr(settings, "indivisible", lambda: "its settings do not say that one can")

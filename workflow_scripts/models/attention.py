@@ -51,7 +51,8 @@ class MultiHeadAttention(nn.Module):
         return self.attend(query, self.key(key), self.value(value), mask)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
-        """As forward, with key and value already projected; the first query stands at position `offset`."""
+        """As forward, with key [S, N, d] and value [S, G N, d] already projected; the first query [T, N, d] stands at
+        position `offset`."""
         weights = self.weights(query, key, mask, offset)
         if value.size(1) > key.size(1):
             weights = weights.repeat(value.size(1) // key.size(1), 1, 1)

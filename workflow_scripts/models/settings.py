@@ -3,11 +3,16 @@
 import difflib
 import typing
 from dataclasses import dataclass, fields
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from workflow_scripts.errors import UserError
 
 Settings = TypeVar("Settings")
+
+
+def without_module(section: dict[str, Any]) -> dict[str, Any]:
+    """Of a section of a spec, `model` or `objective`, what is not the name of its module: the module's settings."""
+    return {key: value for key, value in section.items() if key != "module"}
 
 
 def read_settings(kind: type[Settings], given: dict, where: str) -> Settings:

@@ -9,7 +9,7 @@ from workflow_scripts.catalogue.run_specs import parent, resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories
-from workflow_scripts.models.settings import CausalLMSettings, read_settings
+from workflow_scripts.models.settings import CausalLMSettings, read_settings, without_module
 from workflow_scripts.objectives.settings import CarmaSettings
 
 # Models whose memory is counted here; those of the other modules are small.
@@ -132,7 +132,7 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
     spec = resolve_run(catalogue, run, scale, precision)
     if spec["model"]["module"] != MODULE or not spec["training"]["max_steps"]:
         return None
-    given = [{k: v for k, v in spec[section].items() if k != "module"} for section in ("model", "objective")]
+    given = [without_module(spec[section]) for section in ("model", "objective")]
     sizes, carma = (
         read_settings(CausalLMSettings, given[0], "model"),
         read_settings(CarmaSettings, given[1], "objective"),

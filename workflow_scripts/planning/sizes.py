@@ -15,7 +15,13 @@ from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.files import read_json
 from workflow_scripts.models.encoder_settings import CatSettings, EncoderSettings
 from workflow_scripts.models.fused_settings import RobertaTransformerSettings
-from workflow_scripts.models.settings import CausalLMSettings, Seq2SeqSettings, SQTransformerSettings, read_settings
+from workflow_scripts.models.settings import (
+    CausalLMSettings,
+    Seq2SeqSettings,
+    SQTransformerSettings,
+    read_settings,
+    without_module,
+)
 from workflow_scripts.planning.memory import parameters as causal_parameters
 
 # Floating-point operations a second: of a GPU that computes in float32 and is not kept busy by small matrices, and of
@@ -50,7 +56,7 @@ def model_parameters(run: Run, scale: str) -> int:
 
 
 def _sizes(model: dict) -> Seq2SeqSettings | CausalLMSettings | EncoderSettings:
-    given = {key: value for key, value in model.items() if key != "module"}
+    given = without_module(model)
     return read_settings(MODULES["model"][model["module"]], given, model["module"])
 
 

@@ -68,7 +68,7 @@ class Pairs:
         return len(self.source.length)
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The pairs of `rows` as one padded batch."""
+        """The pairs of `rows` [B] as one padded batch."""
         target_out = self.target.padded(rows)
         target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
         # The EOS of target_out would be an input after the end of shorter rows: pad it.

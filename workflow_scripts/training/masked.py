@@ -9,6 +9,7 @@ import torch
 from workflow_scripts.errors import UserError
 from workflow_scripts.models.causal_lm import read_tokenizer
 from workflow_scripts.models.pretraining import Pretraining, build
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.masked_language_modelling import word_nats
 from workflow_scripts.schema import Training
 from workflow_scripts.training.build import build_objective
@@ -33,7 +34,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     """
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
-    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    sizes = without_module(spec["model"])
     tokenizer = read_tokenizer(data)
     model = build(sizes, tokenizer.get_vocab_size()).to(device)
     train = read_pairs(spec, data, "train")

@@ -13,6 +13,7 @@ from workflow_scripts.files import read_json
 from workflow_scripts.models import encoder
 from workflow_scripts.models.causal_lm import read_tokenizer
 from workflow_scripts.models.sentence import SentenceModel, build
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.schema import Training
 from workflow_scripts.training.build import build_objective
 from workflow_scripts.training.loop import Task
@@ -57,10 +58,6 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
         shutil.copyfile(init / "tokenizer.json", folder / "tokenizer.json")
 
     return Task(model, build_objective(spec), train, validation(valid, label, names, settings), write_beside)
-
-
-def without_module(section: dict) -> dict:
-    return {key: value for key, value in section.items() if key != "module"}
 
 
 def labels(data: Path) -> list[str] | None:

@@ -10,7 +10,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.span_metrics import exact_match, f1
 from workflow_scripts.models import encoder
 from workflow_scripts.models.causal_lm import read_tokenizer
-from workflow_scripts.models.settings import read_settings
+from workflow_scripts.models.settings import read_settings, without_module
 from workflow_scripts.models.span import SpanModel, best_spans, build
 from workflow_scripts.objectives.sentence_settings import SpanSettings
 from workflow_scripts.schema import Training
@@ -24,7 +24,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     (percent). Raises UserError when a file is missing or broken."""
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    model_settings = {key: value for key, value in spec["model"].items() if key != "module"}
+    model_settings = without_module(spec["model"])
     model = build(encoder.load(init, model_settings), model_settings).to(device)
     train = read_split(spec, init, data, "train").batches(settings.batch_tokens, settings.batch_sentences, device)[1]
     valid = read_split(spec, init, data, settings.validation["split"])
@@ -46,7 +46,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
 
 
 def span_settings(spec: dict) -> SpanSettings:
-    return read_settings(SpanSettings, {k: v for k, v in spec["objective"].items() if k != "module"}, "objective")
+    return read_settings(SpanSettings, without_module(spec["objective"]), "objective")
 
 
 def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:

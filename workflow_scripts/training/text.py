@@ -11,6 +11,7 @@ from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.models.causal_lm import EOS, PAD, build, read_tokenizer
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.language_modelling import token_nats
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import Sequences, bucketed_rows, sequences
@@ -25,7 +26,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
 
     Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
     """
-    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    sizes = without_module(spec["model"])
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
     model = build(sizes, read_tokenizer(data).get_vocab_size()).to(device)
