@@ -14,8 +14,8 @@ from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stack
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
 from workflow_scripts.models import encoder
-from workflow_scripts.models.causal_lm import read_tokenizer
 from workflow_scripts.models.encoder import PAD
+from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.training.masked_batches import read_sentences, read_vocabulary
 from workflow_scripts.training.sememes import NONE, read_lexicon

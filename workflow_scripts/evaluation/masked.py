@@ -59,8 +59,7 @@ def load_model(spec: dict, checkpoint: Path) -> Pretraining:
     sizes = without_module(spec["model"])
     (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
     model = build(sizes, vocabulary)
-    with torch.no_grad():
-        load_weights(model, weights, file)
+    load_weights(model, weights, file)
     return model
 
 

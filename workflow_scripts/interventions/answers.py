@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.evaluation.prompt import load_model, matches, predict, token_texts
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_table
 from workflow_scripts.training.prompt import FEW_ANSWERS, read_prompts

@@ -10,16 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
+from workflow_scripts.models.hugging_face import FROM_FOLDER, NO_OFFSETS, quiet, read_configuration, read_errors
 from workflow_scripts.models.settings import CausalLMSettings, read_settings
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
     from transformers import PretrainedConfig, PreTrainedModel
 
 # Of the tokenizers that are trained here; the hub's have their own.
 BOS, EOS, PAD, UNK = range(4)
-NO_OFFSETS = "the models here need a fast tokenizer, which has offsets; save the folder's with transformers"
 # The function that GPT-2's configuration calls gelu_new, as one kernel instead of eight.
 FUSED_GELU = "gelu_pytorch_tanh"
 
@@ -83,19 +81,6 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
             config.activation_function = FUSED_GELU
         model = AutoModelForCausalLM.from_pretrained(folder, config=config, **FROM_FOLDER)
     return model.train()
-
-
-def read_tokenizer(folder: Path) -> "Tokenizer":
-    """tokenizer.json of a folder. Raises UserError when it is missing or broken."""
-    from tokenizers import Tokenizer
-
-    file = folder / "tokenizer.json"
-    try:
-        return Tokenizer.from_str(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; {NO_OFFSETS}") from error
-    except Exception as error:  # the library raises Exception itself
-        raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 
 
 def last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:

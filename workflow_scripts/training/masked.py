@@ -1,13 +1,12 @@
 """What pre-training on masked words needs: model, objective, batches, validation."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.pretraining import Pretraining, build
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.masked_language_modelling import word_nats
@@ -41,10 +40,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     valid = fixed_batches(read_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device)
     batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
 
-    def write_beside(folder: Path) -> None:
-        model.encoder.config.save_pretrained(folder)
-        shutil.copyfile(data / "tokenizer.json", folder / "tokenizer.json")
-
+    write_beside = companions(model.encoder.config, data)
     return Task(model, build_objective(spec), batches, lambda model: likelihood(model, valid), write_beside)
 
 

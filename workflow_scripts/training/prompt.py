@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import last_logits, load, read_tokenizer
+from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import bucketed_rows

@@ -1,6 +1,5 @@
 """What the fine-tuning of an encoder on questions needs: model, objective, batches, validation."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.span_metrics import exact_match, f1
 from workflow_scripts.models import encoder
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.settings import read_settings, without_module
 from workflow_scripts.models.span import SpanModel, best_spans, build
 from workflow_scripts.objectives.sentence_settings import SpanSettings
@@ -38,14 +37,12 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
             for name, measure in (("exact_match", exact_match), ("f1", f1))
         }
 
-    def write_beside(folder: Path) -> None:
-        model.encoder.config.save_pretrained(folder)
-        shutil.copyfile(init / "tokenizer.json", folder / "tokenizer.json")
-
+    write_beside = companions(model.encoder.config, init)
     return Task(model, build_objective(spec), train, validate, write_beside)
 
 
 def span_settings(spec: dict) -> SpanSettings:
+    """How the run of `spec` asks its questions."""
     return read_settings(SpanSettings, without_module(spec["objective"]), "objective")
 
 
