@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class Pretraining(EncoderWithHeads):
-    """heads.words is a linear layer d -> V, heads.next_sentence one from the first token's state to 2 scores; the second
-    is that of a sentence which follows. The same heads read every readout.
+    """heads.words is a linear layer d -> V, heads.next_sentence one from the first token's state to 2 scores; the
+    second is that of a sentence which follows. The same heads read every readout.
     """
 
     def __init__(self, inner: "PreTrainedModel", tied: bool):
