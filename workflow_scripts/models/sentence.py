@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 class SentenceModel(EncoderWithHeads):
     """heads.sentence reads the last layer's state of [CLS] of one readout, and gives `outputs` numbers: a score for
-    each of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is trained.
-    """
+    each of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is
+    trained."""
 
     def __init__(
         self,

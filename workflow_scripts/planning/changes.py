@@ -62,5 +62,6 @@ def few(texts: list[str], separator: str) -> str:
 
 
 def short(value: Any) -> str:
+    """A value as JSON, cut where it is long."""
     text = canonical_json(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

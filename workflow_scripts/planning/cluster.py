@@ -12,6 +12,7 @@ from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
 from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, training
+from workflow_scripts.schema import Config
 
 ORDER = ("prepare_large", "train", "evaluate", "candidates", "intervene", "analyse")
 
@@ -25,7 +26,7 @@ def read_profile(folder: str) -> dict[str, Any]:
     return profile
 
 
-def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
+def asked(catalogue: Catalogue, config: Config) -> Counter[tuple[str, Resources]]:
     """How many jobs of which rule ask for what, at their first attempt. A run that two papers ask for counts once."""
     device = "cuda" if config.device == "auto" else config.device
     found: Counter[tuple[str, Resources]] = Counter()
@@ -72,7 +73,7 @@ def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str
     return " ".join(part for part in parts if part)
 
 
-def show(catalogue: Catalogue, config, folder: str) -> None:
+def show(catalogue: Catalogue, config: Config, folder: str) -> None:
     """Print jobs, GPUs, cores, memory and time of each rule, and the sbatch lines."""
     profile, rows = read_profile(folder), asked(catalogue, config)
     print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")

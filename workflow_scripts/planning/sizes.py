@@ -56,8 +56,7 @@ def model_parameters(run: Run, scale: str) -> int:
 
 
 def _sizes(model: dict) -> Seq2SeqSettings | CausalLMSettings | EncoderSettings:
-    given = without_module(model)
-    return read_settings(MODULES["model"][model["module"]], given, model["module"])
+    return read_settings(MODULES["model"][model["module"]], without_module(model), model["module"])
 
 
 def encoder_parameters(s: EncoderSettings, vocabulary: int) -> int:
