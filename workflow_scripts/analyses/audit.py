@@ -42,10 +42,12 @@ class Pair:
 
     @property
     def ratio(self) -> float | None:
+        """Of the two CVs."""
         return None if self.cv is None else self.cv / self.other_cv
 
     @property
     def difference(self) -> float:
+        """Of the two scores, in points."""
         return self.score - self.other_score
 
     @cached_property

@@ -107,7 +107,7 @@ def load(run: TrainedRun):
 
 @torch.no_grad()
 def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weights]:
-    """The weights of texts, each the ids of its pieces, BATCH at a time."""
+    """The weights of texts, each the ids [S] of its pieces, BATCH at a time."""
     cls, sep = (torch.tensor([tokenizer.token_to_id(name)]) for name in ("[CLS]", "[SEP]"))
     for part in chunks(texts):
         rows = [torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]) for text in part]
@@ -121,6 +121,7 @@ def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weight
 
 
 def chunks(items: Sequence) -> Iterator[Sequence]:
+    """BATCH items at a time."""
     for start in range(0, len(items), BATCH):
         yield items[start : start + BATCH]
 
