@@ -270,11 +270,7 @@ def analysis_inputs(wildcards):
     folder, runs = f"results/{wildcards.scale}", analysis_runs(wildcards)
     prepared = sorted({f"{folder}/data/{run.task}/dataset.json" for run in runs})
     variants = intervened([analysis_entry(wildcards)])
-    answers = [
-        f"{folder}/runs/{run}/interventions/scores.csv"
-        for run in runs
-        if run.unseeded in variants
-    ]
+    answers = [f"{folder}/runs/{run}/interventions/scores.csv" for run in runs if run.unseeded in variants]
     scored = analysis_entry(wildcards).get("scored")
     scores = [f"{folder}/runs/{run}/eval/scores.csv" for run in runs if scored]
     manifests = [f"{file}.json" for file in analysis_downloads(wildcards)]
