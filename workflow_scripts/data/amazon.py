@@ -50,8 +50,11 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         "in_distribution": music[held_out : held_out + settings.test],
         "test": video[: settings.test],
     }
-    short = [f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
-             for name in ("in_distribution", "test") if len(splits[name]) < settings.test]  # fmt: skip
+    short = [
+        f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
+        for name in ("in_distribution", "test")
+        if len(splits[name]) < settings.test
+    ]
     notes = [f"drawn with seed {settings.seed}", *short]
     return table(splits, LABELS, settings, notes, "reduced" if short else "paper")
 

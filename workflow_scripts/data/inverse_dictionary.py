@@ -137,9 +137,11 @@ def topic_words(wordnet: WordNet) -> set[str]:
     """Names of the fields, such as law, that WordNet assigns synsets to."""
     named = {topic for synset in wordnet.synsets.values() for topic in synset.topics}
     return {
-        lemma.replace("_", " ").lower() for topic in named if topic in wordnet.synsets
+        lemma.replace("_", " ").lower()
+        for topic in named
+        if topic in wordnet.synsets
         for lemma in wordnet.synsets[topic].lemmas
-    }  # fmt: skip
+    }
 
 
 def definition(gloss: str) -> str:
