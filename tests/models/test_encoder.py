@@ -101,3 +101,29 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(UserError, match="cannot be read as a model"):
         encoder.load(tmp_path, sizes("bert"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_are_drawn_with_the_deviation_of_the_settings(family):
+    torch.manual_seed(0)
+    model = encoder.build(sizes(family) | {"width": 64, "deviation": 0.05}, 2000)
+    embeddings = model.get_input_embeddings().weight[1:]  # the padding's is 0
+    assert embeddings.std().item() == pytest.approx(0.05, rel=0.02)
+    with pytest.raises(UserError, match="deviation is 0"):
+        encoder.build(sizes(family) | {"deviation": 0.0}, VOCABULARY)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropout_is_that_of_the_fine_tuning(tmp_path, family):
+    """A model that was pre-trained without any is fine-tuned with what its own settings say."""
+    torch.manual_seed(0)
+    model = pretraining.build(sizes(family), VOCABULARY)
+    model.encoder.config.save_pretrained(tmp_path)
+    write_tensors(named_weights(model), tmp_path / "model.safetensors")
+    rates = {}
+    for dropout in (0.0, 0.3):
+        loaded = encoder.load(tmp_path, sizes(family) | {"dropout": dropout})
+        rates[dropout] = {module.p for module in loaded.modules() if isinstance(module, torch.nn.Dropout)} - {0.0}
+        states = [next(iter(encoder.hidden(loaded, *inputs()).values())) for _ in range(2)]
+        assert torch.equal(*states) == (dropout == 0.0)
+    assert rates == {0.0: set(), 0.3: {0.3}}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CAT = "workflow_scripts.models.cat"  # named, not imported: no other model depends on its code
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
+# Dropout belongs to a training, not to the weights: names of its rates in the configurations of the families.
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "code_dropout")
 READOUTS = {"mix": "last_hidden_state", "cont": "contextual", "comp": "compositional"}  # of CAT: name -> output
 
 
@@ -32,7 +34,7 @@ def configuration(s: EncoderSettings, vocabulary: int) -> "PretrainedConfig":
     """The family's configuration with the sizes of `s` and a vocabulary of that many tokens."""
     from transformers import BertConfig, DistilBertConfig, RobertaConfig
 
-    common = {"vocab_size": vocabulary, "pad_token_id": PAD}
+    common = {"vocab_size": vocabulary, "pad_token_id": PAD, "initializer_range": s.deviation}
     if s.family == "distilbert":
         return DistilBertConfig(
             n_layers=s.layers,
@@ -76,14 +78,15 @@ def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
 
 
 def load(folder: Path, settings: dict) -> "PreTrainedModel":
-    """The encoder of a folder, in training mode, with float32 weights.
+    """The encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
 
     Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
     """
     from transformers import AutoModel
 
     quiet()
-    family = read_encoder_settings(settings).family
+    own = read_encoder_settings(settings)
+    family = own.family
     if family == "cat":
         import_module(CAT)  # where the library learns of the family
     for name in ("config.json", "model.safetensors"):
@@ -91,6 +94,10 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
             raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
     with read_errors(folder):
         config = read_configuration(folder, family)
+        wanted = configuration(own, config.vocab_size)
+        for name in DROPOUTS:
+            if hasattr(wanted, name):
+                setattr(config, name, getattr(wanted, name))
         model, report = AutoModel.from_pretrained(
             folder, config=config, output_loading_info=True, **FROM_FOLDER, **_without_pooler(family)
         )

@@ -17,6 +17,7 @@ class EncoderSettings:
     feed_forward: int = 3072
     dropout: float = 0.1
     positions: int = 512
+    deviation: float = 0.02  # of initial weights; BERT's, for its width
     tied: bool = False  # whether the head over the vocabulary has the weights of the embeddings
     readout: Literal["last", "mix", "cont", "comp"] = "last"  # the states that a task is fine-tuned on
     frozen: bool = False  # whether fine-tuning leaves the encoder as it is
@@ -25,6 +26,8 @@ class EncoderSettings:
         check_at_least_one(self, "layers", "heads", "width", "feed_forward", "positions")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if not 0 < self.deviation <= 1:
+            raise ValueError(f"deviation is {self.deviation}; it must lie in (0, 1]")
         check_dropout(self, "dropout")
         if self.readout not in self.readouts():
             raise ValueError(f"readout is {self.readout}; this model has {', '.join(self.readouts())}")
