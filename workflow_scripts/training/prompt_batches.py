@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class Prompts:
     words: list[np.ndarray]
     label: np.ndarray
 
-    @property
+    @cached_property
     def length(self) -> np.ndarray:
         """Tokens of each prompt [N]."""
         return np.array([len(row) for row in self.ids])

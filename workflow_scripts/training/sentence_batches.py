@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,7 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.label)
 
-    @property
+    @cached_property
     def length(self) -> np.ndarray:
         """Tokens of an item's longer text [N]."""
         one = self.first.length + 2
