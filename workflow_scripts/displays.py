@@ -52,11 +52,6 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
     return requested_runs(catalogue, config)
 
 
-def display_selectors(display: dict) -> list[Variant]:
-    """What every cell of a table is measured by: its variant, and the one that a gain is a gain over."""
-    return list(dict.fromkeys(variant for variant, _ in _cell_variants(display)))
-
-
 def intervened(displays: Iterable[dict]) -> set[Variant]:
     """The variants of which displays show scores under an intervention."""
     found = {variant for display in displays for variant, cell in _cell_variants(display) if cell.get("intervention")}
@@ -72,7 +67,7 @@ def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> li
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
-    """The variants that a table reads the runs of, each with its cell."""
+    """The variants that a table reads the runs of, each with its cell: a cell's own, and that which its gain is over."""
     found = []
     for row in display.get("rows", ()):
         for column in display.get("columns", ()):
@@ -87,7 +82,7 @@ def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
 
 def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
     """The requested runs whose scores a display shows; a figure or an analysis names them under `runs`."""
-    wanted = set(display_selectors(display))
+    wanted = {variant for variant, _ in _cell_variants(display)}
     wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
     return [run for run in runs if run.unseeded in wanted]
 
