@@ -67,7 +67,7 @@ def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> li
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
-    """The variants that a table reads the runs of, each with its cell: a cell's own, and that which its gain is over."""
+    """The variants that a table reads the runs of, each with its cell: its own, and the one that a gain is over."""
     found = []
     for row in display.get("rows", ()):
         for column in display.get("columns", ()):
