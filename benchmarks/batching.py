@@ -7,7 +7,8 @@ import torch
 
 from benchmarks.training_step import step
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.training.batches import bucketed, fixed_size
 from workflow_scripts.training.build import build_model, build_objective
 from workflow_scripts.training.prepared import read_pairs, read_vocabulary

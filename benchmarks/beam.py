@@ -13,7 +13,8 @@ from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.models.decoding import beam
 from workflow_scripts.training.batches import EOS, PAD, bucketed_rows, sequences
 from workflow_scripts.training.build import build_model

@@ -6,7 +6,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.models.decoding import greedy
 from workflow_scripts.training.batches import bucketed
 from workflow_scripts.training.build import build_model

@@ -12,7 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.models import seq2seq
 from workflow_scripts.training.batches import Batch
 from workflow_scripts.training.build import build_model, build_objective

@@ -10,20 +10,12 @@ from inspect import signature
 from shlex import quote
 from shutil import which
 
-from workflow_scripts.catalogue import (
-    Run,
-    canonical_json,
-    digest,
-    load_catalogue,
-    load_config,
-    parent,
-    parse_run,
-    requested_runs,
-    resolve_candidates,
-    resolve_data,
-    resolve_run,
-    searched,
-)
+from workflow_scripts.canonical import canonical_json, digest
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
+from workflow_scripts.catalogue.runs import Run, parse_run
+from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.cluster.slurm import remember_early
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
@@ -278,11 +270,7 @@ def analysis_inputs(wildcards):
     folder, runs = f"results/{wildcards.scale}", analysis_runs(wildcards)
     prepared = sorted({f"{folder}/data/{run.task}/dataset.json" for run in runs})
     variants = intervened([analysis_entry(wildcards)])
-    answers = [
-        f"{folder}/runs/{run}/interventions/scores.csv"
-        for run in runs
-        if (run.task, run.method, run.variant) in variants
-    ]
+    answers = [f"{folder}/runs/{run}/interventions/scores.csv" for run in runs if run.unseeded in variants]
     scored = analysis_entry(wildcards).get("scored")
     scores = [f"{folder}/runs/{run}/eval/scores.csv" for run in runs if scored]
     manifests = [f"{file}.json" for file in analysis_downloads(wildcards)]

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
+
+from tests.disks import mounted
 
 # A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,14 +32,8 @@ def mirror() -> Path:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with mounted(tmp_path / "small", 8):
+        yield tmp_path / "small"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks

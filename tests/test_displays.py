@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.catalogue import Run, load_catalogue
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import asked_runs, display_runs, find_entry
 from workflow_scripts.errors import UserError
 

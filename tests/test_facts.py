@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from workflow_scripts.catalogue import load_catalogue, load_config, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.facts import SHORT, Facts, of_job, of_training, recall, remember
 

@@ -7,12 +7,14 @@ from pathlib import Path
 
 PACKAGE = "workflow_scripts"
 PROJECT = Path(__file__).parents[1]
-# What the first six make (specs, names of files) is compared itself, as parameters and inputs of the rules; the others
-# show progress, look after folders and say what machine this is.
+# Modules, and packages with all that is in them. What most of them make (specs, names of files) is compared itself, as
+# parameters and inputs of the rules; the last ones show progress, look after folders and say what machine this is.
 WITHOUT_EFFECT = {
     f"{PACKAGE}.{name}"
     for name in (
+        "canonical",
         "catalogue",
+        "checking",
         "code_digest",
         "displays",
         "facts",
@@ -73,7 +75,7 @@ def closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
         name = waiting.pop()
-        if name not in found and name not in WITHOUT_EFFECT:
+        if name not in found and WITHOUT_EFFECT.isdisjoint((name, name.rpartition(".")[0])):
             found[name], imports = _module(root, name)
             waiting += imports
     return dict(sorted(found.items()))

@@ -4,19 +4,12 @@ import argparse
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from workflow_scripts.catalogue import (
-    Catalogue,
-    Paper,
-    Run,
-    load_config,
-    parse_run,
-    requested_runs,
-    resolve_data,
-)
+from workflow_scripts.catalogue.loading import Catalogue, Paper, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.runs import Run, Variant, parse_run
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.checking import nearest
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import nearest
-
-Variant = tuple[str, str, str]  # task, method, variant
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +52,6 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
     return requested_runs(catalogue, config)
 
 
-def display_selectors(display: dict) -> list[Variant]:
-    """What every cell of a table is measured by: its variant, and the one that a gain is a gain over."""
-    return list(dict.fromkeys(variant for variant, _ in _cell_variants(display)))
-
-
 def intervened(displays: Iterable[dict]) -> set[Variant]:
     """The variants of which displays show scores under an intervention."""
     found = {variant for display in displays for variant, cell in _cell_variants(display) if cell.get("intervention")}
@@ -75,11 +63,11 @@ def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> li
     """Those of `runs` whose scores under an intervention the paper's displays show or its analyses read."""
     found = catalogue.papers[paper]
     variants = intervened([*found.displays.values(), *found.analyses.values()])
-    return [run for run in runs if (run.task, run.method, run.variant) in variants]
+    return [run for run in runs if run.unseeded in variants]
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
-    """The variants that a table reads the runs of, each with its cell."""
+    """The variants that a table reads the runs of, each with its cell: its own, and the one that a gain is over."""
     found = []
     for row in display.get("rows", ()):
         for column in display.get("columns", ()):
@@ -94,9 +82,9 @@ def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
 
 def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
     """The requested runs whose scores a display shows; a figure or an analysis names them under `runs`."""
-    wanted = set(display_selectors(display))
+    wanted = {variant for variant, _ in _cell_variants(display)}
     wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
-    return [run for run in runs if (run.task, run.method, run.variant) in wanted]
+    return [run for run in runs if run.unseeded in wanted]
 
 
 def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:
@@ -108,4 +96,4 @@ def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], sca
 def score_files(run: Run, intervened: Container[Variant]) -> list[str]:
     """The score files of a run under results/<scale>/: of its evaluation, and of its interventions if shown."""
     files = [f"runs/{run}/eval/scores.csv"]
-    return files + [f"runs/{run}/interventions/scores.csv"] * ((run.task, run.method, run.variant) in intervened)
+    return files + [f"runs/{run}/interventions/scores.csv"] * (run.unseeded in intervened)

@@ -12,20 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import (
-    Catalogue,
-    Run,
-    digest,
-    load_catalogue,
-    parse_run,
-    requested_runs,
-    resolve_candidates,
-    resolve_data,
-    resolve_evaluation,
-    resolve_intervention,
-    resolve_run,
-    searched,
-)
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
+from workflow_scripts.catalogue.runs import Run, parse_run
+from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs

@@ -115,7 +115,7 @@ def commit() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that pyproject.toml names, as installed; none of them is imported."""
-    named = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text())["project"]["dependencies"]
+    named = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
     found = {"python": platform.python_version()}
     for name in (re.match(r"[\w.-]+", requirement)[0] for requirement in named):
         try:

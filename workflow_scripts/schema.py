@@ -1,18 +1,15 @@
-"""The one typed description of config.yaml, catalogue/ and papers/: it reads the files and makes their JSON schemas."""
+"""The one typed description of config.yaml, catalogue/ and papers/: checks the files, makes their JSON schemas."""
 
-import difflib
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.checking import Strict
+from workflow_scripts.protocols import Protocol
 
-Model = TypeVar("Model", bound=BaseModel)
-Protocol = Literal["paper", "reduced", "stand_in"]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Kind = Literal["seq2seq", "prompt", "text", "masked", "sentence", "span"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -27,10 +24,6 @@ def _compiles(pattern: str) -> str:
 
 
 Pattern = Annotated[str, AfterValidator(_compiles)]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class DataSources(Strict):
@@ -253,62 +246,6 @@ class Requests(Strict):
     title: str
     citation: str
     requests: list[Request]
-
-
-def read_yaml(path: Path) -> Any:
-    """Read YAML safely. Raises UserError with file and line."""
-    try:
-        with open(path) as stream:
-            return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; restore it from the repository") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
-
-
-def nearest(key: str, known: Any) -> str:
-    """Say which known key was probably meant, or list them all."""
-    known = sorted(map(str, known))
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
-
-
-def checked(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
-    """Validate `content`; an error becomes one line that names file, key and what is allowed."""
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        keys = [str(key) for key in ([where] if where else []) + list(first["loc"])]
-        path = ".".join(keys) or "the file"
-        if first["type"] == "extra_forbidden":
-            message = f"unknown key '{path}'; {nearest(keys[-1], _fields_at(model, first['loc'][:-1]))}"
-        elif first["type"] == "missing":
-            message = f"key '{path}' is missing"
-        else:
-            message = f"key '{path}' is {first['input']!r}; {first['msg'][0].lower()}{first['msg'][1:]}"
-        raise UserError(f"{file}: {message}") from error
-
-
-def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
-    """Names of the fields of the model that stands at `location` inside `model`."""
-    schema = model.model_json_schema()
-
-    def resolved(node: dict) -> dict:
-        for option in (node, *node.get("anyOf", [])):
-            if "$ref" in option:
-                return schema["$defs"][option["$ref"].rsplit("/", 1)[1]]
-        return node
-
-    node = schema
-    for key in location:
-        inner = node["items"] if isinstance(key, int) else node.get("properties", {}).get(key)
-        # A dict's values stand under additionalProperties, or, where its keys have a form, under patternProperties.
-        values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
-        node = resolved(inner or next(filter(None, values)))
-    return list(node.get("properties", {}))
 
 
 def json_schemas() -> dict[str, dict]:

@@ -68,7 +68,7 @@ def read_profile(folder: str | None) -> dict:
     if folder:
         for name in ("profile.v9+.yaml", "profile.yaml", "config.v9+.yaml", "config.yaml"):
             if (file := Path(folder) / name).exists():
-                from workflow_scripts.schema import read_yaml
+                from workflow_scripts.checking import read_yaml
 
                 return read_yaml(file)
     return {}

@@ -8,7 +8,10 @@ import torch
 from safetensors.torch import save_file
 
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.catalogue import digest, load_catalogue, parse_run, resolve_run
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.data.prepared import Example, Prepared, write
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.files import write_json

@@ -20,7 +20,7 @@ from workflow_scripts.analyses.audit import (
 )
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.reporting.cells import Published, read_published
+from workflow_scripts.reporting.published import Published, read_published
 
 
 def number(printed: str, value: float | None = None) -> Published:

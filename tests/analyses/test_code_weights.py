@@ -21,7 +21,7 @@ from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.data import streamed
 from workflow_scripts.data.pretraining_pairs import prepare
 from workflow_scripts.models import encoder
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import read_tokenizer
 
 SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward": 32, "positions": 64, "codes": 8}
 

@@ -10,7 +10,7 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import codes_of
 from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
-from workflow_scripts.catalogue import load_catalogue
+from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.data.lines import text_lines
 from workflow_scripts.reporting.cells import read_published
 

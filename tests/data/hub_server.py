@@ -78,15 +78,6 @@ class HubHandler(FileHandler):
         headers = {"X-Error-Message": message, **({"X-Error-Code": code} if code else {})}
         self.answer(status, json.dumps({"error": message}).encode(), **headers)
 
-    def answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
 
 def sibling(file: str, content: bytes) -> dict:
     """What a listing says of a file."""

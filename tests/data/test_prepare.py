@@ -8,11 +8,12 @@ import json
 import pyarrow.parquet
 import pytest
 
-from workflow_scripts.catalogue import load_catalogue, resolve_data
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.checking import checked
 from workflow_scripts.data import prepare, scan
 from workflow_scripts.data.sources import load_sources, select
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked
 
 SPEC = {
     "task": "scan-jump",

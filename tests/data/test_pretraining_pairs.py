@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from workflow_scripts.catalogue import load_catalogue, resolve_data
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data import wordpiece
 from workflow_scripts.data.held_out import SOURCES, HeldOut, plain, read_held_out
 from workflow_scripts.data.pretraining_pairs import Pair, prepare, split_up, wiki_pairs

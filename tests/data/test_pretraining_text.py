@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from workflow_scripts.catalogue import load_catalogue, resolve_data
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data import inverse_dictionary, pretraining_text, sst
 from workflow_scripts.data.pretraining_text import Document, HeldOut, prepare, split_up, wikitext
 from workflow_scripts.data.wordnet import read

@@ -21,7 +21,9 @@ from tests.training.toy import (
     write_split,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import digest, load_catalogue, resolve_run
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.evaluation.seq2seq import decode, load_run, same_structure
 from workflow_scripts.models.decoding import beam

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
 from tests.training.toy import ROOT, assert_one_line_error, call
-from workflow_scripts.catalogue import load_catalogue, parse_run, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.data import prepared
 from workflow_scripts.data.cognition import prepare
 from workflow_scripts.errors import UserError

@@ -6,7 +6,8 @@ from transformers import RobertaModel
 
 from tests.models.small_models import decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.models import roberta_transformer
 from workflow_scripts.models.decoding import beam, greedy
@@ -128,10 +129,10 @@ def test_broken_or_pickled_weights_are_refused(tmp_path):
     original = write_roberta(tmp_path, TEXTS)
     model = make(vocabulary=original.config.vocab_size)
     (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
-    with pytest.raises(UserError, match="cannot be read as a RoBERTa model"):
+    with pytest.raises(UserError, match="cannot be read as a model"):
         model.read_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(UserError, match="cannot be read as a RoBERTa model"):
+    with pytest.raises(UserError, match="cannot be read as a model"):
         model.read_pretrained(tmp_path)
 
 

@@ -9,7 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import Run, load_catalogue, load_config
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.models.causal_lm import build
 from workflow_scripts.models.settings import CausalLMSettings

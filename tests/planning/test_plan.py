@@ -13,7 +13,10 @@ import pytest
 import yaml
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import Run, _resolved, load_catalogue, load_config, requested_runs, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import _resolved, resolve_run
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, hours, seconds_per_step

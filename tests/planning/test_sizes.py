@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.catalogue import Run, load_catalogue, load_config, requested_runs
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.models import encoder, pretraining, seq2seq
 from workflow_scripts.models.settings import Seq2SeqSettings
 from workflow_scripts.planning import resources, sizes

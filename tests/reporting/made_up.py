@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workflow_scripts.catalogue import Run
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.files import write_json
 

@@ -11,7 +11,8 @@ from jinja2 import Environment
 
 from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import load_catalogue, parse_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.files import read_json, sha256_file, sha256_files, write_json
 from workflow_scripts.provenance import FIELDS

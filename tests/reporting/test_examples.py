@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.reporting.made_up import write_run
-from workflow_scripts.catalogue import Run
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import write_json
 from workflow_scripts.reporting.cells import Cell

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.reporting.cells import Evidence, make_cells, read_published
+from workflow_scripts.checking import read_yaml
+from workflow_scripts.reporting.cells import make_cells
+from workflow_scripts.reporting.evidence import Evidence
+from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import Claim, TableDisplay
 from workflow_scripts.reporting.verdicts import judge
-from workflow_scripts.schema import read_yaml
 
 # Where a table's text has more than one row of headings, or more than one column of names.
 HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "table3"): 3}

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.reporting.cells import Cell, Published
+from workflow_scripts.reporting.cells import Cell
+from workflow_scripts.reporting.published import Published
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.statistics import Effect
 from workflow_scripts.reporting.verdicts import judge, verdict

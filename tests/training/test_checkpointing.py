@@ -11,7 +11,8 @@ import torch
 
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.test_causal import FAMILIES, train
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import sha256_file
 from workflow_scripts.models.causal_lm import build

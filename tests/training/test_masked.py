@@ -12,7 +12,8 @@ import torch
 from tests.training.test_killed import Runs, wait_for_new_state
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.evaluation.masked import load_model
 from workflow_scripts.models import encoder
 from workflow_scripts.objectives.masked_language_modelling import IGNORED

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.objectives.carma_cases import stability_by_hand
 from tests.training.toy import ROOT, call
-from workflow_scripts.catalogue import load_catalogue, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.data import scan_grammar
 from workflow_scripts.errors import UserError
 from workflow_scripts.models import seq2seq

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.disks import mounted
 from tests.workflow.projects import Project
 
 FIRST, SECOND = (f"scan-around-right/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
@@ -27,14 +28,8 @@ def contents(folder: Path) -> dict[Path, bytes]:
 @pytest.fixture
 def small_disk(project: Project):
     """results/ on a file system of its own, of 40 MB."""
-    folder = project.root / "results"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True)
-    if mounted.returncode:
-        pytest.skip(f"a small file system cannot be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+    with mounted(project.root / "results", 40):
+        yield project.root / "results"
 
 
 @pytest.mark.faults

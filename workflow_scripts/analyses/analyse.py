@@ -5,11 +5,12 @@ import importlib
 from pathlib import Path
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import load_catalogue, worst_protocol
+from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.facts import of_analysis, published
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.protocols import worst_protocol
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
 
     from workflow_scripts.analyses.trained import TrainedRun
     from workflow_scripts.evaluation.scores import write_scores
-    from workflow_scripts.reporting.cells import read_published
+    from workflow_scripts.reporting.published import read_published
     from workflow_scripts.training.machine import describe
 
     trained, specs = [], []

@@ -22,7 +22,7 @@ from scipy import stats
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis
 from workflow_scripts.errors import UserError
-from workflow_scripts.reporting.cells import Key, Published
+from workflow_scripts.reporting.published import Key, Published
 
 LEVEL, POWER = 0.05, 0.8  # two-sided
 MOST_RUNS = 10**9  # more than this many runs are no number of runs
@@ -42,10 +42,12 @@ class Pair:
 
     @property
     def ratio(self) -> float | None:
+        """Of the two CVs."""
         return None if self.cv is None else self.cv / self.other_cv
 
     @property
     def difference(self) -> float:
+        """Of the two scores, in points."""
         return self.score - self.other_score
 
     @cached_property

@@ -14,8 +14,9 @@ from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stack
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
 from workflow_scripts.models import encoder
-from workflow_scripts.models.causal_lm import read_tokenizer
 from workflow_scripts.models.encoder import PAD
+from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.training.masked_batches import read_sentences, read_vocabulary
 from workflow_scripts.training.sememes import NONE, read_lexicon
 
@@ -98,7 +99,7 @@ def load(run: TrainedRun):
     """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
-    model = encoder.load(folder, {key: value for key, value in settings.items() if key != "module"}).eval()
+    model = encoder.load(folder, without_module(settings)).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis' runs")
     return model, read_tokenizer(folder)
@@ -106,7 +107,7 @@ def load(run: TrainedRun):
 
 @torch.no_grad()
 def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weights]:
-    """The weights of texts, each the ids of its pieces, BATCH at a time."""
+    """The weights of texts, each the ids [S] of its pieces, BATCH at a time."""
     cls, sep = (torch.tensor([tokenizer.token_to_id(name)]) for name in ("[CLS]", "[SEP]"))
     for part in chunks(texts):
         rows = [torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]) for text in part]
@@ -120,6 +121,7 @@ def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weight
 
 
 def chunks(items: Sequence) -> Iterator[Sequence]:
+    """BATCH items at a time."""
     for start in range(0, len(items), BATCH):
         yield items[start : start + BATCH]
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.errors import UserError
-from workflow_scripts.interventions.synonyms import cv_scores
+from workflow_scripts.interventions.intervene import METRIC, PREFIX
+from workflow_scripts.interventions.variation import cv_scores
 
 WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
 
@@ -69,9 +70,8 @@ def _scores(run: TrainedRun, answers: pandas.DataFrame) -> list[dict[str, Any]]:
     for where, correct in own.groupby(WHERE, dropna=False)["correct"]:
         known = {name: value for name, value in zip(WHERE, where, strict=True) if not pandas.isna(value)}
         known |= {name: int(known[name]) for name in ("layer", "intervention_seed") if name in known}
-        prefix = "" if known["readout"] == "vocabulary" else "constrained_"
-        synonyms = known["intervention"] == "synonyms"
-        metric = f"{prefix}consistency" if synonyms else {"": "exact_match"}.get(prefix, "constrained")
+        prefix, synonyms = PREFIX[known["readout"]], known["intervention"] == "synonyms"
+        metric = f"{prefix}consistency" if synonyms else METRIC[known["readout"]]
         value = 100 * float(correct.mean())
         rows.append(columns | known | {"metric": metric, "value": value, "unit": "percent", "n": len(correct)})
         if synonyms:

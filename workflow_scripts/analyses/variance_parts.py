@@ -13,7 +13,7 @@ import numpy as np
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.interventions.synonyms import variance_parts
+from workflow_scripts.interventions.variation import variance_parts
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from workflow_scripts.checking import checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, shuffled, table
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.amazon"
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
@@ -50,8 +50,11 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         "in_distribution": music[held_out : held_out + settings.test],
         "test": video[: settings.test],
     }
-    short = [f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
-             for name in ("in_distribution", "test") if len(splits[name]) < settings.test]  # fmt: skip
+    short = [
+        f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
+        for name in ("in_distribution", "test")
+        if len(splits[name]) < settings.test
+    ]
     notes = [f"drawn with seed {settings.seed}", *short]
     return table(splits, LABELS, settings, notes, "reduced" if short else "paper")
 

@@ -8,17 +8,24 @@ set: `all` or `abba`.
 The one split `test` has a score from 0 to 1 for each pair: nothing is trained on it.
 """
 
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from workflow_scripts.checking import checked
 from workflow_scripts.data.records import PreparedRecords
-from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, number, table, tsv_rows
+from workflow_scripts.data.sentences import (
+    Sentence,
+    SentenceOptions,
+    named_source,
+    number,
+    table,
+    tsv_rows,
+    upstream_or_made,
+)
 from workflow_scripts.data.stand_ins import bird as stand_in
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.bird"
 SOURCES = {"all": "bird/BiRD.txt", "abba": "bird/BiRD-ABBA.txt"}
@@ -34,12 +41,10 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
     """The split test. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
-    source = SOURCES[settings.pairs]
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            pairs = read(stand_in.write(Path(folder))[source])
-        return table({"test": pairs}, None, settings, ["made-up pairs in the format of BiRD"])
-    return table({"test": read(named_source(sources, [source], WHERE))}, None, settings, [])
+    with upstream_or_made(settings.origin, sources, stand_in.write) as files:
+        pairs = read(named_source(files, [SOURCES[settings.pairs]], WHERE))
+    notes = ["made-up pairs in the format of BiRD"] if settings.origin == "stand_in" else []
+    return table({"test": pairs}, None, settings, notes)
 
 
 def read(path: Path) -> list[Sentence]:

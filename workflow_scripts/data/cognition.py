@@ -21,12 +21,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from workflow_scripts.checking import Strict, checked
 from workflow_scripts.data.lines import aligned_lines
 from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.compounds import phrase_of, read_lexicon, words_of
-from workflow_scripts.schema import Strict, checked
 
 WHERE = "options of workflow_scripts.data.cognition"
 NEW_COMPOUNDS = ["cg-test_cg-test.en", "cg-test_cg-test.zh", "cg-test_cg-test.compound"]

@@ -9,7 +9,7 @@ from filelock import FileLock
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from workflow_scripts.catalogue import load_config
+from workflow_scripts.catalogue.loading import load_config
 from workflow_scripts.data.download import Advance, Patience, download, size
 from workflow_scripts.data.sources import Source, expected_sha256, load_repositories, load_sources, record_path, select
 from workflow_scripts.errors import UserError

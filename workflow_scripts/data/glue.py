@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from workflow_scripts.checking import checked
 from workflow_scripts.data.archives import read_lines
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
@@ -28,7 +29,6 @@ from workflow_scripts.data.sentences import (
     tsv_rows,
 )
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.glue"
 DEV_IDS = "glue/mrpc_dev_ids.tsv"

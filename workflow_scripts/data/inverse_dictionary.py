@@ -22,12 +22,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.checking import Strict, checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 from workflow_scripts.data.wordnet import WordNet, read
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import sha256_files
-from workflow_scripts.schema import Strict, checked
 
 WHERE = "options of workflow_scripts.data.inverse_dictionary"
 SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")
@@ -137,9 +137,11 @@ def topic_words(wordnet: WordNet) -> set[str]:
     """Names of the fields, such as law, that WordNet assigns synsets to."""
     named = {topic for synset in wordnet.synsets.values() for topic in synset.topics}
     return {
-        lemma.replace("_", " ").lower() for topic in named if topic in wordnet.synsets
+        lemma.replace("_", " ").lower()
+        for topic in named
+        if topic in wordnet.synsets
         for lemma in wordnet.synsets[topic].lemmas
-    }  # fmt: skip
+    }
 
 
 def definition(gloss: str) -> str:

@@ -4,8 +4,19 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import provenance
+from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_data
 from workflow_scripts.files import sha256_files, write_json
+from workflow_scripts.protocols import worst_protocol
+
+
+def protocol_of(spec: dict[str, Any], made: str) -> str:
+    """The worse protocol of spec and data. Raises UserError when the spec does not say that the data are made up."""
+    if made == "stand_in" and spec["protocol"] != "stand_in":
+        raise UserError(
+            f"task {spec['task']}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in"
+        )
+    return worst_protocol(spec["protocol"], made)
 
 
 def write_manifest(folder: Path, content: dict[str, Any], spec: dict[str, Any], source_digests: dict[str, str]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from filelock import FileLock
 from rich.console import Console
 
-from workflow_scripts.catalogue import load_config
+from workflow_scripts.catalogue.loading import load_config
+from workflow_scripts.checking import nearest
 from workflow_scripts.data.download import Patience, size
 from workflow_scripts.data.fetch import progress_bars
 from workflow_scripts.data.hub import download_files
@@ -16,7 +17,6 @@ from workflow_scripts.data.model_files import INDEX, MANIFEST, choose, wanted
 from workflow_scripts.data.sources import Repository, load_repositories
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing, sha256_file, write_json
-from workflow_scripts.schema import nearest
 from workflow_scripts.training.outputs import check_replaceable
 
 

@@ -13,12 +13,12 @@ Splits: `train`, `valid`, `test` and, but for `dev_test`, `in_distribution` (the
 that is not for validation: every other pair of upstream's one set of dev and test).
 """
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from workflow_scripts.checking import checked
 from workflow_scripts.data import paws_qqp
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
@@ -29,10 +29,10 @@ from workflow_scripts.data.sentences import (
     table,
     taken_out,
     tsv_rows,
+    upstream_or_made,
 )
 from workflow_scripts.data.stand_ins import paws as stand_in
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.paws"
 FINAL, SWAP = "paws/paws_wiki_labeled_final.tar.gz", "paws/paws_wiki_labeled_swap.tar.gz"
@@ -51,14 +51,11 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
     """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
     settings = checked(Options, options, WHERE)
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            written = stand_in.write(Path(folder), settings.seed)
-            splits, notes = dev_test(written[DEV], written[TEST], settings)
-        return table(splits, LABELS, settings, ["made-up pairs in the format of PAWS", *notes])
-    if settings.pairs == "dev_test":
-        dev, test = (named_source(sources, [name], WHERE) for name in (DEV, TEST))
-        splits, notes = dev_test(dev, test, settings)
+    if settings.origin == "stand_in" or settings.pairs == "dev_test":
+        with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+            splits, notes = dev_test(*(named_source(files, [name], WHERE) for name in (DEV, TEST)), settings)
+        if settings.origin == "stand_in":
+            notes = ["made-up pairs in the format of PAWS", *notes]
         return table(splits, LABELS, settings, notes, "reduced")
     swap = named_source(sources, [SWAP], WHERE)
     test = [pair._replace(subset="swap") for pair in read(swap, "train.tsv", None, "swap")]

@@ -4,7 +4,8 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.catalogue import load_catalogue, resolve_data
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data import prepared as sentence_pairs
 from workflow_scripts.data import records, streamed
 from workflow_scripts.data.sources import downloaded

@@ -11,11 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.catalogue import worst_protocol
-from workflow_scripts.data.manifest import write_manifest
+from workflow_scripts.checking import Strict
+from workflow_scripts.data.manifest import protocol_of, write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing, write_json
-from workflow_scripts.schema import Strict
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
@@ -136,8 +135,7 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
     """Write the data folder of a task at once: one Parquet file per split, `vocabulary.json`, `dataset.json`.
 
     The same input gives the same bytes, but for when and where dataset.json was made. The worse protocol of spec and
-    data is written. Raises UserError when a split
-    is empty, or when the spec does not say that the data are made up.
+    data is written. Raises UserError when a split is empty, or when the spec does not say that the data are made up.
     """
     # The catalogue reads the options of this module's users, and must not wait for this.
     import pyarrow
@@ -145,9 +143,7 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
 
     text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
     types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
-    task = spec["task"]
-    if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
-        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    task, protocol = spec["task"], protocol_of(spec, prepared.protocol)
     for name, examples in prepared.splits.items():
         if not examples:
             raise UserError(f"task {task}: split {name} is empty; raise options.limit or options.validation_fraction")
@@ -177,7 +173,7 @@ def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, st
             }
         content = {
             "task": task,
-            "protocol": worst_protocol(spec["protocol"], prepared.protocol),
+            "protocol": protocol,
             "splits": summary,
             "notes": prepared.notes,
             "subset_groups": prepared.subset_groups,

@@ -26,6 +26,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.checking import checked
 from workflow_scripts.data import sst
 from workflow_scripts.data.inverse_dictionary import (
     EXAMPLES,
@@ -41,7 +42,6 @@ from workflow_scripts.data.inverse_dictionary import (
 from workflow_scripts.data.lines import numbered_lines
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.wordnet import WordNet
-from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.pretraining_text"
 WIKITEXT = ("wikitext2/valid.txt", "wikitext2/test.txt")

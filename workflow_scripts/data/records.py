@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import worst_protocol
-from workflow_scripts.data.manifest import write_manifest
+from workflow_scripts.data.manifest import protocol_of, write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing, write_json
 
@@ -34,16 +33,13 @@ def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[
     """Write the data folder of a task at once: one Parquet file per split, the extra files, `dataset.json`.
 
     The same input gives the same bytes, but for when and where dataset.json was made. The worse protocol of spec and
-    data is written. Raises UserError when a split
-    is empty, or when the spec does not say that the data are made up.
+    data is written. Raises UserError when a split is empty, or when the spec does not say that the data are made up.
     """
     # The catalogue reads the options of this module's users, and must not wait for this.
     import pyarrow
     import pyarrow.parquet
 
-    task = spec["task"]
-    if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
-        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    task, protocol = spec["task"], protocol_of(spec, prepared.protocol)
     types = {"ids": pyarrow.list_(pyarrow.int32())}
 
     def kind(column: str, values: list) -> pyarrow.DataType:
@@ -70,7 +66,7 @@ def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[
                 write_json(folder / name, content)
         content = {
             "task": task,
-            "protocol": worst_protocol(spec["protocol"], prepared.protocol),
+            "protocol": protocol,
             "splits": summary,
             "notes": prepared.notes,
             **prepared.described,

@@ -1,16 +1,18 @@
 """What data sets of one sentence or two with a class or a number share: options, rows of text files, tables."""
 
 import random
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
+from workflow_scripts.checking import Strict
 from workflow_scripts.data.archives import read_lines
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import Strict
 
 Row = TypeVar("Row")
 
@@ -38,6 +40,19 @@ class SentenceOptions(Strict):
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     limit: dict[str, Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, lt=1)]] = {}
     seed: int = 0
+
+
+@contextmanager
+def upstream_or_made(
+    origin: Literal["upstream", "stand_in"], sources: dict[str, Path], make: Callable[[Path], dict[str, Path]]
+) -> Iterator[dict[str, Path]]:
+    """The files to read, by the names of the sources: upstream's, or those that `make` writes into a folder, which is
+    gone afterwards."""
+    if origin == "upstream":
+        yield sources
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield make(Path(folder))
 
 
 def shuffled(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from workflow_scripts.checking import Strict, checked, nearest, read_yaml
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import sha256_file
-from workflow_scripts.schema import Strict, checked, nearest, read_yaml
 
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
 

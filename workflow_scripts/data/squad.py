@@ -12,17 +12,16 @@ Splits: `train`, `valid`, `test` (upstream's dev set), `add_sent` and `add_one_s
 """
 
 import json
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.checking import Strict, checked
 from workflow_scripts.data.records import PreparedRecords
-from workflow_scripts.data.sentences import named_source, shuffled
+from workflow_scripts.data.sentences import named_source, shuffled, upstream_or_made
 from workflow_scripts.data.stand_ins import squad as stand_in
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import Strict, checked
 
 WHERE = "options of workflow_scripts.data.squad"
 SOURCES = {
@@ -55,23 +54,19 @@ class Options(Strict):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
     """The splits above. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
-    notes, protocol = [], "paper"
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            written = stand_in.write(Path(folder), settings.seed)
-            found = {split: read(written[name]) for split, name in SOURCES.items()}
-        notes, protocol = ["made-up questions in the format of SQuAD"], "stand_in"
-    else:
-        found = {split: read(named_source(sources, [name], WHERE)) for split, name in SOURCES.items()}
+    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+        found = {split: read(named_source(files, [name], WHERE)) for split, name in SOURCES.items()}
     train, valid = by_paragraph(found["train"], settings.validation, settings.seed)
     if not train:
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
-    notes.append(f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}")
+    notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
     tables = {
         split: {name: [getattr(row, name) for row in rows] for name in Question._fields}
         for split, rows in {"train": train, "valid": valid, **{k: v for k, v in found.items() if k != "train"}}.items()
     }
-    return PreparedRecords(tables, notes, protocol)
+    if settings.origin == "stand_in":
+        return PreparedRecords(tables, ["made-up questions in the format of SQuAD", *notes], "stand_in")
+    return PreparedRecords(tables, notes)
 
 
 def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:

@@ -8,13 +8,13 @@ test: how many phrases of the training set are set aside as the test set, since 
 Splits: `train`, `valid` (GLUE's dev), `test`. Training and test phrases can be parts of one sentence.
 """
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from workflow_scripts.checking import checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
     Sentence,
@@ -24,10 +24,10 @@ from workflow_scripts.data.sentences import (
     table,
     taken_out,
     tsv_rows,
+    upstream_or_made,
 )
 from workflow_scripts.data.stand_ins import sst2 as stand_in
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked
 
 WHERE = "options of workflow_scripts.data.sst2"
 ARCHIVE = "sst2/SST-2.zip"
@@ -43,11 +43,8 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
     """The splits train, valid and test. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            found = read(stand_in.write(Path(folder), settings.seed))
-    else:
-        found = read(sources)
+    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+        found = read(files)
     if settings.test >= len(found["train"]):
         raise UserError(f"{WHERE}: key 'test' is {settings.test}; the training set has {len(found['train'])} phrases")
     train, test = taken_out(found["train"], settings.test, settings.seed, "test")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workflow_scripts.catalogue import worst_protocol
-from workflow_scripts.data.manifest import write_manifest
+from workflow_scripts.data.manifest import protocol_of, write_manifest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
 
@@ -33,14 +32,12 @@ def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, st
     """Write the data folder of a task at once. Raises UserError when a split is empty, or when the spec does not say
     that the data are made up.
     """
-    task = spec["task"]
-    if prepared.protocol == "stand_in" and spec["protocol"] != "stand_in":
-        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    task, protocol = spec["task"], protocol_of(spec, prepared.protocol)
     with replacing(out) as folder:
         folder.mkdir()
         content = {
             "task": task,
-            "protocol": worst_protocol(spec["protocol"], prepared.protocol),
+            "protocol": protocol,
             "notes": prepared.notes,
             "subset_groups": {},
             **prepared.fill(folder),

@@ -7,15 +7,22 @@ in_distribution: a source of sentences, `images` or another of upstream's second
 test: the source of the test set, from upstream's test part; None: all of it.
 """
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.checking import checked, nearest
 from workflow_scripts.data.records import PreparedRecords
-from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, number, table, tsv_rows
+from workflow_scripts.data.sentences import (
+    Sentence,
+    SentenceOptions,
+    named_source,
+    number,
+    table,
+    tsv_rows,
+    upstream_or_made,
+)
 from workflow_scripts.data.stand_ins import sts as stand_in
 from workflow_scripts.errors import UserError
-from workflow_scripts.schema import checked, nearest
 
 WHERE = "options of workflow_scripts.data.sts"
 ARCHIVE = "stsb/Stsbenchmark.tar.gz"
@@ -33,11 +40,8 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
     """The splits above. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            found = read(stand_in.write(Path(folder), settings.seed))
-    else:
-        found = read(sources)
+    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+        found = read(files)
     known = {source for rows in found.values() for source, _ in rows}
     for key in ("in_distribution", "test"):
         if (wanted := getattr(settings, key)) and wanted not in known:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from sacrebleu.metrics import BLEU
 
+from workflow_scripts.checking import Strict, checked
 from workflow_scripts.evaluation.scores import rows_of_subsets
-from workflow_scripts.schema import Strict, checked
 from workflow_scripts.training.prepared import read_table
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"

@@ -9,6 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
+from workflow_scripts.checking import nearest
 from workflow_scripts.data.lines import aligned_lines
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.compounds import (
@@ -18,7 +19,6 @@ from workflow_scripts.evaluation.compounds import (
     read_lexicon,
     words_of,
 )
-from workflow_scripts.schema import nearest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

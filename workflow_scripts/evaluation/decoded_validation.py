@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from workflow_scripts.checking import checked
 from workflow_scripts.evaluation.seq2seq import COLUMNS, decode, joined, measured
-from workflow_scripts.schema import Evaluation, checked
+from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table, read_vocabulary
 
 WHERE = "settings: training.validation.decoding"

@@ -6,20 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import (
-    digest,
-    load_catalogue,
-    parse_run,
-    precision_as_made,
-    resolve_evaluation,
-    resolve_run,
-)
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.evaluation.trained import read_run
 from workflow_scripts.facts import of_evaluation
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.schema import Evaluation, checked
+from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.outputs import check_replaceable
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.pretraining import Pretraining, build
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.masked_language_modelling import IGNORED, sentence_nats, word_nats
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.masked import read_pairs
@@ -55,11 +56,10 @@ def load_model(spec: dict, checkpoint: Path) -> Pretraining:
     """Encoder and heads of a run. Raises UserError where the file is missing, broken or another's."""
     file = checkpoint / "model.safetensors"
     weights = read_weights(file)
-    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    sizes = without_module(spec["model"])
     (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
     model = build(sizes, vocabulary)
-    with torch.no_grad():
-        load_weights(model, weights, file)
+    load_weights(model, weights, file)
     return model
 
 
@@ -83,7 +83,7 @@ def of_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str
 
 
 def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Metrics over all pairs."""
+    """Metrics over all pairs, from the columns [N] of `of_pairs`."""
     masked = int(columns["masked"].sum())
     rows = [
         {"metric": "cross_entropy", "value": columns["nats"].sum() / masked, "unit": "nats", "n": masked},

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.evaluation.trained import checked_run
-from workflow_scripts.models.causal_lm import last_logits, load, read_tokenizer
+from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_table

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.catalogue import PROTOCOLS
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import check_whole
+from workflow_scripts.protocols import PROTOCOLS
 
 SCORE_COLUMNS = (
     "task",

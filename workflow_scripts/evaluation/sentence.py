@@ -11,10 +11,11 @@ from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.sentence import SentenceModel, cosine, load
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table
 from workflow_scripts.training.progress import Reporter
-from workflow_scripts.training.sentence import decided, labels, read_split, without_module
+from workflow_scripts.training.sentence import decided, labels, read_split
 from workflow_scripts.training.sentence_batches import Sentences, sentence_batches
 
 
@@ -44,11 +45,10 @@ def score(
                 rows += measured(readout, made, label, subsets, bool(names))
                 share = {"metric": "zero_states", "value": 100 * float(zero[readout].mean()), "n": len(label)}
                 rows.append({"subset": "all", "readout": readout, **share})
-                content = {"item": table["item"], "subset": table["subset"], "readout": [readout] * len(label)}
-                content |= {"label": label, "prediction": made[0].astype(float), "likelihood": made[1]}
-                columns = {"split": [split] * len(label), **content}
-                columns["likelihood"] = pa.nulls(len(label), pa.float32()) if made[1] is None else made[1]
-                predictions.append(pa.table(columns))
+                likelihood = pa.nulls(len(label), pa.float32()) if made[1] is None else made[1]
+                names_of = {"split": [split] * len(label), "item": table["item"], "subset": table["subset"]}
+                content = {"label": label, "prediction": made[0].astype(float), "likelihood": likelihood}
+                predictions.append(pa.table(names_of | {"readout": [readout] * len(label)} | content))
             scores += [{"split": split, "unit": "percent", **row} for row in rows]
     return pa.concat_tables(predictions), scores
 
@@ -79,7 +79,10 @@ def predict(
 def measured(
     readout: str, made: tuple[np.ndarray, np.ndarray | None], label: np.ndarray, subsets: np.ndarray, classes: bool
 ) -> list[dict[str, Any]]:
-    """A row for each measure of each subset; one that is not defined has a `reason` in place of its value."""
+    """A row for each measure of each subset; one that is not defined has a `reason` in place of its value.
+
+    made: what was predicted [N], and the likelihood of class 1 [N] or None; label, subsets [N].
+    """
     rows = []
     for subset, chosen in rows_of_subsets(subsets).items():
         predicted, likelihood = made[0][chosen], None if made[1] is None else made[1][chosen]

@@ -9,6 +9,7 @@ import torch
 
 from workflow_scripts.evaluation.span_metrics import exact_match, f1
 from workflow_scripts.evaluation.trained import checked_run
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.models.span import load
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table
@@ -22,7 +23,7 @@ def score(
     """(predictions, score rows) of every split: `exact_match` and `f1`, percent, means over questions."""
     run = checked_run(run_dir, data)
     spec = run["spec"]
-    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    sizes = without_module(spec["model"])
     model = load(run_dir / "checkpoint", sizes).to(device).eval()
     splits = {split: read_split(spec, run_dir / "checkpoint", data, split) for split in settings.splits}
     predictions, scores = [], []

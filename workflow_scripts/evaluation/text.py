@@ -10,6 +10,7 @@ import torch
 
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.causal_lm import load
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.language_modelling import token_nats
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.batches import bucketed_rows
@@ -24,7 +25,7 @@ def score(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """(nats and tokens of each piece of text, score rows): the perplexity of each split."""
     run = checked_run(run_dir, data)
-    sizes = {key: value for key, value in run["spec"]["model"].items() if key != "module"}
+    sizes = without_module(run["spec"]["model"])
     model = load(run_dir / "checkpoint", sizes).to(device).eval()
     limit = model.config.max_position_embeddings
     bos = begin_token(model, sizes.get("bos", False), run["run"])

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import digest
+from workflow_scripts.canonical import digest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
 

@@ -1,8 +1,9 @@
 """A trained model with the prompts of a split: what interventions change, and what they are compared with."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.evaluation.prompt import load_model, matches, predict, token_texts
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_table
 from workflow_scripts.training.prompt import FEW_ANSWERS, read_prompts
 from workflow_scripts.training.prompt_batches import PromptBatch, Prompts, begin_token, encode_prompts
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 BATCH_TOKENS = 8192
 
@@ -52,6 +56,11 @@ class Subject:
         subject.correct = subject.rights(prompts)
         return subject
 
+    @cached_property
+    def tokenizer(self) -> "Tokenizer":
+        """The run's own, read once for all interventions."""
+        return read_tokenizer(self.folder)
+
     def batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
         """(row of each prompt in the order of the batches [N], batches of similar length on the device)."""
         length = prompts.length
@@ -69,9 +78,8 @@ class Subject:
         """`rights` of the same items with other contents [N]."""
         settings = self.spec["model"]
         bos = begin_token(self.model, settings.get("bos", False), str(self.folder))
-        tokenizer = read_tokenizer(self.folder)
         space = settings.get("label_space", False)
-        return self.rights(encode_prompts(tokenizer, contents, self.answers, settings["template"], bos, space))
+        return self.rights(encode_prompts(self.tokenizer, contents, self.answers, settings["template"], bos, space))
 
     def right(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
         """[N] bool, in the order of the items, of answers `ids` [N] given in the `order` of batches."""

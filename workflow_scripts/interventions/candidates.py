@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import replacing
 from workflow_scripts.interventions.archives import stop_words, tagger
@@ -29,7 +30,6 @@ from workflow_scripts.interventions.synonym_rules import (
     vector_pairs,
     wordnet_pairs,
 )
-from workflow_scripts.schema import checked
 
 if TYPE_CHECKING:
     import pyarrow

@@ -39,6 +39,7 @@ class Groups:
     length: Tensor  # [B] int64: tokens of each row
 
     def select(self, rows: Tensor) -> "Groups":
+        """Those of `rows` [R]."""
         return Groups(self.index[rows], self.real[rows], self.count[rows], self.length[rows])
 
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import load_catalogue, parse_run, resolve_intervention
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.evaluation.trained import read_run
 from workflow_scripts.facts import of_intervention
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.schema import Intervention, checked
+from workflow_scripts.schema import Intervention
 from workflow_scripts.training.outputs import check_replaceable
 
 if TYPE_CHECKING:
@@ -92,8 +95,6 @@ def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Inte
 
 def match_of(run: dict[str, Any], args: argparse.Namespace) -> str:
     """When an answer counts as right: as in the run's evaluation."""
-    from workflow_scripts.catalogue import resolve_evaluation
-
     if run["scale"] is None:
         return "token"
     catalogue = load_catalogue()
@@ -145,7 +146,8 @@ def replaced(
     that were right before which still are; `cv` its deviation over its mean across seeds (Eqn 13), `cv_low` to
     `cv_high` its 95% interval, without an upper end where the seeds set none."""
     from workflow_scripts.interventions.candidates import candidates_of, read
-    from workflow_scripts.interventions.synonyms import cv_scores, perturb
+    from workflow_scripts.interventions.synonyms import perturb
+    from workflow_scripts.interventions.variation import cv_scores
 
     table = candidates_of(read(candidates))
     labels = None if settings.may_be_label else subject.answers

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import load_catalogue, resolve_candidates
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import resolve_candidates
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.facts import of_candidates
 from workflow_scripts.files import replacing, sha256_files, write_json

@@ -12,28 +12,14 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from pydantic import Field
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.candidates import Candidates
 from workflow_scripts.interventions.lexical_vectors import plain
 from workflow_scripts.interventions.synonym_rules import split_words
-from workflow_scripts.schema import Seed, Strict
-
-CONFIDENCE = 0.95
-
-
-class Options(Strict):
-    """What a synonym intervention does; the seeds only choose words and synonyms, the model stays as it is."""
-
-    rates: list[float] = Field([0.25, 0.40], min_length=1, description="Shares of the words that are to change.")
-    seeds: list[Seed] = Field([42, 123, 19, 7, 14, 23], min_length=1, description="One perturbed data set each.")
-    may_be_label: bool = Field(False, description="Whether a word may become the item's own label (official code).")
 
 
 def perturb(
@@ -102,64 +88,3 @@ def _replace(
         parts += [content[end : word.start], new[0].upper() + new[1:] if word.core[0].isupper() else new]
         end = word.start + len(word.core)
     return "".join([*parts, content[end:]]), count / len(words)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """A measure of spread with its 95% interval; None where it is undefined, inf where the data set no bound."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int  # runs
-    method: str
-
-
-def coefficient_of_variation(values: Sequence[float]) -> Spread:
-    """CV of eq. 13 over `values` [runs]: standard deviation (n - 1 below the line) over mean, with an interval.
-
-    Interval: McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for independent, normal
-    runs and a CV under about a third. None for fewer than two runs or a mean that is not positive.
-    """
-    method = "95% interval by Vangel's modification of McKay's, over independent runs from a normal distribution"
-    runs = np.asarray(values, dtype=float)
-    n = len(runs)
-    if n < 2 or not runs.mean() > 0:
-        return Spread(None, None, None, n, method)
-    value = float(runs.std(ddof=1) / runs.mean())
-    low, high = (_vangel(value, n, probability) for probability in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2))
-    return Spread(value, low, high, n, method)
-
-
-def cv_scores(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
-    """Score rows `cv`, `cv_low` and `cv_high` over `values` [runs], each with `where`; none of what is undefined."""
-    spread = coefficient_of_variation(values)
-    found = {"cv": spread.value, "cv_low": spread.low, "cv_high": spread.high}
-    what = {"unit": "ratio", "n": spread.n, **where}
-    return [
-        {"metric": prefix + name, "value": value, **what}
-        for name, value in found.items()
-        if value is not None and math.isfinite(value)
-    ]
-
-
-def _vangel(value: float, n: int, probability: float) -> float:
-    from scipy import stats
-
-    quantile = float(stats.chi2.ppf(probability, n - 1))
-    below = ((quantile + 2) / n - 1) * value**2 + quantile / (n - 1)
-    return value / math.sqrt(below) if below > 0 else math.inf
-
-
-def variance_parts(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Variance between training seeds, and between the runs (synonym seeds) of one of them, of `values` [seeds, runs].
-
-    One-way analysis of variance with random effects: the mean of the variances within a seed, and what the variance of
-    the seeds' means exceeds its share of that by (0 if it does not). None where fewer than two values speak of it.
-    """
-    table = np.asarray(values, dtype=float)
-    seeds, runs = table.shape
-    within = float(table.var(axis=1, ddof=1).mean()) if runs > 1 else None
-    if seeds < 2 or within is None:
-        return None, within
-    return max(0.0, float(table.mean(axis=1).var(ddof=1)) - within / runs), within

@@ -6,6 +6,16 @@ from torch import Tensor, nn
 from workflow_scripts.models.dropout import Dropout
 
 
+def projections(width: int) -> list[nn.Linear]:
+    """W_Q, W_K, W_V and W_O of attention, d -> d, drawn as fairseq draws them."""
+    query, key, value, output = (nn.Linear(width, width) for _ in range(4))
+    for projection in (query, key, value):
+        nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+    nn.init.xavier_uniform_(output.weight)
+    nn.init.zeros_(output.bias)
+    return [query, key, value, output]
+
+
 class RelativePositions(nn.Module):
     """A learned vector for each distance between two positions (Shaw et al. 2018), clipped, shared by all heads.
 
@@ -36,11 +46,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float, max_relative_position: int | None = None):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
-        for projection in (self.query, self.key, self.value):
-            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
-        nn.init.xavier_uniform_(self.output.weight)
-        nn.init.zeros_(self.output.bias)
+        self.query, self.key, self.value, self.output = projections(width)
         relative = max_relative_position is not None
         head_width = width // heads
         self.relative_keys = RelativePositions(max_relative_position, head_width, dropout) if relative else None
@@ -51,7 +57,8 @@ class MultiHeadAttention(nn.Module):
         return self.attend(query, self.key(key), self.value(value), mask)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
-        """As forward, with key and value already projected; the first query stands at position `offset`."""
+        """As forward, with key [S, N, d] and value [S, G N, d] already projected; the first query [T, N, d] stands at
+        position `offset`."""
         weights = self.weights(query, key, mask, offset)
         if value.size(1) > key.size(1):
             weights = weights.repeat(value.size(1) // key.size(1), 1, 1)

@@ -169,9 +169,11 @@ class CatModel(PreTrainedModel):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
+        """Hugging Face's name for the words' embeddings."""
         return self.embeddings.word_embeddings
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Hugging Face's name for putting others in their place."""
         self.embeddings.word_embeddings = value
 
     @torch.no_grad()

@@ -10,25 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.models.hugging_face import FROM_FOLDER, NO_OFFSETS, quiet, read_configuration, read_errors
 from workflow_scripts.models.settings import CausalLMSettings, read_settings
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
     from transformers import PretrainedConfig, PreTrainedModel
 
 # Of the tokenizers that are trained here; the hub's have their own.
 BOS, EOS, PAD, UNK = range(4)
-NO_OFFSETS = "the models here need a fast tokenizer, which has offsets; save the folder's with transformers"
 # The function that GPT-2's configuration calls gelu_new, as one kernel instead of eight.
 FUSED_GELU = "gelu_pytorch_tanh"
-
-
-def quiet() -> None:
-    """Keep the library's bars, and its advice on masks that models here do not need, out of the logs."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 def configuration(settings: CausalLMSettings, vocabulary: int) -> "PretrainedConfig":
@@ -77,45 +68,19 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
 
     Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
     quiet()
     family = read_settings(CausalLMSettings, settings, "model").family
     for name, what in (("config.json", "give the folder of a trained model"), ("tokenizer.json", NO_OFFSETS)):
         if not (folder / name).is_file():
             raise UserError(f"{folder / name} does not exist; {what}")
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        if config.model_type != family:
-            raise UserError(f"{folder} holds a model of the family {config.model_type}, the method asks for {family}")
+    with read_errors(folder):
+        config = read_configuration(folder, family)
         if getattr(config, "activation_function", None) == "gelu_new":
             config.activation_function = FUSED_GELU
-        model = AutoModelForCausalLM.from_pretrained(
-            folder,
-            config=config,
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-        )
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
+        model = AutoModelForCausalLM.from_pretrained(folder, config=config, **FROM_FOLDER)
     return model.train()
-
-
-def read_tokenizer(folder: Path) -> "Tokenizer":
-    """tokenizer.json of a folder. Raises UserError when it is missing or broken."""
-    from tokenizers import Tokenizer
-
-    file = folder / "tokenizer.json"
-    try:
-        return Tokenizer.from_str(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; {NO_OFFSETS}") from error
-    except Exception as error:  # the library raises Exception itself
-        raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 
 
 def last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:

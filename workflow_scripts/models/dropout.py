@@ -26,6 +26,7 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
+        """Any shape -> the same shape."""
         if not self.training or self.p == 0.0:
             return x
         if x.device.type != "cpu":

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import quiet
 from workflow_scripts.models.encoder_settings import SETTINGS, EncoderSettings
+from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
 from workflow_scripts.models.settings import read_settings
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
 
     Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
     quiet()
     own = read_encoder_settings(settings)
@@ -93,27 +92,15 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
     for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
             raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        if config.model_type != family:
-            raise UserError(f"{folder} holds a model of the family {config.model_type}, the method asks for {family}")
+    with read_errors(folder):
+        config = read_configuration(folder, family)
         wanted = configuration(own, config.vocab_size)
         for name in DROPOUTS:
             if hasattr(wanted, name):
                 setattr(config, name, getattr(wanted, name))
         model, report = AutoModel.from_pretrained(
-            folder,
-            config=config,
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-            output_loading_info=True,
-            **_without_pooler(family),
+            folder, config=config, output_loading_info=True, **FROM_FOLDER, **_without_pooler(family)
         )
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
     if missing := sorted(report["missing_keys"]):
         raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
     return model.train()

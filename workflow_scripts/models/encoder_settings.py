@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from workflow_scripts.models.settings import check_at_least_one, check_dropout
+
 
 @dataclass
 class EncoderSettings:
@@ -21,15 +23,12 @@ class EncoderSettings:
     frozen: bool = False  # whether fine-tuning leaves the encoder as it is
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "width", "feed_forward", "positions"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_at_least_one(self, "layers", "heads", "width", "feed_forward", "positions")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if not 0 < self.deviation <= 1:
             raise ValueError(f"deviation is {self.deviation}; it must lie in (0, 1]")
-        if not 0 <= self.dropout <= 0.99:
-            raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
+        check_dropout(self, "dropout")
         if self.readout not in self.readouts():
             raise ValueError(f"readout is {self.readout}; this model has {', '.join(self.readouts())}")
 
@@ -70,11 +69,8 @@ class CatSettings(EncoderSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("codes", "last_codes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not 0 <= self.code_dropout <= 0.99:
-            raise ValueError(f"code_dropout is {self.code_dropout}; it must lie in [0, 0.99]")
+        check_at_least_one(self, "codes", "last_codes")
+        check_dropout(self, "code_dropout")
 
     def readouts(self) -> tuple[str, ...]:
         return ("mix", "cont", "comp")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.models.attention import projections
 from workflow_scripts.models.dropout import Dropout
 
 
@@ -23,11 +24,7 @@ class FuseAttention(nn.Module):
     def __init__(self, width: int, heads: int):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
-        for projection in (self.query, self.key, self.value):
-            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
-        nn.init.xavier_uniform_(self.output.weight)
-        nn.init.zeros_(self.output.bias)
+        self.query, self.key, self.value, self.output = projections(width)
 
     def forward(self, query: Tensor, fused: Sequence[Tensor], uniform: bool = False) -> Tensor:
         """query [S, N, d], `fused` l times [S, N, d] -> [S, N, d]; `uniform`: equal weights, no W_Q and W_K."""

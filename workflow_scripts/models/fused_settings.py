@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from workflow_scripts.models.settings import Seq2SeqSettings
+from workflow_scripts.models.settings import Seq2SeqSettings, check_at_least_one
 
 
 @dataclass
@@ -51,9 +51,7 @@ class RobertaTransformerSettings(FusedTransformerSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("encoder_layers", "encoder_heads", "encoder_width", "encoder_feed_forward"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_at_least_one(self, "encoder_layers", "encoder_heads", "encoder_width", "encoder_feed_forward")
         for name in ("encoder_heads", "fuse_heads"):
             if (heads := getattr(self, name)) and self.encoder_width % heads:
                 raise ValueError(f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}")

@@ -27,7 +27,8 @@ class FusedLayer(nn.Module):
         return self.layer.start(memory_key, memory_value)
 
     def forward(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
-        """H^0 .. H^{l-1}, each [S, N, d], and what the attention of the plain layer needs beside H^{l-1} -> H^l."""
+        """H^0 .. H^{l-1}, each [S, N, d], and what the attention of the plain layer needs beside H^{l-1} -> H^l
+        [S, N, d]."""
         states = self.layer(earlier[-1], *attention)
         return self.feed_forward(self.fuse(states, earlier) if self.fuse else states)
 
@@ -64,18 +65,21 @@ class FusedTransformer(Seq2Seq):
         return FuseSublayer(attention, settings.dropout, settings.fuse_residual, settings.fuse_over, uniform)
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
+        """As in Seq2Seq; each layer reads all outputs before it."""
         outputs = [states]
         for layer in self.encoder:
             outputs.append(layer(outputs, mask))
         return outputs[1:]
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
+        """As in Seq2Seq; each layer reads all outputs before it."""
         outputs = [states]
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
             outputs.append(layer(outputs, layer_cache, cache.mask, mask))
         return outputs[1:]
 
     def encoder_attention(self, source: Tensor) -> Tensor:
+        """As in Seq2Seq: maps of self-attention, not of fuse-attention."""
         states, mask = self.embed_source(source), padding_mask(source)
         inputs = [states, *self.run_encoder(states, mask)[:-1]]
         maps = [layer.layer.attention_map(x, mask, False) for layer, x in zip(self.encoder, inputs, strict=True)]

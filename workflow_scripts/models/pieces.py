@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import read_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

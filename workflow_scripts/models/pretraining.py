@@ -5,23 +5,19 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from workflow_scripts.models import encoder
+from workflow_scripts.models.heads import EncoderWithHeads
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class Pretraining(nn.Module):
-    """The encoder lies under the name that Hugging Face has for its family, so that a file of these weights is one of
-    the encoder, too, whose reader leaves the heads out.
-
-    heads.words is a linear layer d -> V, heads.next_sentence one from the first token's state to 2 scores; the second
-    is that of a sentence which follows. The same heads read every readout.
+class Pretraining(EncoderWithHeads):
+    """heads.words is a linear layer d -> V, heads.next_sentence one from the first token's state to 2 scores; the
+    second is that of a sentence which follows. The same heads read every readout.
     """
 
     def __init__(self, inner: "PreTrainedModel", tied: bool):
-        super().__init__()
-        self.prefix = inner.base_model_prefix
-        self.add_module(self.prefix, inner)
+        super().__init__(inner)
         embeddings = inner.get_input_embeddings().weight
         vocabulary, width = embeddings.shape
         self.heads = nn.ModuleDict({"words": nn.Linear(width, vocabulary), "next_sentence": nn.Linear(width, 2)})
@@ -31,12 +27,8 @@ class Pretraining(nn.Module):
         if tied:
             self.heads["words"].weight = embeddings
 
-    @property
-    def encoder(self) -> "PreTrainedModel":
-        return getattr(self, self.prefix)
-
     def hidden(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
-        """What `encoder.hidden` gives."""
+        """What `encoder.hidden` gives, from the same tensors [B, S]."""
         return encoder.hidden(self.encoder, ids, attention_mask, token_types)
 
 

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import quiet
 from workflow_scripts.models.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.fused_settings import RobertaTransformerSettings
 from workflow_scripts.models.fused_transformer import FusedTransformer
+from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
 from workflow_scripts.models.layers import padding_mask
 from workflow_scripts.models.pieces import read_pieces  # noqa: F401 (training and evaluation ask this module for it)
 from workflow_scripts.models.seq2seq import Memory
@@ -92,22 +92,9 @@ class RobertaTransformer(FusedTransformer):
 
         Raises UserError when they cannot be read, or have other sizes than the settings.
         """
-        from safetensors import SafetensorError
-
-        try:
-            found = RobertaModel.from_pretrained(
-                folder,
-                add_pooling_layer=False,
-                local_files_only=True,
-                use_safetensors=True,
-                trust_remote_code=False,
-                dtype=torch.float32,
-            )
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"{folder} cannot be read as a RoBERTa model ({reason}); fetch it again") from error
-        if found.config.model_type != "roberta":
-            raise UserError(f"{folder} holds a model of the family {found.config.model_type}; give one of RoBERTa's")
+        with read_errors(folder):
+            config = read_configuration(folder, "roberta")
+            found = RobertaModel.from_pretrained(folder, config=config, add_pooling_layer=False, **FROM_FOLDER)
         weights = found.state_dict()
         for name, own in self.roberta.state_dict().items():
             shape = list(weights[name].shape) if name in weights else "missing"

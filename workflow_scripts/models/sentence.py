@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.models import encoder
+from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.sentence_settings import SentenceSettings
 from workflow_scripts.training.sentence_batches import SentenceBatch, StateBatch
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class SentenceModel(nn.Module):
-    """The encoder lies under the name that Hugging Face has for its family, as in `models.pretraining`.
-
-    heads.sentence reads the last layer's state of [CLS] of one readout, and gives `outputs` numbers: a score for each
-    of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is trained.
-    """
+class SentenceModel(EncoderWithHeads):
+    """heads.sentence reads the last layer's state of [CLS] of one readout, and gives `outputs` numbers: a score for
+    each of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is
+    trained."""
 
     def __init__(
         self,
@@ -32,23 +31,11 @@ class SentenceModel(nn.Module):
         dropout: float,
         settings: SentenceSettings,
     ):
-        super().__init__()
-        self.prefix, self.readout, self.frozen = inner.base_model_prefix, readout, frozen
-        self.add_module(self.prefix, inner.requires_grad_(not frozen))
+        super().__init__(inner, frozen)
+        self.readout = readout
         self.heads = nn.ModuleDict()
         if settings.prediction == "head":
             self.heads["sentence"] = head(inner.config.hidden_size, outputs, dropout, settings)
-
-    @property
-    def encoder(self) -> "PreTrainedModel":
-        return getattr(self, self.prefix)
-
-    def train(self, mode: bool = True) -> "SentenceModel":
-        """A frozen encoder has no dropout either: what it says of a sentence is always the same."""
-        super().train(mode)
-        if self.frozen:
-            self.encoder.eval()
-        return self
 
     def states(self, batch: SentenceBatch) -> dict[str, Tensor]:
         """The last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
@@ -88,6 +75,5 @@ def load(folder: Path, model_settings: dict, objective_settings: dict, outputs: 
     """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
     model = build(encoder.load(folder, model_settings), model_settings, objective_settings, outputs)
     file = folder / "model.safetensors"
-    with torch.no_grad():
-        load_weights(model, read_weights(file), file)
+    load_weights(model, read_weights(file), file)
     return model

@@ -82,6 +82,7 @@ class Seq2Seq(nn.Module):
         return table
 
     def layer_settings(self) -> LayerSettings:
+        """What the layers of both sides share."""
         settings = self.settings
         return LayerSettings(
             settings.width,

@@ -3,11 +3,16 @@
 import difflib
 import typing
 from dataclasses import dataclass, fields
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from workflow_scripts.errors import UserError
 
 Settings = TypeVar("Settings")
+
+
+def without_module(section: dict[str, Any]) -> dict[str, Any]:
+    """Of a section of a spec, `model` or `objective`, what is not the name of its module: the module's settings."""
+    return {key: value for key, value in section.items() if key != "module"}
 
 
 def read_settings(kind: type[Settings], given: dict, where: str) -> Settings:
@@ -36,6 +41,19 @@ def _check(value: object, hint: object, where: str) -> None:
             raise UserError(f"{where} is {value!r}; it must be of type {hint.__name__}")
 
 
+def check_at_least_one(settings: object, *names: str) -> None:
+    """Raise ValueError for the first of these settings that is less."""
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise ValueError(f"{name} is {getattr(settings, name)}; it must be at least 1")
+
+
+def check_dropout(settings: object, name: str) -> None:
+    """Raise ValueError where the setting is no probability of dropout."""
+    if not 0 <= getattr(settings, name) <= 0.99:
+        raise ValueError(f"{name} is {getattr(settings, name)}; it must lie in [0, 0.99]")
+
+
 @dataclass
 class Seq2SeqSettings:
     """Encoder-decoder Transformer. The defaults are those of the paper's SCAN and COGS models."""
@@ -50,15 +68,12 @@ class Seq2SeqSettings:
     max_relative_position: int = 20  # distances are clipped to -20 .. 20
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "width", "feed_forward", "max_relative_position"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_at_least_one(self, "layers", "heads", "width", "feed_forward", "max_relative_position")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"width is {self.width}; sinusoidal positions need an even one")
-        if not 0 <= self.dropout <= 0.99:
-            raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
+        check_dropout(self, "dropout")
 
     def indivisible(self) -> str:
         """Why no two processes can share a batch; empty if they can."""
@@ -95,9 +110,7 @@ class SQTransformerSettings(Seq2SeqSettings):
         super().__post_init__()
         if self.positions != "relative":
             raise ValueError("positions must be relative: a position added to a word would change the word's code")
-        for name in ("source_codes", "target_codes", "source_predictor_layers", "target_predictor_layers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_at_least_one(self, "source_codes", "target_codes", "source_predictor_layers", "target_predictor_layers")
         if not 0 <= self.ema_decay <= 1:
             raise ValueError(f"ema_decay is {self.ema_decay}; it must lie in [0, 1]")
         if self.ema_decay == 1 and not self.codebook_gradient:
@@ -128,15 +141,12 @@ class CausalLMSettings:
     positions: int = 256
 
     def __post_init__(self) -> None:
-        for name in ("layers", "heads", "width", "feed_forward", "positions"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_at_least_one(self, "layers", "heads", "width", "feed_forward", "positions")
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.key_value_heads and self.heads % self.key_value_heads:
             raise ValueError(f"heads {self.heads} is not a multiple of key_value_heads {self.key_value_heads}")
-        if not 0 <= self.dropout <= 0.99:
-            raise ValueError(f"dropout is {self.dropout}; it must lie in [0, 0.99]")
+        check_dropout(self, "dropout")
         if self.template and self.template.count("{content}") != 1:
             raise ValueError(f"template is {self.template!r}; it must hold {{content}} once")
 

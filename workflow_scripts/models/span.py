@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.models import encoder
+from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.training.state import load_weights, read_weights
 
 if TYPE_CHECKING:
@@ -15,27 +16,15 @@ if TYPE_CHECKING:
     from workflow_scripts.training.span_batches import SpanBatch
 
 
-class SpanModel(nn.Module):
+class SpanModel(EncoderWithHeads):
     """heads.span is one linear layer d -> 2 on each token's state of one readout: scores of the first and of the last
-    token. The encoder lies under the name that Hugging Face has for its family, as in `models.pretraining`."""
+    token."""
 
     def __init__(self, inner: "PreTrainedModel", readout: str, frozen: bool, dropout: float):
-        super().__init__()
-        self.prefix, self.readout, self.frozen = inner.base_model_prefix, readout, frozen
-        self.add_module(self.prefix, inner.requires_grad_(not frozen))
+        super().__init__(inner, frozen)
+        self.readout = readout
         layers = nn.Sequential(nn.Dropout(dropout), nn.Linear(inner.config.hidden_size, 2))
         self.heads = nn.ModuleDict({"span": layers})
-
-    @property
-    def encoder(self) -> "PreTrainedModel":
-        return getattr(self, self.prefix)
-
-    def train(self, mode: bool = True) -> "SpanModel":
-        """A frozen encoder has no dropout either."""
-        super().train(mode)
-        if self.frozen:
-            self.encoder.eval()
-        return self
 
     def forward(self, batch: "SpanBatch") -> Tensor:
         """Scores [B, 2, S] of each token as the first and as the last one: -inf on what is neither [CLS] nor of the
@@ -55,8 +44,7 @@ def load(folder: Path, model_settings: dict) -> SpanModel:
     """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
     model = build(encoder.load(folder, model_settings), model_settings)
     file = folder / "model.safetensors"
-    with torch.no_grad():
-        load_weights(model, read_weights(file), file)
+    load_weights(model, read_weights(file), file)
     return model
 
 

@@ -70,10 +70,12 @@ class SQTransformer(Seq2Seq):
         self.target_quantiser.after_step()
 
     def embed_source(self, source: Tensor) -> Tensor:
+        """[B, S] -> [S, B, d], under SAL [S, 2 B, d] with the words' codes."""
         words = super().embed_source(source)
         return torch.cat([words, self.source_quantiser(words).vectors], dim=1) if self.guided else words
 
     def embed_target(self, target_in: Tensor, offset: int = 0) -> Tensor:
+        """[B, T] -> [T, B, d], under SAL [T, 2 B, d] with the words' codes."""
         words = super().embed_target(target_in, offset)
         return torch.cat([words, self.target_quantiser(words).vectors], dim=1) if self.guided else words
 

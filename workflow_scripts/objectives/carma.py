@@ -178,7 +178,7 @@ def sentences_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
 
 
 def full_precision(states: Tensor) -> Tensor:
-    """float32, or float64 as it is."""
+    """[B, S, d] in float32, or in float64 as it is."""
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
@@ -207,7 +207,7 @@ def build(settings: dict) -> Callable[[nn.Module, Any], tuple[Tensor, dict[str, 
             own = {k: full_precision(sentences_first(model, state, len(real))) for k, state in states.items()}
             losses = regularisers(own, getattr(batch, "words", None), real, s, len(blocks(model)))
         added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
-        total = (1 - s.weight) * task_loss + s.weight * added
-        return total, parts | {name: loss.detach() for name, loss in losses.items()}
+        loss = (1 - s.weight) * task_loss + s.weight * added
+        return loss, parts | {name: value.detach() for name, value in losses.items()}
 
     return objective

@@ -44,7 +44,7 @@ def guided_decomposition(codes: "CodeWeights", share: Tensor, gold: Tensor, wron
 
 
 def sparsity(codes: Sequence["CodeWeights"], real: Tensor) -> Tensor:
-    """L_1 of Eqn 4: the mean of |O_j| over the codes, tokens and layers."""
+    """L_1 of Eqn 4: the mean of |O_j| over the codes, tokens and layers; real [B, S] -> scalar."""
     return torch.stack([over_tokens(layer.mass() / layer.weights.size(-1), real) for layer in codes]).mean()
 
 
@@ -72,7 +72,8 @@ def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
 
 
 def nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
-    """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"), of the losses of h_cont - h_comp."""
+    """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"), of the losses of h_cont - h_comp, in
+    nats: scalars -> scalar."""
     return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
 
 

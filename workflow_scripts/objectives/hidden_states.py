@@ -28,7 +28,7 @@ def time_major(model: nn.Module) -> bool:
 
 @contextmanager
 def recorded(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
-    """Index -> output of that block, filled when the model runs (the last run counts).
+    """Index -> output of that block, [B, S, d] or time-major, filled when the model runs (the last run counts).
 
     Block i's output is the residual stream behind it; a final norm of the model is not in it. The hooks are gone when
     the context ends, also after an exception.

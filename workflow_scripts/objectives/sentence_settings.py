@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from workflow_scripts.models.settings import check_at_least_one
+
 
 @dataclass
 class SentenceSettings:
@@ -14,8 +16,7 @@ class SentenceSettings:
     longest: int = 128  # tokens of a sentence or a pair, with the special ones
 
     def __post_init__(self) -> None:
-        if self.head_width < 1:
-            raise ValueError(f"head_width is {self.head_width}; it must be at least 1")
+        check_at_least_one(self, "head_width")
         if self.longest < 5:
             raise ValueError(f"longest is {self.longest}; a pair has at least 5 tokens")
 
@@ -34,9 +35,7 @@ class SpanSettings:
     longest_answer: int = 30  # tokens of an answer that is given
 
     def __post_init__(self) -> None:
-        for name in ("longest", "stride", "longest_question", "longest_answer"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        check_at_least_one(self, "longest", "stride", "longest_question", "longest_answer")
         if self.longest - self.longest_question - 3 <= self.stride:
             raise ValueError(
                 f"longest {self.longest} leaves a window no more than its stride {self.stride} beside "

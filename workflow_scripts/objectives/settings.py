@@ -6,7 +6,9 @@ from typing import Literal
 
 @dataclass
 class CrossEntropySettings:
-    label_smoothing: float = 0.0
+    """Cross-entropy of the next word or token."""
+
+    label_smoothing: float = 0.0  # share of the probability that is spread over the vocabulary
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:

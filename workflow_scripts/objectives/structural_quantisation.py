@@ -52,7 +52,10 @@ def stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) ->
 
 
 def side_parts(terms: dict[str, Tensor], side: str, settings: StructuralQuantisationSettings) -> dict[str, Tensor]:
-    """The terms of one side ("source" or "target"), unweighted, by the name of their weight."""
+    """The parts of the loss of one side ("source" or "target"), scalars, unweighted, by the name of their weight.
+
+    terms: those of `SQTransformer`, with their shapes.
+    """
 
     def term(name: str) -> Tensor:
         return terms[f"{side}_{name}"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workflow_scripts.catalogue import canonical_json, digest
+from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.code_digest import definitions
 from workflow_scripts.facts import SHORT, Facts, recall
 
@@ -62,5 +62,6 @@ def few(texts: list[str], separator: str) -> str:
 
 
 def short(value: Any) -> str:
+    """A value as JSON, cut where it is long."""
     text = canonical_json(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

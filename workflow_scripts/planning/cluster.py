@@ -4,12 +4,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_data
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.checking import read_yaml
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
 from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, training
-from workflow_scripts.schema import read_yaml
+from workflow_scripts.schema import Config
 
 ORDER = ("prepare_large", "train", "evaluate", "candidates", "intervene", "analyse")
 
@@ -23,7 +26,7 @@ def read_profile(folder: str) -> dict[str, Any]:
     return profile
 
 
-def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
+def asked(catalogue: Catalogue, config: Config) -> Counter[tuple[str, Resources]]:
     """How many jobs of which rule ask for what, at their first attempt. A run that two papers ask for counts once."""
     device = "cuda" if config.device == "auto" else config.device
     found: Counter[tuple[str, Resources]] = Counter()
@@ -70,7 +73,7 @@ def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str
     return " ".join(part for part in parts if part)
 
 
-def show(catalogue: Catalogue, config, folder: str) -> None:
+def show(catalogue: Catalogue, config: Config, folder: str) -> None:
     """Print jobs, GPUs, cores, memory and time of each rule, and the sbatch lines."""
     profile, rows = read_profile(folder), asked(catalogue, config)
     print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable
 
-from workflow_scripts.catalogue import Catalogue, Run, resolve_candidates, resolve_data, resolve_run
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.displays import analysis_sources, display_runs, intervened_runs
 
 

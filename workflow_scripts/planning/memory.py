@@ -4,10 +4,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.catalogue import Catalogue, Run, parent, resolve_data, resolve_run
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.run_specs import parent, resolve_run
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories
-from workflow_scripts.models.settings import CausalLMSettings, read_settings
+from workflow_scripts.models.settings import CausalLMSettings, read_settings, without_module
 from workflow_scripts.objectives.settings import CarmaSettings
+from workflow_scripts.schema import Config
 
 # Models whose memory is counted here; those of the other modules are small.
 MODULE = "workflow_scripts.models.causal_lm"
@@ -129,11 +133,8 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
     spec = resolve_run(catalogue, run, scale, precision)
     if spec["model"]["module"] != MODULE or not spec["training"]["max_steps"]:
         return None
-    given = [{k: v for k, v in spec[section].items() if k != "module"} for section in ("model", "objective")]
-    sizes, carma = (
-        read_settings(CausalLMSettings, given[0], "model"),
-        read_settings(CarmaSettings, given[1], "objective"),
-    )
+    sizes = read_settings(CausalLMSettings, without_module(spec["model"]), "model")
+    carma = read_settings(CarmaSettings, without_module(spec["objective"]), "objective")
     if spec["init"] and "hub" in spec["init"]:
         repository = load_repositories()[spec["init"]["hub"]]
         vocabulary, count = repository.vocabulary, repository.parameters
@@ -159,13 +160,13 @@ def largest_batch(spec: dict, longest: int) -> Batch:
     return Batch(sentences, length, sentences if spec["kind"] == "prompt" else sentences * length)
 
 
-def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
+def report(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> list[str]:
     """A line for each model on each task, of the variant that needs most, and one for those over `gpu_memory`.
 
     Models that all need less than 1 GB share a line.
     """
     found: dict[str, tuple[Memory, str]] = {}
-    for task, method, variant in dict.fromkeys((run.task, run.method, run.variant) for run in runs):
+    for task, method, variant in dict.fromkeys(run.unseeded for run in runs):
         memory = estimate(catalogue, Run(task, method, variant, seed=0), config.scale, config.precision)
         name = f"{task}/{method}"
         if memory and (name not in found or memory.peak > found[name][0].peak):
@@ -176,12 +177,12 @@ def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
     return lines + [said for said in [over(catalogue, config, runs)] if said]
 
 
-def over(catalogue: Catalogue, config, runs: Iterable[Run]) -> str:
+def over(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> str:
     """Which models need more than `gpu_memory` on which tasks; empty if none does."""
     needed = {run: estimate(catalogue, run, config.scale, config.precision) for run in runs}
     names = dict.fromkeys(f"{run.task}/{run.method}" for run, memory in needed.items() if _over(memory, config))
     return f"more than the {config.gpu_memory} GB of config.yaml's gpu_memory: {', '.join(names)}" if names else ""
 
 
-def _over(memory: Memory | None, config) -> bool:
+def _over(memory: Memory | None, config: Config) -> bool:
     return memory is not None and memory.peak > 1e9 * config.gpu_memory

@@ -7,20 +7,13 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import (
-    Catalogue,
-    Run,
-    canonical_json,
-    load_catalogue,
-    load_config,
-    merged,
-    parent,
-    parse_run,
-    requested_runs,
-    resolve_data,
-    resolve_run,
-    searched,
-)
+from workflow_scripts.canonical import canonical_json
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.catalogue.merging import merged
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
+from workflow_scripts.catalogue.runs import Run, parse_run
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
@@ -28,6 +21,7 @@ from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import cluster, memory
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step, sizes
+from workflow_scripts.schema import Config
 
 TIMED_STEPS = 30
 STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
@@ -57,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
+    """Print what the arguments ask for."""
     catalogue = load_catalogue()
     config = load_config()
     update = {key: value for key, value in {"scale": args.scale, "papers": args.papers}.items() if value}
@@ -153,7 +148,7 @@ def tried(catalogue: Catalogue, run: Run, scale: str, precision: str) -> int:
     return len(search["learning_rate"]) * len(search["batch_sentences"])
 
 
-def summarise(catalogue: Catalogue, config, results: Path) -> None:
+def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
     sources, times = load_sources(), read_step_times()
@@ -188,7 +183,7 @@ def summarise(catalogue: Catalogue, config, results: Path) -> None:
             print(f"             {amount([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
         trained = own + [run for run in searches for _ in range(tried(catalogue, run, config.scale, config.precision))]
         spent = {
-            device: time(*hours(catalogue, trained, config.scale, config.precision, device))
+            device: hours_text(*hours(catalogue, trained, config.scale, config.precision, device))
             for device in ("cpu", "cuda")
         }
         print(f"  training   {spent['cpu']} hours of CPU threads, or {spent['cuda']} hours of GPU")
@@ -215,5 +210,6 @@ def amount(sizes: list[int | None]) -> str:
     return known + (f" + {unknown} unknown" if unknown else "")
 
 
-def time(total: float, unknown: int) -> str:
+def hours_text(total: float, unknown: int) -> str:
+    """`12 + 3 unknown` of what `hours` returns."""
     return f"{total:.2g}" + (f" + {unknown} unknown" if unknown else "")

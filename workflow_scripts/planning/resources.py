@@ -7,7 +7,9 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 
-from workflow_scripts.catalogue import Run, load_catalogue, resolve_intervention, resolve_run, searched
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run, searched
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.planning import sizes
 from workflow_scripts.planning.step_times import checkpoint_bytes, read_step_times, seconds_per_step
 

@@ -6,20 +6,22 @@ All are upper estimates, meant for what a job asks for. They grow with the model
 from functools import cache
 from pathlib import Path
 
-from workflow_scripts.catalogue import (
-    MODELS,
-    Run,
-    load_catalogue,
-    parent,
-    resolve_data,
-    resolve_evaluation,
-    resolve_run,
-)
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.modules import MODULES
+from workflow_scripts.catalogue.run_specs import parent, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.files import read_json
 from workflow_scripts.models.encoder_settings import CatSettings, EncoderSettings
 from workflow_scripts.models.fused_settings import RobertaTransformerSettings
-from workflow_scripts.models.settings import CausalLMSettings, Seq2SeqSettings, SQTransformerSettings, read_settings
+from workflow_scripts.models.settings import (
+    CausalLMSettings,
+    Seq2SeqSettings,
+    SQTransformerSettings,
+    read_settings,
+    without_module,
+)
 from workflow_scripts.planning.memory import parameters as causal_parameters
 
 # Floating-point operations a second: of a GPU that computes in float32 and is not kept busy by small matrices, and of
@@ -54,8 +56,7 @@ def model_parameters(run: Run, scale: str) -> int:
 
 
 def _sizes(model: dict) -> Seq2SeqSettings | CausalLMSettings | EncoderSettings:
-    given = {key: value for key, value in model.items() if key != "module"}
-    return read_settings(MODELS[model["module"]], given, model["module"])
+    return read_settings(MODULES["model"][model["module"]], without_module(model), model["module"])
 
 
 def encoder_parameters(s: EncoderSettings, vocabulary: int) -> int:

@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, load_catalogue, load_config, merged, parse_run
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.catalogue.merging import merged
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.checking import read_yaml
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import SHORT, of_job, recall
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.planning.changes import fact_changes, few
 from workflow_scripts.planning.records import planned_jobs, read_overrides, read_record
 from workflow_scripts.planning.versions import RUNS, other_versions
-from workflow_scripts.schema import Config, read_yaml
+from workflow_scripts.schema import Config
 
 STAGES = (
     *("fetch", "fetch_model", "prepare", "prepare_large", "candidates", "search", "train", "evaluate", "intervene"),

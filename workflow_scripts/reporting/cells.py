@@ -1,52 +1,22 @@
 """Cells of tables: the published number beside the scores of our seeds, with what may be said about the two."""
 
-import csv
-from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
-from workflow_scripts.displays import Variant, score_files
 from workflow_scripts.errors import UserError
-from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.files import read_json
-from workflow_scripts.reporting.pairing import check_paired, gains, weights_of
+from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.reporting.evidence import Evidence
+from workflow_scripts.reporting.pairing import check_paired, gains
+from workflow_scripts.reporting.published import Published
+from workflow_scripts.reporting.selection import chosen_rows, nothing_right, same_place, undefined_rows
 from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
 from workflow_scripts.reporting.statistics import Summary, summarise
 
-PUBLISHED_COLUMNS = (
-    "display",
-    "row",
-    "column",
-    "metric",
-    "printed",
-    "value",
-    "unit",
-    "std",
-    "n_seeds",
-    "source",
-    "note",
-)
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
 UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
 # Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
 REPEATED = ("intervention_seed", "pooling")
-Key = tuple[str, str, str, str]  # display, row, column, metric
-
-
-@dataclass(frozen=True)
-class Published:
-    """A number of the paper: `printed` verbatim; `value` is None where it prints no number but a bound or words."""
-
-    printed: str
-    value: float | None
-    std: float | None
-    n_seeds: int | None
-    unit: str
-    source: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -91,46 +61,6 @@ class Cell:
         return self.summary.mean - self.published.value
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What the cells of a paper are made from."""
-
-    paper: str
-    scale: str
-    published: dict[Key, Published]
-    scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
-    analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
-    weights: dict[Variant, str] = field(default_factory=dict)  # what the runs of a measured variant start from
-    absent: dict[Variant, list[dict]] = field(default_factory=dict)  # scores that are not defined, with a `reason`
-
-
-def read_published(path: Path) -> dict[Key, Published]:
-    """Read published.csv. Raises UserError naming file and line for a wrong header, line, number or repeated cell."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; restore it from the repository") from error
-    found: dict[Key, Published] = {}
-    reader = csv.DictReader(lines)
-    if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:
-        raise UserError(f"{path}:1: the columns must be {','.join(PUBLISHED_COLUMNS)}")
-    for row in reader:
-        if None in row or None in row.values():
-            raise UserError(f"{path}:{reader.line_num}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
-        key = (row["display"], row["row"], row["column"], row["metric"])
-        try:
-            value, std = (float(row[name]) if row[name] else None for name in ("value", "std"))
-            n_seeds = int(row["n_seeds"]) if row["n_seeds"] else None
-        except ValueError as error:
-            raise UserError(
-                f"{path}:{reader.line_num}: {error}; value, std and n_seeds are numbers or empty"
-            ) from error
-        if key in found:
-            raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} stands here a second time")
-        found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"])
-    return found
-
-
 def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
     """The cells of a table, row by row; those with neither a published number nor anything to measure are left out.
 
@@ -168,9 +98,9 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
     rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
-    chosen = _chosen(rows, selection)
-    seen = [row for row in rows if _same_place(row, selection, bool(analysis))]
-    absent = _absent(evidence.absent.get(tuple(run.values()), []), selection)
+    chosen = chosen_rows(rows, selection)
+    seen = [row for row in rows if same_place(row, selection, bool(analysis))]
+    absent = undefined_rows(evidence.absent.get(tuple(run.values()), []), selection)
     if not chosen:
         if absent:
             return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}", selection=selection)
@@ -178,7 +108,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
-        if _nothing_right(seen, selection):
+        if nothing_right(seen, selection):
             return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
         measured = any(row["rate"] == selection.get("rate") for row in seen)
         note = "does not apply" if measured else f"not run at {evidence.scale}"
@@ -189,7 +119,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
         check_paired(evidence.weights, tuple(run.values()), (task, method, over), where)
         everything = evidence.scores.get((task, method, over), [])
-        others = _chosen(everything, selection | {"variant": over})
+        others = chosen_rows(everything, selection | {"variant": over})
         seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False))
         protocols += [row["protocol"] for row in others]
         if not seeds:
@@ -211,7 +141,7 @@ def _no_gain(over: str, others: list[dict], everything: list[dict], selection: d
     """Status and note of a gain that cannot be formed: `others` are the scores of `over` that it would be over."""
     if any(row["value"] == 0 for row in others):
         return {"status": UNDEFINED, "note": f"undefined: 0 for {over}"}
-    if not others and _nothing_right([row for row in everything if _same_place(row, selection)], selection):
+    if not others and nothing_right([row for row in everything if same_place(row, selection)], selection):
         return {"status": UNDEFINED, "note": f"undefined: no right answers of {over}"}
     return {"status": NOT_RUN, "note": f"not run at {scale}"}
 
@@ -221,7 +151,7 @@ def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) ->
     selectors.
     """
     selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
-    chosen = _chosen(rows, selection)
+    chosen = chosen_rows(rows, selection)
     if not chosen:
         looked_at = any(row["subset"] == selection.get("subset") for row in rows)
         note = "does not apply" if looked_at else f"not run at {scale}"
@@ -230,53 +160,6 @@ def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) ->
         raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
     value, protocol = chosen[0]["value"], chosen[0]["protocol"]
     return replace(cell, status=COMPUTED, selection=selection, computed=value, protocol=protocol)
-
-
-def _same_place(row: dict, selection: dict[str, Any], analysed: bool = False) -> bool:
-    """Whether a score was taken under the intervention (an analysis may have looked at several) and rate of a cell."""
-    intervened = analysed or row["intervention"] == selection.get("intervention")
-    return intervened and row["rate"] in (None, selection.get("rate"))
-
-
-def _absent(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
-    """The scores that a cell selects and that are not defined."""
-    wanted = {name: value for name, value in selection.items() if name in ("metric", "split", "subset", "readout")}
-    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
-
-
-def _nothing_right(seen: list[dict], selection: dict[str, Any]) -> bool:
-    """Whether the intervention of a cell was measured, but its set of right answers is empty: it has no share then.
-
-    An intervention has scores on all items, too; an analysis of such a set has its size.
-    """
-    of_right = str(selection.get("item_set")).endswith("_correct")
-    return of_right and any(row["n"] == 0 or row["item_set"] == "all" for row in seen)
-
-
-def _chosen(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
-    """The scores that a cell selects; without an intervention it means the scores that come from none."""
-    wanted = {"intervention": None} | selection
-    layer = wanted.pop("layer", None)
-    rows = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-    if layer is None or not rows:
-        return rows
-    if isinstance(layer, str):
-        layer = layer_at(layer, [row["layer"] for row in rows])
-    return [row for row in rows if row["layer"] == layer]
-
-
-def layer_at(depth: str, layers: Iterable[int]) -> int:
-    """Of `layers` the one nearest to a depth like "25%" of the deepest of them; the earlier one of two as near.
-
-    Raises UserError for another text.
-    """
-    try:
-        part = float(depth.removesuffix("%")) / 100 if depth.endswith("%") else None
-    except ValueError:
-        part = None
-    if part is None:
-        raise UserError(f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%")
-    return min(layers, key=lambda layer: (abs(layer - part * max(layers)), layer))
 
 
 def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[int, float]:
@@ -291,40 +174,3 @@ def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[
             )
         values[row["seed"]][repetition] = row["value"]
     return {seed: sum(found.values()) / len(found) for seed, found in values.items()}
-
-
-def read_evidence(
-    catalogue: Catalogue,
-    paper: str,
-    scale: str,
-    runs: Iterable[Run],
-    analyses: Iterable[str],
-    results: Path,
-    intervened: Container[Variant] = (),
-) -> Evidence:
-    """Read published.csv of a paper, and scores.csv of runs and of analyses under `results`, the folder of the scale.
-
-    The runs of the variants `intervened` come with the scores of their interventions. Raises UserError when the scores
-    of one of `runs` are missing.
-    """
-    scores: dict[Variant, list[dict]] = {}
-    absent: dict[Variant, list[dict]] = {}
-    for run in runs:
-        if (described := results / f"runs/{run}/eval/evaluation.json").exists():
-            absent.setdefault((run.task, run.method, run.variant), []).extend(read_json(described).get("absent", []))
-        found = scores.setdefault((run.task, run.method, run.variant), [])
-        for file in score_files(run, intervened):
-            found += read_scores(results / file)
-    files = {name: results / "analyses" / paper / name / "scores.csv" for name in analyses}
-    analysed = {name: read_scores(file) for name, file in files.items()}
-    named = {(row["task"], row["method"], row["variant"]) for rows in analysed.values() for row in rows}
-    measured = sorted({*scores, *(variant for variant in named if None not in variant)})
-    return Evidence(
-        paper,
-        scale,
-        read_published(catalogue.root / "papers" / paper / "published.csv"),
-        scores,
-        analysed,
-        {variant: weights_of(catalogue, variant, scale) for variant in measured},
-        absent,
-    )

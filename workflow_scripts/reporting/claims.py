@@ -9,19 +9,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from workflow_scripts.catalogue import Catalogue, Run, load_catalogue
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.checking import checked, nearest
 from workflow_scripts.displays import asked_runs, display_runs, find_paper, intervened
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import claimed, of_claims
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import make_cells, read_evidence
+from workflow_scripts.reporting.cells import make_cells
+from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
 from workflow_scripts.reporting.layout import DECIMALS, number
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, judge
-from workflow_scripts.schema import checked, nearest
 
 CLAIM_COLUMNS = (
     "paper",

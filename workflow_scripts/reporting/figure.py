@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workflow_scripts.catalogue import Catalogue, Run, load_catalogue, worst_protocol
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.facts import of_display
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import read_evidence
+from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import display_analyses
 

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from workflow_scripts.reporting.layout import DECIMALS, PROTOCOLS, number, unbroken
+from workflow_scripts.reporting.layout import DECIMALS, PROTOCOL_NOTES, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.trained import Trained
@@ -93,7 +93,7 @@ def overview_html(
         notes=method_notes(everything),
         runs=run_summary(trained),
         trained=trained,
-        protocols=[PROTOCOLS[name] for name in dict.fromkeys(run.protocol for run in trained)],
+        protocols=[PROTOCOL_NOTES[name] for name in dict.fromkeys(run.protocol for run in trained)],
     )
     return page("Which claims reproduce", f"Recompose, scale {scale}: {scale_title}", body)
 

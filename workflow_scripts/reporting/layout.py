@@ -10,7 +10,7 @@ from workflow_scripts.reporting.statistics import BOOTSTRAP_RESAMPLES, SEED_INTE
 
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}
-PROTOCOLS = {
+PROTOCOL_NOTES = {
     "paper": (
         "Protocol paper: the paper's own data, models and schedules. Signed numbers are ours less the published one."
     ),
@@ -137,7 +137,7 @@ def explanations(
     if blocks := blocks_note(measured):
         found.append(blocks)
     protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
-    found += [*(sentence for name, sentence in PROTOCOLS.items() if name in protocols), *data]
+    found += [*(sentence for name, sentence in PROTOCOL_NOTES.items() if name in protocols), *data]
     if tests:
         examples = sorted({test.examples for test in tests.values()})
         span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"

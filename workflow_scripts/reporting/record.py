@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import Run
-from workflow_scripts.displays import Variant, score_files
+from workflow_scripts.catalogue.runs import Run, Variant
+from workflow_scripts.displays import score_files
 from workflow_scripts.facts import Facts
 from workflow_scripts.files import sha256_file, write_json
 

@@ -6,11 +6,15 @@ import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue import PROTOCOLS, Catalogue, Run, load_catalogue
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.checking import checked
 from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.facts import of_display
 from workflow_scripts.files import replacing
-from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells, read_evidence
+from workflow_scripts.protocols import PROTOCOLS
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells
+from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.examples import ExampleTest, compare_with
 from workflow_scripts.reporting.latex import latex_table
 from workflow_scripts.reporting.layout import arrange, explanations
@@ -19,7 +23,6 @@ from workflow_scripts.reporting.page import html_table, page
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import reduced_data, what_was_run
-from workflow_scripts.schema import checked
 
 TABLE_COLUMNS = (
     "row",

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue import Catalogue, Run, worst_protocol
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.files import read_json
+from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.reporting.cells import MEASURED, Cell
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workflow_scripts.catalogue import worst_protocol
 from workflow_scripts.errors import UserError
+from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.spec import Claim

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
-from workflow_scripts.catalogue import Catalogue, Run, load_catalogue, load_config, requested_runs
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import display_runs, intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file

@@ -1,7 +1,8 @@
 """Padded batches of sequence pairs, made once and reused in every epoch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +13,17 @@ PAD, EOS, UNK = 0, 2, 3
 KEPT_TOKENS = 100_000_000  # of 8 bytes each
 
 
+class TensorBatch:
+    """What the batches of every kind of task have in common: they are dataclasses of tensors, made on the CPU."""
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on `device`."""
+        # The CPU goes on while a GPU gets its copy, and makes the next batch.
+        return type(self)(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
+
+
 @dataclass(frozen=True)
-class Batch:
+class Batch(TensorBatch):
     """One padded batch of int64 ids; rows end with EOS and are filled up with PAD.
 
     source [B, S]; target_in [B, T] starts with EOS and is target_out [B, T] moved right by one.
@@ -22,10 +32,6 @@ class Batch:
     source: Tensor
     target_in: Tensor
     target_out: Tensor
-
-    def to(self, device: torch.device) -> "Batch":
-        """The same batch on `device`."""
-        return Batch(self.source.to(device), self.target_in.to(device), self.target_out.to(device))
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class Pairs:
         return len(self.source.length)
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The pairs of `rows` as one padded batch."""
+        """The pairs of `rows` [B] as one padded batch."""
         target_out = self.target.padded(rows)
         target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
         # The EOS of target_out would be an input after the end of shorter rows: pad it.

@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.models.settings import without_module
 
 
 def build_model(spec: dict, vocabulary: dict[str, list[str]]) -> nn.Module:
@@ -25,9 +26,8 @@ def build_objective(spec: dict) -> Callable:
 
 
 def _module(spec: dict, section: str) -> tuple[ModuleType, dict[str, Any]]:
-    settings = dict(spec[section])
-    name = settings.pop("module")
+    name = spec[section]["module"]
     try:
-        return importlib.import_module(name), settings
+        return importlib.import_module(name), without_module(spec[section])
     except ModuleNotFoundError as error:
         raise UserError(f"{section}.module names {name}, but there is no module {error.name}") from error

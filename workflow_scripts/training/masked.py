@@ -1,14 +1,14 @@
 """What pre-training on masked words needs: model, objective, batches, validation."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.pretraining import Pretraining, build
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.masked_language_modelling import word_nats
 from workflow_scripts.schema import Training
 from workflow_scripts.training.build import build_objective
@@ -33,17 +33,14 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     """
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
-    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    sizes = without_module(spec["model"])
     tokenizer = read_tokenizer(data)
     model = build(sizes, tokenizer.get_vocab_size()).to(device)
     train = read_pairs(spec, data, "train")
     valid = fixed_batches(read_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device)
     batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
 
-    def write_beside(folder: Path) -> None:
-        model.encoder.config.save_pretrained(folder)
-        shutil.copyfile(data / "tokenizer.json", folder / "tokenizer.json")
-
+    write_beside = companions(model.encoder.config, data)
     return Task(model, build_objective(spec), batches, lambda model: likelihood(model, valid), write_beside)
 
 

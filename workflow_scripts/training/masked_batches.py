@@ -1,7 +1,7 @@
 """Pairs of sentences as batches of masked words; masks and false pairs are drawn anew each time a batch is made."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from workflow_scripts.errors import UserError
 from workflow_scripts.models.encoder import PAD
 from workflow_scripts.objectives.masked_language_modelling import IGNORED
-from workflow_scripts.training.batches import Sequences, bucketed_rows, sequences
+from workflow_scripts.training.batches import Sequences, TensorBatch, bucketed_rows, sequences
 from workflow_scripts.training.prepared import read_table
 from workflow_scripts.training.sememes import NONE, Lexicon
 
@@ -26,7 +26,7 @@ SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 
 @dataclass(frozen=True)
-class MaskedBatch:
+class MaskedBatch(TensorBatch):
     """Pairs `[CLS] first [SEP] second [SEP]`, padded on the right.
 
     ids, types, labels [B, S] int64: tokens with masks; 1 from the second sentence on; the token behind a mask, IGNORED
@@ -42,10 +42,6 @@ class MaskedBatch:
     follows: Tensor
     share: Tensor
     gold: Tensor
-
-    def to(self, device: torch.device) -> "MaskedBatch":
-        """The same batch on `device`."""
-        return MaskedBatch(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
 
 
 @dataclass(frozen=True)

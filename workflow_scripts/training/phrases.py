@@ -21,11 +21,6 @@ class PhraseBatch(Batch):
 
     words: Tensor
 
-    def to(self, device: torch.device) -> "PhraseBatch":
-        """The same batch on `device`."""
-        batch = super().to(device)
-        return PhraseBatch(batch.source, batch.target_in, batch.target_out, self.words.to(device))
-
 
 @dataclass(frozen=True)
 class PhrasePairs(Pairs):

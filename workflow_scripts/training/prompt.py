@@ -9,7 +9,9 @@ import torch
 from torch import nn
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import last_logits, load, read_tokenizer
+from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.build import build_objective
@@ -51,7 +53,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path, device: to
 
 def checked_model_settings(spec: dict) -> dict:
     """The settings of the model. Raises UserError when they have no template."""
-    settings = {key: value for key, value in spec["model"].items() if key != "module"}
+    settings = without_module(spec["model"])
     if not settings.get("template"):
         raise UserError(
             f"{spec['task']}/{spec['method']}: model.template is empty; a prompt needs one with {{content}}"

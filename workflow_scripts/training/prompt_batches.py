@@ -1,7 +1,8 @@
 """Prompts and texts as padded batches for causal language models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.training.batches import TensorBatch
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -17,7 +19,7 @@ OUTSIDE = -1  # of every word: BOS and padding
 
 
 @dataclass(frozen=True)
-class PromptBatch:
+class PromptBatch(TensorBatch):
     """Prompts, padded on the right, each with the one token that answers it.
 
     ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: which whitespace word of the prompt (or
@@ -31,10 +33,6 @@ class PromptBatch:
     last: Tensor
     label: Tensor
 
-    def to(self, device: torch.device) -> "PromptBatch":
-        """The same batch on `device`."""
-        return PromptBatch(*(getattr(self, field.name).to(device) for field in fields(self)))
-
 
 @dataclass(frozen=True)
 class Prompts:
@@ -46,7 +44,7 @@ class Prompts:
     words: list[np.ndarray]
     label: np.ndarray
 
-    @property
+    @cached_property
     def length(self) -> np.ndarray:
         """Tokens of each prompt [N]."""
         return np.array([len(row) for row in self.ids])
@@ -131,12 +129,8 @@ def begin_token(model: Any, wanted: bool, where: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class TextBatch:
+class TextBatch(TensorBatch):
     """Texts, padded on the right: ids [B, S] int64, each with EOS at its end; real [B, S] bool, false on padding."""
 
     ids: Tensor
     real: Tensor
-
-    def to(self, device: torch.device) -> "TextBatch":
-        """The same batch on `device`."""
-        return TextBatch(self.ids.to(device), self.real.to(device))

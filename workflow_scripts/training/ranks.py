@@ -96,6 +96,7 @@ class Step(nn.Module):
         self.model, self.objective = task.model, task.objective
 
     def forward(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """(loss, parts), scalars."""
         return self.objective(self.model, batch)
 
 

@@ -13,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import digest, load_catalogue, parse_run, searched
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import searched
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_search
 from workflow_scripts.files import read_json, replacing, sha256_files, write_json
-from workflow_scripts.schema import Search, Training, checked
+from workflow_scripts.schema import Search, Training
 from workflow_scripts.training.outputs import check_replaceable, make_writable
 from workflow_scripts.training.train import add_common_arguments, read_spec, weights_digest
 

@@ -1,6 +1,5 @@
 """What the fine-tuning of an encoder on sentences needs: model, objective, batches, validation."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,8 +10,9 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.sentence_metrics import LEAST, class_metrics, score_metrics
 from workflow_scripts.files import read_json
 from workflow_scripts.models import encoder
-from workflow_scripts.models.causal_lm import read_tokenizer
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.sentence import SentenceModel, build
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.schema import Training
 from workflow_scripts.training.build import build_objective
 from workflow_scripts.training.loop import Task
@@ -52,15 +52,8 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     valid = batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
     label = np.concatenate([batch.label.cpu().numpy() for batch in valid])
 
-    def write_beside(folder: Path) -> None:
-        model.encoder.config.save_pretrained(folder)
-        shutil.copyfile(init / "tokenizer.json", folder / "tokenizer.json")
-
+    write_beside = companions(model.encoder.config, init)
     return Task(model, build_objective(spec), train, validation(valid, label, names, settings), write_beside)
-
-
-def without_module(section: dict) -> dict:
-    return {key: value for key, value in section.items() if key != "module"}
 
 
 def labels(data: Path) -> list[str] | None:
@@ -97,10 +90,8 @@ def batches(
     are taken in the order of the file."""
     if not model.frozen:
         return sentence_batches(sentences, batch_tokens, batch_sentences, device)[1]
-    states, label = (
-        read_states(model, sentences, device),
-        torch.from_numpy(sentences.label.astype(np.float32)).to(device),
-    )
+    states = read_states(model, sentences, device)
+    label = torch.from_numpy(sentences.label.astype(np.float32)).to(device)
     size = batch_sentences or len(label)
     return [StateBatch(*both) for both in zip(states.split(size), label.split(size), strict=True)]
 

@@ -1,7 +1,8 @@
 """Sentences and pairs of them as padded batches for encoders; tokenised once, made into batches of similar length."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.models.encoder import PAD
-from workflow_scripts.training.batches import Sequences, bucketed_rows
+from workflow_scripts.training.batches import Sequences, TensorBatch, bucketed_rows
 from workflow_scripts.training.masked_batches import read_vocabulary
 from workflow_scripts.training.prepared import read_table
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SentenceBatch:
+class SentenceBatch(TensorBatch):
     """Items of T texts: one, a sentence or a pair, or the two of a pair that are read apart.
 
     ids, types [B, T, S] int64: `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, padded; types are 1
@@ -30,10 +31,6 @@ class SentenceBatch:
     types: Tensor
     real: Tensor
     label: Tensor
-
-    def to(self, device: torch.device) -> "SentenceBatch":
-        """The same batch on `device`."""
-        return SentenceBatch(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class Sentences:
     def __len__(self) -> int:
         return len(self.label)
 
-    @property
+    @cached_property
     def length(self) -> np.ndarray:
         """Tokens of an item's longer text [N]."""
         one = self.first.length + 2

@@ -1,6 +1,5 @@
 """What the fine-tuning of an encoder on questions needs: model, objective, batches, validation."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,8 @@ import torch
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.span_metrics import exact_match, f1
 from workflow_scripts.models import encoder
-from workflow_scripts.models.causal_lm import read_tokenizer
-from workflow_scripts.models.settings import read_settings
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.models.settings import read_settings, without_module
 from workflow_scripts.models.span import SpanModel, best_spans, build
 from workflow_scripts.objectives.sentence_settings import SpanSettings
 from workflow_scripts.schema import Training
@@ -24,7 +23,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     (percent). Raises UserError when a file is missing or broken."""
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    model_settings = {key: value for key, value in spec["model"].items() if key != "module"}
+    model_settings = without_module(spec["model"])
     model = build(encoder.load(init, model_settings), model_settings).to(device)
     train = read_split(spec, init, data, "train").batches(settings.batch_tokens, settings.batch_sentences, device)[1]
     valid = read_split(spec, init, data, settings.validation["split"])
@@ -38,15 +37,13 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
             for name, measure in (("exact_match", exact_match), ("f1", f1))
         }
 
-    def write_beside(folder: Path) -> None:
-        model.encoder.config.save_pretrained(folder)
-        shutil.copyfile(init / "tokenizer.json", folder / "tokenizer.json")
-
+    write_beside = companions(model.encoder.config, init)
     return Task(model, build_objective(spec), train, validate, write_beside)
 
 
 def span_settings(spec: dict) -> SpanSettings:
-    return read_settings(SpanSettings, {k: v for k, v in spec["objective"].items() if k != "module"}, "objective")
+    """How the run of `spec` asks its questions."""
+    return read_settings(SpanSettings, without_module(spec["objective"]), "objective")
 
 
 def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:

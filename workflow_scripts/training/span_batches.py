@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from workflow_scripts.models.encoder import PAD
 from workflow_scripts.objectives.sentence_settings import SpanSettings
-from workflow_scripts.training.batches import bucketed_rows
+from workflow_scripts.training.batches import TensorBatch, bucketed_rows
 from workflow_scripts.training.masked_batches import read_vocabulary
 from workflow_scripts.training.prepared import read_table
 
@@ -23,7 +23,7 @@ NOT_HERE = 0  # both ends in a window without the answer: [CLS]
 
 
 @dataclass(frozen=True)
-class SpanBatch:
+class SpanBatch(TensorBatch):
     """Windows `[CLS] question [SEP] part of the paragraph [SEP]`, padded on the right.
 
     ids, types [B, S] int64; real [B, S] bool, false on padding; allowed [B, S] bool: [CLS] and the paragraph's tokens;
@@ -35,10 +35,6 @@ class SpanBatch:
     real: Tensor
     allowed: Tensor
     ends: Tensor
-
-    def to(self, device: torch.device) -> "SpanBatch":
-        """The same batch on `device`."""
-        return SpanBatch(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 @dataclass(frozen=True)

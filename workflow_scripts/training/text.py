@@ -1,7 +1,6 @@
 """What the pre-training of a small causal language model on text needs: model, objective, batches, validation."""
 
 import math
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,9 @@ import torch
 from torch import nn
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.models.causal_lm import EOS, PAD, build, read_tokenizer
+from workflow_scripts.models.causal_lm import EOS, PAD, build
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.language_modelling import token_nats
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import Sequences, bucketed_rows, sequences
@@ -25,7 +26,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
 
     Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
     """
-    sizes = {key: value for key, value in spec["model"].items() if key != "module"}
+    sizes = without_module(spec["model"])
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
     model = build(sizes, read_tokenizer(data).get_vocab_size()).to(device)
@@ -41,10 +42,7 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
 
     valid = batches(settings.validation["split"])
 
-    def write_beside(folder: Path) -> None:
-        model.config.save_pretrained(folder)
-        shutil.copyfile(data / "tokenizer.json", folder / "tokenizer.json")
-
+    write_beside = companions(model.config, data)
     return Task(model, build_objective(spec), batches("train"), lambda model: likelihood(model, valid), write_beside)
 
 

@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import provenance
-from workflow_scripts.catalogue import check_modules, digest, load_catalogue, resolve_run
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.modules import check_modules
+from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_training
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.schema import Training, checked
+from workflow_scripts.schema import Training
 from workflow_scripts.training.outputs import check_replaceable, make_writable
 from workflow_scripts.training.processes import run_together
 

@@ -9,11 +9,12 @@ import pytest
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import texts
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue import Run, load_catalogue
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import intervened
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.reporting.cells import read_evidence
+from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
 from workflow_scripts.reporting.figures.inputs import Inputs
 
@@ -67,7 +68,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 def inputs(display: str, runs: list[Run], results: Path, paper: str = "carma") -> Inputs:
     entry = load_catalogue(ROOT).papers[paper].displays[display]
     wanted = {(run["task"], run["method"], run["variant"]) for run in entry.get("runs", ())}
-    mine = [run for run in runs if (run.task, run.method, run.variant) in wanted]
+    mine = [run for run in runs if run.unseeded in wanted]
     named = entry.get("analyses", [])
     evidence = read_evidence(load_catalogue(ROOT), paper, "small", mine, named, results, intervened([entry]))
     return Inputs(entry, mine, results, evidence)

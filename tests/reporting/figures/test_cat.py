@@ -8,8 +8,9 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import texts
-from workflow_scripts.catalogue import Run, load_catalogue
-from workflow_scripts.reporting.cells import Evidence
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.figures import code_usage, consistency, sememes_of_words
 from workflow_scripts.reporting.figures.inputs import Inputs
 

@@ -6,8 +6,9 @@ import pytest
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import attention_over_layers as analysis
-from workflow_scripts.catalogue import load_catalogue
-from workflow_scripts.reporting.cells import Evidence
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.figures import attention_over_layers
 from workflow_scripts.reporting.figures.inputs import Inputs
 
@@ -22,7 +23,8 @@ def inputs_for(folder: Path, names: list[str]) -> Inputs:
         table.to_csv(where / f"{name}.csv", index=False)
     display = copy.deepcopy(load_catalogue(ROOT).papers["lrf"].displays["figure-layers"])
     evidence = Evidence("lrf", "demo", {}, {}, {"attention-over-layers": found.scores})
-    return Inputs(display, runs, folder, evidence)
+    requested = [Run(run.task, run.method, run.variant, run.seed) for run in runs]
+    return Inputs(display, requested, folder, evidence)
 
 
 def test_maps_show_the_mean_weights_of_all_seeds(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pandas
 
 from workflow_scripts.analyses.options import options_from
-from workflow_scripts.catalogue import Run
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import check_whole
-from workflow_scripts.reporting.cells import Evidence, Published
+from workflow_scripts.reporting.evidence import Evidence
+from workflow_scripts.reporting.published import Published
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
@@ -73,7 +74,7 @@ class Inputs:
     def seeds(self, entry: dict[str, Any]) -> list[int]:
         """The seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
         name = (entry["task"], entry["method"], entry["variant"])
-        return sorted(run.seed for run in self.requested if (run.task, run.method, run.variant) == name)
+        return sorted(run.seed for run in self.requested if run.unseeded == name)
 
     def published(self, cell: str) -> Published:
         """A published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""

@@ -1,24 +1,18 @@
 """Parents of a run's own seed, and searches, in specs: what they change, and what they leave alone."""
 
 import pytest
-import yaml
 
-from workflow_scripts.catalogue import digest, load_catalogue, parent, parse_run, resolve_run, searched
+from tests.catalogue.copies import edit
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
+from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.errors import UserError
 
 
 def catalogue(folder, **text_task):
-    """The project's catalogue in `folder`, with changed settings of GPT-2's fine-tuning on SST at demo."""
-    import shutil
-    from pathlib import Path
-
-    root = Path(__file__).parents[1]
-    for part in ("catalogue", "papers"):
-        shutil.copytree(root / part, folder / part)
-    file = folder / "catalogue/scales.yaml"
-    scales = yaml.safe_load(file.read_text())
-    scales["demo"]["by_task"] = scales["demo"]["by_task"] | {"sst": text_task}
-    file.write_text(yaml.safe_dump(scales))
+    """The catalogue of the copy in `folder`, with changed settings of GPT-2's fine-tuning on SST at demo."""
+    edit(folder / "catalogue/scales.yaml", lambda scales: scales["demo"]["by_task"].update(sst=text_task))
     return load_catalogue(folder)
 
 
@@ -26,8 +20,8 @@ def spec(found, seed, variant="ft"):
     return resolve_run(found, f"sst/gpt2-small/{variant}/seed-{seed}", "demo")
 
 
-def test_the_parent_has_the_own_seed(tmp_path):
-    found = catalogue(tmp_path, init={"seed": "own"})
+def test_the_parent_has_the_own_seed(copy):
+    found = catalogue(copy, init={"seed": "own"})
     for seed in (3, 9):
         run = parse_run(found, f"sst/gpt2-small/ft/seed-{seed}")
         pretrained = f"text-bpe-4k/gpt2-small/pretrain/seed-{seed}"
@@ -35,17 +29,17 @@ def test_the_parent_has_the_own_seed(tmp_path):
         assert str(parent(found, run, "demo")) == pretrained
 
 
-def test_a_named_seed_stays_as_it_was(tmp_path):
-    found = catalogue(tmp_path)
+def test_a_named_seed_stays_as_it_was(copy):
+    found = catalogue(copy)
     assert spec(found, 9)["init"]["run"] == "text-bpe-4k/gpt2-small/pretrain/seed-1"
     assert spec(found, 9).keys() == spec(load_catalogue(), 9).keys()
     assert "search" not in spec(found, 9)
     assert searched(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo") is None
 
 
-def test_a_search_is_in_the_spec_of_what_is_trained_alone(tmp_path):
+def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
     grid = {"seed": 2, "learning_rate": [0.1, 0.2], "batch_sentences": [8]}
-    found = catalogue(tmp_path, search=grid)
+    found = catalogue(copy, search=grid)
     assert spec(found, 9)["search"] == grid | {"epochs": None}
     assert str(searched(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo")) == "sst/gpt2-small/ft/seed-2"
     assert "search" not in spec(found, 9, "original")  # max_steps 0
@@ -62,7 +56,7 @@ def test_a_search_is_in_the_spec_of_what_is_trained_alone(tmp_path):
         ({"learning_rate": [-1.0], "batch_sentences": [8]}, "greater than 0"),
     ],
 )
-def test_a_wrong_search_is_one_line(tmp_path, grid, message):
+def test_a_wrong_search_is_one_line(copy, grid, message):
     with pytest.raises(UserError) as caught:
-        spec(catalogue(tmp_path, search=grid), 1)
+        spec(catalogue(copy, search=grid), 1)
     assert message in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from tests.catalogue.copies import ROOT, edit
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"scael": "demo"}, "config.yaml: unknown key 'scael'; did you mean 'scale'?"),
+        ({"data": {"miror": "x"}}, "unknown key 'data.miror'; did you mean 'mirror'?"),
+        ({"device": "gpu"}, "key 'device' is 'gpu'; input should be 'auto', 'cpu', 'cuda' or 'mps'"),
+        ({"seeds": [-1]}, "key 'seeds.0' is -1; input should be greater than or equal to 0"),
+        ({"seeds": ["1"]}, "key 'seeds.0' is '1'"),
+        ({"extra": 1}, "key 'extra' is 1; input should be a valid boolean"),
+        ({"scale": "smal"}, "did you mean 'small'?"),
+        ({"papers": ["sq_transfomer"]}, "did you mean 'sq_transformer'?"),
+        ({"papers": []}, "key 'papers'"),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(content: dict, message: str):
+    with pytest.raises(UserError) as error:
+        load_config(content, ROOT)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_the_shipped_files_are_valid_and_agree():
+    config, catalogue = load_config(root=ROOT), load_catalogue(ROOT)
+    for scale in catalogue.scales:
+        for run in requested_runs(catalogue, load_config(config.model_dump() | {"scale": scale}, ROOT)):
+            assert resolve_run(catalogue, run, scale)["seed"] == run.seed
+            assert resolve_evaluation(catalogue, run, scale)["beam"] >= 1
+
+
+def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
+    edit(
+        copy / "catalogue/methods.yaml", lambda methods: methods["transformer"]["variants"]["default"].update(titel="x")
+    )
+    with pytest.raises(UserError, match=r"methods.yaml: unknown key '.*titel'; did you mean 'title'"):
+        load_catalogue(copy)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("displays.yaml", lambda it: it["displays"]["table1"].update(titel="x"), "titel'; did you mean 'title'?"),
+        ("displays.yaml", lambda it: it["displays"]["table1"]["rows"][3].update(methd="x"), "did you mean 'method'?"),
+        (
+            "displays.yaml",
+            lambda it: it["displays"]["text-5.3"]["columns"][0].update(analysis="head"),
+            "head-agreement",
+        ),
+        ("claims.yaml", lambda it: it[0].update(relation="more"), "relation' is 'more'; input should be 'greater'"),
+    ],
+)
+def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: str, change, message: str):
+    edit(copy / "papers/sq_transformer" / file, change)
+    with pytest.raises(UserError) as error:
+        load_catalogue(copy)
+    assert file in str(error.value)
+    assert message in str(error.value)

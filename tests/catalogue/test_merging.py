@@ -1,0 +1,67 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.catalogue.copies import ROOT, edit
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.merging import merged
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import _resolved, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.errors import UserError
+
+
+@pytest.mark.parametrize("section", ["model", "objective", "training", "evaluation"])
+def test_an_unknown_setting_is_refused_with_file_key_and_nearest(copy: Path, section: str):
+    known = {"model": "layers", "objective": "label_smoothing", "training": "max_steps", "evaluation": "beam"}[section]
+    wrong = known[:-1] + "x"
+    edit(
+        copy / "catalogue/scales.yaml",
+        lambda scales: scales["small"]["settings"].setdefault(section, {}).update({wrong: 1}),
+    )
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+    assert f"catalogue/scales.yaml: unknown key 'small.settings.{section}.{wrong}'; did you mean '{known}'?" in str(
+        error.value
+    )
+
+
+def test_later_layers_win_and_each_value_knows_where_it_comes_from():
+    catalogue = load_catalogue(ROOT)
+    sections = merged(catalogue, parse_run(catalogue, "scan-jump-x2/transformer/sinusoidal/seed-1"), "small")
+    assert sections["model"]["positions"] == ("sinusoidal", "catalogue/methods.yaml transformer.variants.sinusoidal")
+    assert sections["model"]["width"][1] == "catalogue/scales.yaml small"
+    assert sections["model"]["max_relative_position"][1] == "catalogue/methods.yaml transformer"
+    assert sections["evaluation"]["beam"][1] == "catalogue/tasks.yaml scan-jump-x2"
+
+
+def test_a_layer_that_names_another_module_begins_its_section_anew(copy: Path):
+    """And a later one may set its keys alone."""
+    other = {"module": "workflow_scripts.objectives.cross_entropy", "label_smoothing": 0.1}
+
+    def change(methods: dict) -> None:
+        pretrain = methods["cat"]["variants"]["pretrain"]
+        pretrain["settings"] = {"objective": other}
+        pretrain["by_task"] = {"pairs-wordpiece": {"objective": {"label_smoothing": 0.2}}}
+
+    edit(copy / "catalogue/methods.yaml", change)
+    run = parse_run(load_catalogue(copy), "pairs-wordpiece/cat/pretrain/seed-1")
+    found = {key: value for key, (value, _) in merged(load_catalogue(copy), run, "small")["objective"].items()}
+    assert found == {**other, "label_smoothing": 0.2}
+
+
+def test_two_papers_may_share_a_run_but_not_disagree_about_it(copy: Path):
+    shutil.copytree(copy / "papers/sq_transformer", copy / "papers/other")
+    config = load_config({"papers": ["sq_transformer", "other"], "scale": "small"}, copy)
+    shared = requested_runs(load_catalogue(copy), config)
+    assert set(map(tuple, shared.values())) == {("sq_transformer", "other")}
+
+    def ask_differently(requests: dict) -> None:
+        requests["requests"][0]["settings"] = {"training": {"learning_rate": 0.1}}
+
+    edit(copy / "papers/other/requests.yaml", ask_differently)
+    load_catalogue.cache_clear()
+    _resolved.cache_clear()
+    with pytest.raises(UserError, match="ask for different settings of scan-jump-x2/transformer/default"):
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-11", "small")

@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import pytest
+
+from tests.catalogue.copies import ROOT, edit
+from workflow_scripts.canonical import digest
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import _resolved, precision_as_made, resolve_run
+from workflow_scripts.errors import UserError
+
+
+def test_a_value_out_of_range_is_refused(copy: Path):
+    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=-1))
+    with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than or equal to 0"):
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+
+
+def test_the_worst_protocol_of_data_and_scale_is_the_runs():
+    catalogue = load_catalogue(ROOT)
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "demo")["protocol"] == "stand_in"
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "small")["protocol"] == "reduced"
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "paper")["protocol"] == "paper"
+
+
+def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
+    spec = resolve_run(load_catalogue(ROOT), "idm/gpt2-small/ft/seed-42", "paper")
+    assert spec["init"]["hub"] == "openai-community/gpt2" and len(spec["init"]["revision"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        ({"hub": "openai-community/gpt2", "revision": None}, "init.revision must name its commit"),
+        ({"seed": None}, "init.variant and init.seed must name the run"),
+        ({"variant": "pretrained"}, "did you mean 'pretrain'?"),
+        ({"tusk": "sst"}, "did you mean 'task'?"),
+        ({"task": "idm", "variant": "ft"}, "init names the run itself"),
+    ],
+)
+def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
+    edit(
+        copy / "catalogue/methods.yaml",
+        lambda methods: methods["gpt2-small"]["variants"]["ft"]["settings"].update(init=init),
+    )
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
+    assert message in str(error.value)
+
+
+def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
+    with pytest.raises(UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, text"):
+        resolve_run(load_catalogue(ROOT), "scan-jump/gpt2-small/ft/seed-1", "small")
+
+
+def test_one_gpu_is_no_setting_and_several_are(copy: Path):
+    """A run that names the default is the run that it was."""
+    run = "scan-jump-x2/transformer/default/seed-1"
+    before = resolve_run(load_catalogue(copy), run, "demo")
+    for gpus, same in ((1, True), (2, False)):
+        edit(
+            copy / "catalogue/scales.yaml",
+            lambda scales, gpus=gpus: scales["demo"]["settings"]["training"].update(gpus=gpus),
+        )
+        load_catalogue.cache_clear()
+        _resolved.cache_clear()
+        found = resolve_run(load_catalogue(copy), run, "demo")
+        assert (digest(found) == digest(before)) == same
+    assert found["training"].pop("gpus") == 2 and found == before
+
+
+@pytest.mark.parametrize(
+    "method", ["gpt2-small", "gpt2-large", "gemma", "llama-small", "llama-large", "qwen-small", "qwen-large"]
+)
+def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(method):
+    catalogue = load_catalogue(ROOT)
+    for run in (f"{task}/{method}/{variant}/seed-42" for task in ("idm", "sst") for variant in ("ft", "carma")):
+        found = {
+            (scale, wanted): resolve_run(catalogue, run, scale, wanted)["training"]["precision"]
+            for scale in ("demo", "small", "paper")
+            for wanted in ("auto", "fp32", "bf16")
+        }
+        assert [found[scale, "auto"] for scale in ("demo", "small", "paper")] == ["fp32", "fp32", "bf16"]
+        assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
+        assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
+        made = [precision_as_made(catalogue, run, "paper", precision) for precision in ("bf16", "fp32")]
+        assert made == ["auto", "fp32"]
+
+
+def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
+    catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
+    assert config.precision == "auto"
+    asked = requested_runs(catalogue, config.model_copy(update={"scale": "paper", "papers": ["sq_transformer", "lrf"]}))
+    assert {resolve_run(catalogue, run, "paper")["training"]["precision"] for run in asked} == {"fp32"}

@@ -1,0 +1,21 @@
+import pytest
+
+from tests.catalogue.copies import ROOT
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        ("scan-jump-x2/transformer/default/11", "is not of the form"),
+        ("scan-jmp-x2/transformer/default/seed-1", "did you mean 'scan-jump-x2'?"),
+        ("scan-jump-x2/transfomer/default/seed-1", "did you mean 'transformer'?"),
+        ("scan-jump-x2/transformer/defualt/seed-1", "did you mean 'default'?"),
+    ],
+)
+def test_an_unknown_run_is_refused_with_the_nearest(run: str, message: str):
+    with pytest.raises(UserError) as error:
+        parse_run(load_catalogue(ROOT), run)
+    assert message in str(error.value)

@@ -1,0 +1,5 @@
+from workflow_scripts.canonical import canonical_json
+
+
+def test_canonical_json_does_not_depend_on_the_order_of_keys():
+    assert canonical_json({"b": 1, "a": {"d": 2, "c": 3}}) == '{"a":{"c":3,"d":2},"b":1}'

@@ -1,0 +1,6 @@
+from workflow_scripts.protocols import worst_protocol
+
+
+def test_the_worst_protocol_wins():
+    assert worst_protocol("paper", "reduced") == "reduced"
+    assert worst_protocol("stand_in", "paper") == "stand_in"

@@ -1,0 +1,118 @@
+"""Reads config.yaml, catalogue/ and papers/, and checks that they agree."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.checking import checked, nearest, read_yaml
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
+from workflow_scripts.schema import Config, Method, Requests, Scale, Task
+
+
+@dataclass(frozen=True)
+class Paper:
+    requests: Requests
+    displays: dict[str, dict]
+    analyses: dict[str, dict]
+    claims: list[dict]
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    root: Path
+    tasks: dict[str, Task]
+    methods: dict[str, Method]
+    scales: dict[str, Scale]
+    papers: dict[str, Paper] = field(default_factory=dict)
+
+
+def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
+    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config."""
+    file = Path(root) / "config.yaml"
+    content = read_yaml(file) if content is None else content
+    content = {key: value for key, value in (content or {}).items() if key != "pathvars"}
+    config = checked(Config, content, "config.yaml")
+    scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
+    if config.scale not in scales:
+        raise UserError(f"config.yaml: key 'scale' is '{config.scale}'; {nearest(config.scale, scales)}")
+    folders = [path.parent.name for path in Path(root).glob("papers/*/requests.yaml")]
+    for paper in config.papers:
+        if paper not in folders:
+            raise UserError(f"config.yaml: key 'papers' names '{paper}'; {nearest(paper, folders)}")
+    return config
+
+
+def _entries(model: type, file: Path) -> dict:
+    return {name: checked(model, entry, file, name) for name, entry in read_yaml(file).items()}
+
+
+@lru_cache(maxsize=8)
+def load_catalogue(root: str | Path = ".") -> Catalogue:
+    """Read and cross-check catalogue/ and papers/. Raises UserError naming file and key."""
+    root = Path(root)
+    catalogue = Catalogue(
+        root,
+        _entries(Task, root / "catalogue/tasks.yaml"),
+        _entries(Method, root / "catalogue/methods.yaml"),
+        _entries(Scale, root / "catalogue/scales.yaml"),
+    )
+    for file in sorted(root.glob("papers/*/requests.yaml")):
+        displays, claims = (read_yaml(file.with_name(name)) for name in ("displays.yaml", "claims.yaml"))
+        _check_displays(displays, file.with_name("displays.yaml"))
+        for claim in claims:
+            checked(Claim, claim, file.with_name("claims.yaml"), claim.get("claim", ""))
+        catalogue.papers[file.parent.name] = Paper(
+            checked(Requests, read_yaml(file), file),
+            displays["displays"],
+            displays.get("analyses") or {},
+            claims,
+        )
+    _check_names(catalogue)
+    return catalogue
+
+
+def _check_displays(content: dict, file: Path) -> None:
+    for key in content:
+        if key not in ("analyses", "displays"):
+            raise UserError(f"{file}: unknown key '{key}'; {nearest(key, ('analyses', 'displays'))}")
+    for name, analysis in (content.get("analyses") or {}).items():
+        checked(Analysis, analysis, file, f"analyses.{name}")
+    for name, display in content["displays"].items():
+        model = FigureDisplay if display.get("kind") == "figure" else TableDisplay
+        checked(model, display, file, f"displays.{name}")
+
+
+def _check_names(catalogue: Catalogue) -> None:
+    """Every name that one file uses must stand in another."""
+
+    def known(name: str, among: Any, file: str, key: str) -> None:
+        if name not in among:
+            raise UserError(f"{catalogue.root / file}: key '{key}' names '{name}'; {nearest(name, among)}")
+
+    for name, scale in catalogue.scales.items():
+        for method in scale.by_method:
+            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method")
+        for task in (*scale.by_task, *scale.data):
+            known(task, catalogue.tasks, "catalogue/scales.yaml", name)
+    for name, method in catalogue.methods.items():
+        for task in (*method.by_task, *(task for variant in method.variants.values() for task in variant.by_task)):
+            known(task, catalogue.tasks, "catalogue/methods.yaml", f"{name}.by_task")
+    for paper, entry in catalogue.papers.items():
+        for name, display in entry.displays.items():
+            for analysis in display_analyses(display):
+                known(analysis, entry.analyses, f"papers/{paper}/displays.yaml", f"displays.{name}")
+        for name, analysis in entry.analyses.items():
+            if "published" in analysis:
+                known(analysis["published"], catalogue.papers, f"papers/{paper}/displays.yaml", f"analyses.{name}")
+        file = f"papers/{paper}/requests.yaml"
+        for number, request in enumerate(entry.requests.requests):
+            for task in request.tasks:
+                known(task, catalogue.tasks, file, f"requests.{number}.tasks")
+            for method, variants in request.methods.items():
+                known(method, catalogue.methods, file, f"requests.{number}.methods")
+                for variant in variants:
+                    known(variant, catalogue.methods[method].variants, file, f"requests.{number}.methods.{method}")
+            for scale in request.seeds:
+                known(scale, catalogue.scales, file, f"requests.{number}.seeds")

@@ -1,0 +1,163 @@
+"""Specs of runs: everything that can change their results, but for the code."""
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from workflow_scripts.canonical import canonical_json, digest
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.merging import merged
+from workflow_scripts.catalogue.modules import check_modules
+from workflow_scripts.catalogue.runs import Run, parse_run
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.checking import Strict, checked, nearest
+from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.errors import UserError
+from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Training
+
+
+def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
+    """The spec of a run: everything that can change its result, but for the code.
+
+    `precision` is config.yaml's: it holds for the run and those that it comes from; `auto` leaves each its own.
+    """
+    run = parse_run(catalogue, run) if isinstance(run, str) else run
+    # Seeds share everything else: thousands of runs are resolved as fast as their variants.
+    spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
+    if spec["init"] and "seed" in spec["init"]:
+        parent = replace(parse_run(catalogue, spec["init"]["run"]), seed=run.seed)
+        spec["init"] = {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision))}
+    return spec | {"seed": run.seed}
+
+
+def searched(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
+    """The run whose learning rate and batch size are searched before `run` is trained; None where nothing is."""
+    search = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision)).get("search")
+    return replace(run, seed=search["seed"]) if search else None
+
+
+def precision_as_made(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
+    """The `precision` of config.yaml by which a run that was trained with the precision `made` is resolved again."""
+    return "auto" if resolve_run(catalogue, run, scale)["training"]["precision"] == made else made
+
+
+def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
+    """The run that `run` starts from; None where it starts from none."""
+    origin = resolve_run(catalogue, run, scale, precision)["init"]
+    return parse_run(catalogue, origin["run"]) if origin and "run" in origin else None
+
+
+def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
+    """How a trained run is scored: splits, beam, longest output."""
+    return dict(_section(catalogue.root, replace(run, seed=0), scale, Evaluation))
+
+
+def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
+    """What is changed in a trained run and its prompts."""
+    return dict(_section(catalogue.root, replace(run, seed=0), scale, Intervention))
+
+
+@lru_cache(maxsize=10_000)
+def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
+    name = kind.__name__.lower()
+    section = {key: value for key, (value, _) in merged(load_catalogue(root), run, scale)[name].items()}
+    return checked(kind, section, _where(run), name).model_dump()
+
+
+@lru_cache(maxsize=10_000)
+def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
+    catalogue = load_catalogue(root)
+    sections = {
+        section: {key: value for key, (value, _) in entries.items()}
+        for section, entries in merged(catalogue, run, scale).items()
+    }
+    kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
+    if kind not in kinds:
+        raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
+    training = sections["training"]
+    settings = checked(Training, training | _tuples(training), _where(run), "training")
+    if settings.gradient_checkpointing and kind != "prompt":
+        raise UserError(
+            f"{_where(run)}: training.gradient_checkpointing is for tasks of the kind prompt, and "
+            f"{run.task} is of the kind {kind}"
+        )
+    if settings.gpus == 1:  # the same run as one that does not name it
+        training.pop("gpus", None)
+    check_modules(sections, settings.gpus, _where(run))
+    data = resolve_data(catalogue, run.task, scale)
+    return canonical_json(
+        {
+            "task": run.task,
+            "kind": kind,
+            "method": run.method,
+            "variant": run.variant,
+            "seed": run.seed,
+            "protocol": worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
+            "data": data,
+            "model": sections["model"],
+            "objective": sections["objective"],
+            "training": training | {"precision": settings.precision if precision == "auto" else precision},
+            "init": _origin(catalogue, run, sections["init"], scale, precision),
+            **_phrases(catalogue, run, sections["objective"]),
+            **_search(run, sections["search"], settings),
+        }
+    )
+
+
+def _where(run: Run) -> str:
+    return f"settings of {'/'.join(run.unseeded)}"
+
+
+def _tuples(section: dict) -> dict:
+    """YAML has no tuples; strict validation wants one for the two betas."""
+    return {key: tuple(value) for key, value in section.items() if isinstance(value, list)}
+
+
+def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
+    """The task's phrases where the objective of a sequence-to-sequence run reads them: no other run depends on them."""
+    task = catalogue.tasks[run.task]
+    if task.kind != "seq2seq" or not (objective.get("weight") and objective.get("mi")):
+        return {}
+    if task.phrases is None:
+        raise UserError(
+            f"{_where(run)}: objective.mi is {objective['mi']}, but catalogue/tasks.yaml gives "
+            f"{run.task} no phrases; add them, or set mi to 0"
+        )
+    return {"phrases": task.phrases}
+
+
+def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
+    """The search that comes before the trainings of a variant; of runs without one, the spec does not speak of it."""
+    search = checked(Search, given, _where(run), "search")
+    return {"search": search.model_dump()} if search.learning_rate and training.max_steps else {}
+
+
+def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:
+    """Where the first weights of `run` come from: None (drawn at random), a model of the hub, or a parent run, whose
+    spec then belongs to the run's own."""
+    where = _where(run)
+    init = checked(Init, given, where, "init")
+    if init.hub:
+        if not init.revision:
+            raise UserError(f"{where}: init.hub is {init.hub}; init.revision must name its commit")
+        models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
+        if init.hub not in models:
+            raise UserError(
+                f"{where}: init.hub is {init.hub}, not a model of sources.yaml; {nearest(init.hub, models)}"
+            )
+        if init.revision != models[init.hub]:
+            raise UserError(f"{where}: init.revision is {init.revision}, in sources.yaml it is {models[init.hub]}")
+        return {"hub": init.hub, "revision": init.revision}
+    if init.task is None:
+        return None
+    if init.variant is None or init.seed is None:
+        raise UserError(f"{where}: init.task is {init.task}; init.variant and init.seed must name the run, too")
+    seed = run.seed if init.seed == "own" else init.seed
+    parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
+    if parent.unseeded == run.unseeded:
+        raise UserError(f"{where}: init names the run itself")
+    # resolve_run puts the parent of the run's own seed in its place
+    own = {"seed": "own"} if init.seed == "own" else {}
+    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision)), **own}

@@ -1,0 +1,41 @@
+"""Runs by name. A run belongs to no paper; several may ask for it."""
+
+from dataclasses import dataclass
+
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.checking import nearest
+from workflow_scripts.errors import UserError
+
+Variant = tuple[str, str, str]  # task, method, variant
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: equal for every paper that asks for it."""
+
+    task: str
+    method: str
+    variant: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+
+    @property
+    def unseeded(self) -> Variant:
+        """What it has in common with the runs of other seeds."""
+        return self.task, self.method, self.variant
+
+
+def parse_run(catalogue: Catalogue, run_id: str) -> Run:
+    """Read `<task>/<method>/<variant>/seed-<n>`. Raises UserError with the nearest known name."""
+    parts = run_id.strip("/").split("/")
+    if len(parts) != 4 or not parts[3].removeprefix("seed-").isdecimal() or not parts[3].startswith("seed-"):
+        raise UserError(f"run '{run_id}' is not of the form <task>/<method>/<variant>/seed-<n>")
+    task, method, variant, seed = parts
+    for name, among, what in ((task, catalogue.tasks, "task"), (method, catalogue.methods, "method")):
+        if name not in among:
+            raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {nearest(name, among)}")
+    if variant not in catalogue.methods[method].variants:
+        raise UserError(f"run '{run_id}': {nearest(variant, catalogue.methods[method].variants)}")
+    return Run(task, method, variant, int(seed.removeprefix("seed-")))

@@ -1,0 +1,56 @@
+"""Specs of what a task and a scale decide alone: its data, and what the words of its items may be replaced with."""
+
+import importlib
+import json
+from functools import lru_cache
+from pathlib import Path
+
+from workflow_scripts.canonical import canonical_json
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.checking import checked, nearest
+from workflow_scripts.errors import UserError
+from workflow_scripts.interventions import settings as intervention_settings
+from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.schema import Intervention
+
+
+def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
+    """What `prepare` is to make for a task at a scale."""
+    if task not in catalogue.tasks:
+        raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {nearest(task, catalogue.tasks)}")
+    if scale not in catalogue.scales:
+        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
+    return json.loads(_data_spec(catalogue.root, task, scale))
+
+
+@lru_cache(maxsize=10_000)
+def _data_spec(root: Path, task: str, scale: str) -> str:
+    catalogue = load_catalogue(root)
+    entry, cut = catalogue.tasks[task], catalogue.scales[scale].data.get(task)
+    options, sources, prepare, protocol = entry.options, entry.sources, entry.prepare, entry.protocol
+    if cut:
+        options = options | cut.options
+        sources = sources if cut.sources is None else cut.sources
+        prepare = cut.prepare or prepare
+        protocol = worst_protocol(protocol, cut.protocol or protocol)
+    checked(importlib.import_module(prepare).Options, options, f"options of task {task} at scale {scale}")
+    return canonical_json(
+        {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
+    )
+
+
+def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
+    """What the words of a task's items may be replaced with: split, sources, options. The same for every method."""
+    layers = [catalogue.tasks[task].settings, catalogue.scales[scale].settings]
+    if task in catalogue.scales[scale].by_task:
+        layers.append(catalogue.scales[scale].by_task[task])
+    merged = {key: value for layer in layers for key, value in layer.intervention.items()}
+    settings = checked(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
+    options = checked(
+        intervention_settings.Options, settings.candidates, f"settings of task {task}", "intervention.candidates"
+    )
+    return {
+        "split": settings.split,
+        "options": settings.candidates,
+        "sources": intervention_settings.sources_of(options),
+    }

@@ -1,0 +1,75 @@
+"""Models of Hugging Face's library: read from folders alone, as safetensors alone, without the library's chatter.
+
+Beside a folder's weights lie config.json and tokenizer.json.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from workflow_scripts.errors import UserError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PretrainedConfig
+
+NO_OFFSETS = "the models here need a fast tokenizer, which has offsets; save the folder's with transformers"
+# For `from_pretrained` of a model.
+FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
+
+
+def quiet() -> None:
+    """Keep the library's bars, and its advice on masks that models here do not need, out of the logs."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+@contextmanager
+def read_errors(folder: Path) -> Iterator[None]:
+    """Raise a UserError for what the library raises when it cannot read a model's files."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
+
+
+def read_configuration(folder: Path, family: str) -> "PretrainedConfig":
+    """config.json of a folder. Raises UserError when the model is of another family."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    if config.model_type != family:
+        raise UserError(f"{folder} holds a model of the family {config.model_type}, the method asks for {family}")
+    return config
+
+
+def read_tokenizer(folder: Path) -> "Tokenizer":
+    """tokenizer.json of a folder. Raises UserError when it is missing or broken."""
+    from tokenizers import Tokenizer
+
+    file = folder / "tokenizer.json"
+    try:
+        return Tokenizer.from_str(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{file} does not exist; {NO_OFFSETS}") from error
+    except Exception as error:  # the library raises Exception itself
+        raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
+
+
+def companions(config: "PretrainedConfig", tokenizer_folder: Path) -> Callable[[Path], None]:
+    """A function that writes config.json and the tokenizer.json of one folder into another, where weights lie."""
+
+    def write(folder: Path) -> None:
+        config.save_pretrained(folder)
+        shutil.copyfile(tokenizer_folder / "tokenizer.json", folder / "tokenizer.json")
+
+    return write

@@ -1,0 +1,63 @@
+"""What the cells of a paper are made from: its published numbers, and the scores of runs and of analyses."""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.runs import Run, Variant
+from workflow_scripts.displays import score_files
+from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.files import read_json
+from workflow_scripts.reporting.pairing import weights_of
+from workflow_scripts.reporting.published import Key, Published, read_published
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the cells of a paper are made from."""
+
+    paper: str
+    scale: str
+    published: dict[Key, Published]
+    scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
+    analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
+    weights: dict[Variant, str] = field(default_factory=dict)  # what the runs of a measured variant start from
+    absent: dict[Variant, list[dict]] = field(default_factory=dict)  # scores that are not defined, with a `reason`
+
+
+def read_evidence(
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    runs: Iterable[Run],
+    analyses: Iterable[str],
+    results: Path,
+    intervened: Container[Variant] = (),
+) -> Evidence:
+    """Read published.csv of a paper, and scores.csv of runs and of analyses under `results`, the folder of the scale.
+
+    The runs of the variants `intervened` come with the scores of their interventions. Raises UserError when the scores
+    of one of `runs` are missing.
+    """
+    scores: dict[Variant, list[dict]] = {}
+    absent: dict[Variant, list[dict]] = {}
+    for run in runs:
+        if (described := results / f"runs/{run}/eval/evaluation.json").exists():
+            absent.setdefault(run.unseeded, []).extend(read_json(described).get("absent", []))
+        found = scores.setdefault(run.unseeded, [])
+        for file in score_files(run, intervened):
+            found += read_scores(results / file)
+    files = {name: results / "analyses" / paper / name / "scores.csv" for name in analyses}
+    analysed = {name: read_scores(file) for name, file in files.items()}
+    named = {(row["task"], row["method"], row["variant"]) for rows in analysed.values() for row in rows}
+    measured = sorted({*scores, *(variant for variant in named if None not in variant)})
+    return Evidence(
+        paper,
+        scale,
+        read_published(catalogue.root / "papers" / paper / "published.csv"),
+        scores,
+        analysed,
+        {variant: weights_of(catalogue, variant, scale) for variant in measured},
+        absent,
+    )
