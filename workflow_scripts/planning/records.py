@@ -44,10 +44,10 @@ def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def planned_jobs(targets: list[str], overrides: list[str], *options: str) -> list[dict[str, Any]]:
-    """The jobs of a dry run: rule, wildcards, input, output, command, reason. Rules without output are left out."""
-    config = ["--config", *overrides] if overrides else []
-    lines = snakemake("--dry-run", *options, *config, "--", *targets).stdout.splitlines()
+def jobs_of_dry_run(*arguments: str) -> list[dict[str, Any]]:
+    """The jobs that Snakemake would run: rule, wildcards, input, output, command, reason. Those without output are left
+    out."""
+    lines = snakemake("--dry-run", *arguments).stdout.splitlines()
     jobs = [json.loads(line) for line in lines if line.startswith("{")]
     return [job for job in jobs if job["output"]]
 

@@ -108,7 +108,7 @@ def train(
     weights' step; all others do what it decides.
 
     Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
-    Raises StopRequested after a SIGTERM or SIGINT, also one in the last step, and UserError when the loss is not finite;
+    Raises StopRequested after a SIGTERM or SIGINT, in the last step too, and UserError when the loss is not finite;
     both leave a good state.
     """
     model, batches = task.model, task.batches

@@ -1,0 +1,91 @@
+"""Jobs that Snakemake would take for done: begun again and failed, or of rules that have come to declare more."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.workflow.projects import Project, pretend
+from tests.workflow.test_why import why
+
+pytestmark = pytest.mark.quick_faults
+RUN = "scan-jump-x2/transformer/default/seed-1"
+DATA = "results/demo/data/scan-jump-x2"
+TRAINED = f"results/demo/runs/{RUN}/run.json"
+SCORES = f"results/demo/runs/{RUN}/eval/scores.csv"
+TABLE = "results/demo/tables/sq_transformer/table1"
+
+
+def jobs(project: Project, *arguments: str) -> str:
+    """The last line of `./reproduce -n`."""
+    done = project.reproduce("-n", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def fail(project: Project) -> None:
+    """Let the training find no vocabulary."""
+    vocabulary = project.root / DATA / "vocabulary.json"
+    vocabulary.rename(vocabulary.with_suffix(".away"))
+    assert project.reproduce(SCORES).returncode == 1
+    vocabulary.with_suffix(".away").rename(vocabulary)
+
+
+def stop(project: Project) -> None:
+    """Press Ctrl-C while it trains."""
+    project.edit("catalogue/scales.yaml", "max_steps: 7\n", "max_steps: 100000\n")
+    process = subprocess.Popen(["./reproduce", SCORES], cwd=project.root, start_new_session=True)
+    while not list((project.root / "results/demo/state" / RUN).glob("*/lock")):
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=120) != 0
+    project.edit("catalogue/scales.yaml", "max_steps: 100000\n", "max_steps: 7\n")
+
+
+@pytest.mark.parametrize("end", [fail, stop])
+def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(project: Project, end):
+    """The scores of the first training are still there, and nothing of a later one."""
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
+    assert project.reproduce(SCORES).returncode == 0
+    before = (project.root / SCORES).read_bytes()
+    project.edit("catalogue/scales.yaml", "max_steps: 3\n", "max_steps: 7\n")
+    end(project)
+    assert not (project.root / TRAINED).exists() and (project.root / SCORES).read_bytes() == before
+
+    assert jobs(project, SCORES) == "2 jobs: 1 train, 1 evaluate (not run: -n)"
+    first, second, _ = why(project, SCORES)
+    assert first.startswith(f"train {RUN}: was begun again, and failed")
+    assert second == f"evaluate {RUN}: reads {TRAINED}, made again"
+    done = project.reproduce(SCORES)
+    assert done.returncode == 0, done.stderr
+    assert (project.root / TRAINED).exists() and (project.root / SCORES).read_bytes() != before
+    assert "up to date" in jobs(project, SCORES)
+
+
+def test_an_output_that_a_rule_declares_since_then_is_made(project: Project):
+    """Snakemake has records of the other outputs alone, and sees nothing that has changed without all of them."""
+    pretend(project)
+    assert "up to date" in jobs(project) and "up to date" in jobs(project, f"{TABLE}.csv")
+    project.edit(
+        "rules/report.smk",
+        '{display}.tex",\n',
+        '{display}.tex",\n        "results/{scale}/tables/{paper}/{display}.txt",\n',
+    )
+    tables = {file for rule, file in project.planned() if rule == "table"}
+    assert {f"{TABLE}.txt", f"{TABLE}.csv"} <= tables and not [file for file in tables if "/tables/" not in file]
+    assert jobs(project, f"{TABLE}.csv") == "1 job: 1 table (not run: -n)"
+    (sentence, _) = why(project, f"{TABLE}.csv")
+    assert sentence.startswith(f"table sq_transformer/table1: did not make {TABLE}.txt before")
+
+
+def test_what_was_only_deleted_is_not_missed(project: Project):
+    """To save room: data that have been trained on, and weights that have been scored."""
+    pretend(project)
+    shutil.rmtree(project.root / DATA)
+    for file in project.root.glob("results/demo/runs/*/*/*/*/checkpoint/*"):
+        file.unlink()
+    assert "up to date" in jobs(project) and "up to date" in jobs(project, SCORES)
