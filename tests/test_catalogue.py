@@ -156,6 +156,46 @@ def test_a_wrong_value_of_a_model_is_refused_before_any_job(copy: Path, section:
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "value", "place"),
+    [
+        ("training", "learning_rate", -1, "catalogue/methods.yaml sq-transformer"),
+        ("model", "dropout", 1.5, "catalogue/methods.yaml sq-transformer"),
+        ("model", "source_codes", "six", "catalogue/methods.yaml sq-transformer.variants.sal"),
+        ("evaluation", "beam", 0, "catalogue/tasks.yaml scan-jump-x2"),
+    ],
+)
+def test_a_wrong_value_is_named_with_the_file_and_entry_that_set_it(copy: Path, section, key, value, place):
+    file, entry = place.split(" ")
+
+    def change(content: dict) -> None:
+        for name in entry.split("."):
+            content = content[name]
+        content.setdefault("settings", {}).setdefault(section, {})[key] = value
+
+    edit(copy / file, change)
+    catalogue, run = load_catalogue(copy), parse_run(load_catalogue(copy), "scan-jump-x2/sq-transformer/sal/seed-1")
+    with pytest.raises(UserError, match=rf"{key}.* is .*{value}.* \({place}\)$"):
+        resolve_run(catalogue, run, "paper")
+        resolve_evaluation(catalogue, run, "paper")
+
+
+def test_an_unknown_scale_is_refused_with_the_nearest():
+    with pytest.raises(UserError, match=r"no scale 'smal' in catalogue/scales\.yaml; did you mean 'small'"):
+        resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "smal")
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(copy: Path):
+    """YAML would take the second. One that overrides what an alias brings along is no such key."""
+    file = copy / "config.yaml"
+    file.write_text(file.read_text() + "scale: small\n")
+    line = len(file.read_text().splitlines())
+    with pytest.raises(UserError, match=rf"config.yaml:{line}: not valid YAML \('scale' stands there twice\)"):
+        load_config(root=copy)
+    file.write_text("a: &all {b: 1, c: 2}\nd: {<<: *all, b: 3}\n")
+    assert schema.read_yaml(file)["d"] == {"b": 3, "c": 2}
+
+
 def test_wrong_options_of_data_are_refused_before_any_job(copy: Path):
     edit(
         copy / "catalogue/scales.yaml",

@@ -3,7 +3,9 @@
 import hashlib
 import importlib
 import json
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -194,9 +196,16 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
     return Run(task, method, variant, int(seed.removeprefix("seed-")))
 
 
+def find_scale(catalogue: Catalogue, name: str) -> Scale:
+    """The scale called `name`. Raises UserError with the nearest known name."""
+    if name not in catalogue.scales:
+        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {nearest(name, catalogue.scales)}")
+    return catalogue.scales[name]
+
+
 def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Settings]]:
     """The layers of settings that reach a run, first to last; a later one overwrites."""
-    task, method, at = catalogue.tasks[run.task], catalogue.methods[run.method], catalogue.scales[scale]
+    task, method, at = catalogue.tasks[run.task], catalogue.methods[run.method], find_scale(catalogue, scale)
     variant = method.variants[run.variant]
     yield f"catalogue/methods.yaml {run.method}", method.settings
     yield f"catalogue/tasks.yaml {run.task}", task.settings
@@ -266,13 +275,28 @@ def _module(section: dict[str, tuple[Any, str]]) -> str | None:
     return section["module"][0] if "module" in section else None
 
 
+@contextmanager
+def _placed(entries: dict[str, dict[str, tuple[Any, str]]]) -> Iterator[None]:
+    """An error about the value of a key, as `training.key` or `model: key`, says in which file and entry it is set."""
+    try:
+        yield
+    except UserError as error:
+        named = re.search(r"\b(\w+)(?:\.|: )(\w+)(?=' is | is |\.)", str(error))
+        section, key = named.groups() if named else ("", "")
+        place = entries.get(section, {}).get(key)
+        raise UserError(f"{error} ({place[1]})" if place else str(error)) from error
+
+
 @lru_cache(maxsize=10_000)
 def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
     catalogue = load_catalogue(root)
-    sections = {
-        section: {key: value for key, (value, _) in entries.items()}
-        for section, entries in merged(catalogue, run, scale).items()
-    }
+    entries = merged(catalogue, run, scale)
+    with _placed(entries):
+        return _checked_spec(catalogue, run, scale, precision, entries)
+
+
+def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, entries: dict[str, dict]) -> str:
+    sections = {section: {key: value for key, (value, _) in found.items()} for section, found in entries.items()}
     kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
     if kind not in kinds:
         raise UserError(
@@ -440,8 +464,10 @@ def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
 @lru_cache(maxsize=10_000)
 def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
     name = kind.__name__.lower()
-    section = {key: value for key, (value, _) in merged(load_catalogue(root), run, scale)[name].items()}
-    return checked(kind, section, f"settings of {_variant(run)}", name).model_dump()
+    entries = merged(load_catalogue(root), run, scale)
+    with _placed(entries):
+        section = {key: value for key, (value, _) in entries[name].items()}
+        return checked(kind, section, f"settings of {_variant(run)}", name).model_dump()
 
 
 @lru_cache(maxsize=10_000)
@@ -464,8 +490,7 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What `prepare` is to make for a task at a scale."""
     if task not in catalogue.tasks:
         raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {nearest(task, catalogue.tasks)}")
-    if scale not in catalogue.scales:
-        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
+    find_scale(catalogue, scale)
     return json.loads(_data_spec(catalogue.root, task, scale))
 
 

@@ -8,6 +8,7 @@ from workflow_scripts.catalogue import (
     Catalogue,
     Paper,
     Run,
+    find_scale,
     load_config,
     parse_run,
     requested_runs,
@@ -51,8 +52,7 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
 
     Raises UserError for a scale or a run that the catalogue does not know.
     """
-    if scale not in catalogue.scales:
-        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
+    find_scale(catalogue, scale)
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
     config = load_config(root=catalogue.root).model_copy(update={"scale": scale, "papers": [paper]})
