@@ -47,15 +47,16 @@ def test_records_are_found_under_short_and_long_names(workflow):
 
 def test_a_job_that_failed_when_it_was_begun_again_is_missed_and_one_whose_file_was_deleted_is_not(workflow):
     """Snakemake itself has nothing to do in both cases: what was made from the file is there, and alone asked for."""
-    snakefile = SNAKEFILE.replace('"short.txt", ', "")
+    snakefile = SNAKEFILE.replace('"short.txt", ', "").replace("echo 1", "test ! -e full && echo 1")
     run = [sys.executable, "-m", "snakemake", "-q", "all", "-c1"]
     Path("Snakefile").write_text(snakefile)
     subprocess.run(run, check=True, capture_output=True)
     Path("short.txt").unlink()
     assert (failed_again(), jobs_of_dry_run()) == (set(), [])
-    Path("Snakefile").write_text(snakefile.replace("first", "second").replace("echo 1", "false"))
-    assert subprocess.run(run, capture_output=True).returncode == 1
     Path("Snakefile").write_text(snakefile.replace("first", "second"))
+    Path("full").touch()
+    assert subprocess.run(run, capture_output=True).returncode == 1
+    Path("full").unlink()
     assert (failed_again(), jobs_of_dry_run()) == ({"short.txt"}, [])
 
 

@@ -66,6 +66,27 @@ def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(proje
     assert "up to date" in jobs(project, SCORES)
 
 
+def test_what_a_job_has_made_whose_snakemake_was_killed_is_taken_over(project: Project):
+    """A run that is trained again, whose record is still that of the first time: it is not trained a third time."""
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
+    assert project.reproduce(SCORES).returncode == 0
+    project.edit("catalogue/scales.yaml", "max_steps: 3\n", "max_steps: 400\n")
+    process = subprocess.Popen(["./reproduce", SCORES], cwd=project.root, start_new_session=True)
+    while not list((project.root / "results/demo/state" / RUN).glob("*/lock")):
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.kill(int((project.root / ".snakemake/running").read_text().split()[2]), signal.SIGKILL)
+    assert process.wait(timeout=60) != 0
+    while not (project.root / TRAINED).exists():
+        time.sleep(0.1)
+    before = (project.root / TRAINED).read_bytes()
+    done = project.reproduce(SCORES)
+    assert done.returncode == 0, done.stderr
+    assert "1 results without records are what would be made now: adopted" in done.stdout
+    assert (project.root / TRAINED).read_bytes() == before and b'"steps": 400' in before
+    assert "1 job done" in done.stderr and "up to date" in jobs(project, SCORES)
+
+
 def test_an_output_that_a_rule_declares_since_then_is_made(project: Project):
     """Snakemake has records of the other outputs alone, and sees nothing that has changed without all of them."""
     pretend(project)

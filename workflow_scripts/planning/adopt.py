@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workflow_scripts.planning.records import environment, record_path, snakemake
+from workflow_scripts.planning.records import environment, is_recorded, snakemake
 from workflow_scripts.planning.versions import RUNS, other_versions
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
     """Files that Snakemake has no record of. Evaluations of a run that was moved away are not met any more."""
     for folder in folders:
         for file in sorted(folder.glob(pattern), key=generation):
-            if not record_path(file).exists():
+            if not is_recorded(file):
                 yield file
 
 
@@ -190,7 +190,7 @@ def data_of(file: Path) -> Path:
 
 
 def current(file: Path, adopted: set[Path]) -> bool:
-    return file.exists() and (record_path(file).exists() or file in adopted)
+    return file.exists() and (is_recorded(file) or file in adopted)
 
 
 def disagreement(content: dict, given: dict, now: "Facts", file: Path) -> str | None:

@@ -12,14 +12,20 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
 
 METADATA = Path(".snakemake/metadata")
+INCOMPLETE = Path(".snakemake/incomplete")  # marks of the same names, while a job works
 NAME_MAX = 255
 
 
-def record_path(file: str | Path) -> Path:
+def record_path(file: str | Path, folder: Path = METADATA) -> Path:
     """Where Snakemake keeps its record of an output: the name in base64, cut into folders where it is too long."""
     name = urlsafe_b64encode(str(file).encode()).decode()
     *folders, last = (name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1))
-    return METADATA.joinpath(*(f"@{folder}" for folder in folders), last)
+    return folder.joinpath(*(f"@{part}" for part in folders), last)
+
+
+def is_recorded(file: str | Path) -> bool:
+    """Whether Snakemake has a record of the file as it is, not as it was before a job whose end it did not see."""
+    return record_path(file).exists() and not record_path(file, INCOMPLETE).exists()
 
 
 def read_record(file: str | Path) -> dict[str, Any] | None:

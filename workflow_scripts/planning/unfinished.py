@@ -8,6 +8,7 @@ failed, since the display made before is still there; and of results of an older
 import os
 from base64 import urlsafe_b64decode
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
@@ -38,15 +39,23 @@ def unfinished(arguments: list[str], half_made: bool) -> list[str]:
 def failed_again() -> set[str]:
     """Files that are missing, and of which Snakemake's record is later than that of a file made from them: their job
     was begun again, and failed. A file that was only deleted has an earlier record: it is not missed."""
-    records = {name: path for path in METADATA.glob("**/*") if path.is_file() and (name := recorded_name(path))}
-    missing = {name: read_json(path)["endtime"] for name, path in records.items() if not os.path.exists(name)}
-    if not missing:
+    records = [path for path in METADATA.glob("**/*") if path.is_file()]
+    missing = {path: name for path in records if not os.path.exists(name := recorded_name(path))}
+    ended = {name: record["endtime"] for path, name in missing.items() if (record := whole(path))}
+    if not ended:
         return set()
     found = set()
-    for name in records.keys() - missing.keys():
-        record = read_json(records[name])
-        found |= {file for file in record["input"] if missing.get(file, 0) > record["endtime"]}
+    for record in filter(None, (whole(path) for path in records if path not in missing)):
+        found |= {file for file in record["input"] if ended.get(file, 0) > record["endtime"]}
     return found
+
+
+def whole(record: Path) -> dict[str, Any] | None:
+    """A record; None where a Snakemake that was killed has left half of it, which the next one passes over too."""
+    try:
+        return read_json(record)
+    except UserError:
+        return None
 
 
 def recorded_name(path: Path) -> str:
