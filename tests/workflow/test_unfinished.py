@@ -1,5 +1,6 @@
 """Jobs that Snakemake would take for done: begun again and failed, or of rules that have come to declare more."""
 
+import json
 import os
 import shutil
 import signal
@@ -24,6 +25,11 @@ def jobs(project: Project, *arguments: str) -> str:
     done = project.reproduce("-n", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
+
+
+def scored(project: Project) -> str:
+    """The sha256 of the weights that the scores are of."""
+    return json.loads((project.root / SCORES).with_name("evaluation.json").read_text())["checkpoint_sha256"]
 
 
 def fail(project: Project) -> None:
@@ -51,10 +57,10 @@ def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(proje
     """The scores of the first training are still there, and nothing of a later one."""
     project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
     assert project.reproduce(SCORES).returncode == 0
-    before = (project.root / SCORES).read_bytes()
+    before = scored(project)
     project.edit("catalogue/scales.yaml", "max_steps: 3\n", "max_steps: 7\n")
     end(project)
-    assert not (project.root / TRAINED).exists() and (project.root / SCORES).read_bytes() == before
+    assert not (project.root / TRAINED).exists() and scored(project) == before
 
     assert jobs(project, SCORES) == "2 jobs: 1 train, 1 evaluate (not run: -n)"
     first, second, _ = why(project, SCORES)
@@ -62,7 +68,8 @@ def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(proje
     assert second.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and second.endswith("made again")
     done = project.reproduce(SCORES)
     assert done.returncode == 0, done.stderr
-    assert (project.root / TRAINED).exists() and (project.root / SCORES).read_bytes() != before
+    trained = json.loads((project.root / TRAINED).read_text())
+    assert trained["steps"] == 7 and trained["files"]["checkpoint/model.safetensors"] == scored(project) != before
     assert "up to date" in jobs(project, SCORES)
 
 

@@ -45,7 +45,7 @@ def failed_again() -> set[str]:
     if not ended:
         return set()
     found = set()
-    for record in filter(None, (whole(path) for path in records if path not in missing)):
+    for record in filter(None, map(whole, records)):
         found |= {file for file in record["input"] if ended.get(file, 0) > record["endtime"]}
     return found
 
