@@ -32,34 +32,30 @@ def scored(project: Project) -> str:
     return json.loads((project.root / SCORES).with_name("evaluation.json").read_text())["checkpoint_sha256"]
 
 
-def fail(project: Project) -> None:
-    """Let the training find no vocabulary."""
-    vocabulary = project.root / DATA / "vocabulary.json"
-    vocabulary.rename(vocabulary.with_suffix(".away"))
-    assert project.reproduce(SCORES).returncode == 1
-    vocabulary.with_suffix(".away").rename(vocabulary)
+def train_otherwise(project: Project, steps: int) -> str:
+    """Score a run of three steps, and change the number of steps; returns what was scored."""
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
+    assert project.reproduce(SCORES).returncode == 0
+    project.edit("catalogue/scales.yaml", "max_steps: 3\n", f"max_steps: {steps}\n")
+    return scored(project)
 
 
-def stop(project: Project) -> None:
-    """Press Ctrl-C while it trains."""
-    project.edit("catalogue/scales.yaml", "max_steps: 7\n", "max_steps: 100000\n")
+def begin(project: Project) -> subprocess.Popen[bytes]:
+    """./reproduce in a process group of its own, when its training has got its state folder."""
     process = subprocess.Popen(["./reproduce", SCORES], cwd=project.root, start_new_session=True)
     while not list((project.root / "results/demo/state" / RUN).glob("*/lock")):
         assert process.poll() is None
         time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=120) != 0
-    project.edit("catalogue/scales.yaml", "max_steps: 100000\n", "max_steps: 7\n")
+    return process
 
 
-@pytest.mark.parametrize("end", [fail, stop])
-def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(project: Project, end):
-    """The scores of the first training are still there, and nothing of a later one."""
-    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
-    assert project.reproduce(SCORES).returncode == 0
-    before = scored(project)
-    project.edit("catalogue/scales.yaml", "max_steps: 3\n", "max_steps: 7\n")
-    end(project)
+def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(project: Project):
+    """It finds no vocabulary. The scores of the first training are still there, and nothing of a later one."""
+    before = train_otherwise(project, steps=7)
+    vocabulary = project.root / DATA / "vocabulary.json"
+    vocabulary.rename(vocabulary.with_suffix(".away"))
+    assert project.reproduce(SCORES).returncode == 1
+    vocabulary.with_suffix(".away").rename(vocabulary)
     assert not (project.root / TRAINED).exists() and scored(project) == before
 
     assert jobs(project, SCORES) == "2 jobs: 1 train, 1 evaluate (not run: -n)"
@@ -73,15 +69,20 @@ def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(proje
     assert "up to date" in jobs(project, SCORES)
 
 
+def test_a_run_that_was_stopped_when_it_was_trained_again_is_not_taken_for_done(project: Project):
+    before = train_otherwise(project, steps=100_000)
+    process = begin(project)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=120) != 0
+    assert not (project.root / TRAINED).exists() and scored(project) == before
+    assert jobs(project, SCORES) == "2 jobs: 1 train, 1 evaluate (not run: -n)"
+
+
 def test_what_a_job_has_made_whose_snakemake_was_killed_is_taken_over(project: Project):
-    """A run that is trained again, whose record is still that of the first time: it is not trained a third time."""
-    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
-    assert project.reproduce(SCORES).returncode == 0
-    project.edit("catalogue/scales.yaml", "max_steps: 3\n", "max_steps: 400\n")
-    process = subprocess.Popen(["./reproduce", SCORES], cwd=project.root, start_new_session=True)
-    while not list((project.root / "results/demo/state" / RUN).glob("*/lock")):
-        assert process.poll() is None
-        time.sleep(0.1)
+    """A run that is trained again, whose record is still that of the first time: it is not trained a third time. The
+    ./reproduce above Snakemake lives on, and leaves it to the next one to take the locks away."""
+    train_otherwise(project, steps=400)
+    process = begin(project)
     os.kill(int((project.root / ".snakemake/running").read_text().split()[2]), signal.SIGKILL)
     assert process.wait(timeout=60) != 0
     while not (project.root / TRAINED).exists():
