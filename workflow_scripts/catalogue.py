@@ -36,6 +36,7 @@ from workflow_scripts.schema import (
 )
 
 SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init", "search")
+CHECKPOINTED = ("prompt", "masked", "sentence", "span")  # kinds that can be trained with gradient_checkpointing
 PROTOCOLS = ("paper", "reduced", "stand_in")
 MODELS = model_settings.SETTINGS | fused_settings.SETTINGS | encoder_settings.SETTINGS
 OBJECTIVES = objective_settings.SETTINGS | masked_settings.SETTINGS | sentence_settings.SETTINGS
@@ -280,10 +281,10 @@ def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
         )
     training = sections["training"]
     settings = checked(Training, training | _tuples(training), f"settings of {_variant(run)}", "training")
-    if settings.gradient_checkpointing and kind != "prompt":
+    if settings.gradient_checkpointing and kind not in CHECKPOINTED:
         raise UserError(
-            f"settings of {_variant(run)}: training.gradient_checkpointing is for tasks of the kind prompt, and "
-            f"{run.task} is of the kind {kind}"
+            f"settings of {_variant(run)}: training.gradient_checkpointing is for tasks of the kinds "
+            f"{', '.join(CHECKPOINTED)}, and {run.task} is of the kind {kind}"
         )
     if settings.gpus == 1:  # the same run as one that does not name it
         training.pop("gpus", None)

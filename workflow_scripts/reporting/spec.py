@@ -107,6 +107,7 @@ class Analysis(Strict):
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
     sources: list[str] = Field([], description="<dataset>/<file> that the module reads beside the runs.")
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
+    searched: bool = Field(False, description="The module reads the searches that come before the runs, too.")
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")
