@@ -5,16 +5,19 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tests.planning.test_memory import Held
+from workflow_scripts.catalogue import Run, load_catalogue, load_config, resolve_run
 from workflow_scripts.models import encoder, pretraining, sentence
 from workflow_scripts.objectives import compositional_pretraining, masked_language_modelling, sentence_loss
 from workflow_scripts.objectives.masked_language_modelling import IGNORED
 from workflow_scripts.planning.encoder_memory import (
     MASKED_SHARE,
+    estimate,
     head_parameters,
     parameters,
     training_memory,
 )
 from workflow_scripts.planning.gpu_bytes import Batch
+from workflow_scripts.planning.memory import report
 from workflow_scripts.training.masked_batches import MaskedBatch
 from workflow_scripts.training.sentence_batches import SentenceBatch
 
@@ -75,10 +78,19 @@ def measured(settings: dict, kind: str, checkpointed: bool, bf16: bool) -> int:
     return held.peak
 
 
+CASES = [
+    *(("bert", kind, bf16) for kind in ("masked", "sentence") for bf16 in (False, True)),
+    *(("cat", kind, bf16) for kind in ("masked", "sentence") for bf16 in (False, True)),
+    ("roberta", "masked", False),
+    ("distilbert", "sentence", False),
+    ("cat with residuals", "masked", True),
+    ("cat with a mixing a layer", "masked", False),
+    ("cat without mixing", "masked", False),
+]
+
+
 @pytest.mark.parametrize("checkpointed", [False, True])
-@pytest.mark.parametrize("bf16", [False, True])
-@pytest.mark.parametrize("kind", ["masked", "sentence"])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("variant", "kind", "bf16"), CASES)
 def test_the_estimate_is_what_a_step_holds(variant, kind, bf16, checkpointed):
     """Within 10 % of the measured peak: weights, gradients, moments, activations and logits."""
     settings = {**SIZES, **VARIANTS[variant], "readout": "mix" if VARIANTS[variant]["family"] == "cat" else "last"}
@@ -87,3 +99,43 @@ def test_the_estimate_is_what_a_step_holds(variant, kind, bf16, checkpointed):
     batch = Batch(SENTENCES, LENGTH, SENTENCES * LENGTH)
     found = training_memory(s, kind, WORDS, counts, batch, checkpointed, bf16)
     assert found.peak == pytest.approx(measured(settings, kind, checkpointed, bf16), rel=0.1)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_parameters_are_those_of_the_model(variant, tied):
+    settings = {**SIZES, **VARIANTS[variant], "tied": tied}
+    settings |= {"readout": "mix"} if settings["family"] == "cat" else {}
+    s = encoder.read_encoder_settings(settings)
+    found = sum(parameter.numel() for parameter in pretraining.build(settings, WORDS).parameters())
+    assert parameters(s, WORDS) + head_parameters(s, WORDS, "masked", {}) == found
+    for head in ({}, {"head_layers": 2, "head_width": 20}):
+        model = sentence.build(encoder.build(settings, WORDS), settings, head, 2)
+        found = sum(parameter.numel() for parameter in model.parameters())
+        assert parameters(s, WORDS) + head_parameters(s, WORDS, "sentence", head) == found
+
+
+def test_a_frozen_encoder_holds_its_weights_and_no_gradients():
+    s = encoder.read_encoder_settings({**SIZES, "frozen": True})
+    counts = parameters(s, WORDS), head_parameters(s, WORDS, "sentence", {})
+    found = training_memory(s, "sentence", WORDS, counts, Batch(SENTENCES, LENGTH, 0), False, False)
+    assert found.gradients == 4 * counts[1] and found.moments == 8 * counts[1]
+    assert 4 * counts[0] < found.peak < 4 * counts[0] + 4 * SENTENCES * LENGTH * (12 * s.width + 4 * s.feed_forward)
+
+
+def test_the_papers_runs_and_their_largest_batches():
+    """bert-base-uncased's 30,522 words; 480 pairs of 128 tokens in pre-training, the grid's 256 in fine-tuning."""
+    catalogue = load_catalogue()
+    runs = [
+        Run("wikipedia-bookcorpus", "cat", "pretrain", 1),
+        Run("paws", "cat", "mix", 2),
+        Run("paws", "bert", "ft", 2),
+    ]
+    found = [estimate(catalogue, run, resolve_run(catalogue, run, "paper"), "paper", "auto") for run in runs]
+    # 68.7 million in the encoder, and the head over the vocabulary.
+    assert found[0].weights == pytest.approx(4 * (68.7e6 + 30522 * 769), rel=0.01)
+    assert found[0].peak > found[1].peak > found[2].peak
+    untrained = Run("bird", "cat", "paws-mix", 2)
+    assert estimate(catalogue, untrained, resolve_run(catalogue, untrained, "paper"), "paper", "auto") is None
+    lines = report(catalogue, load_config({"scale": "paper", "papers": ["cat"]}), runs)
+    assert lines[0].startswith("wikipedia-bookcorpus/cat/pretrain: ") and len(lines) >= 3

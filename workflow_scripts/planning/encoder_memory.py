@@ -44,29 +44,27 @@ def head_parameters(s: EncoderSettings, words: int, kind: str, objective: dict) 
     return 2 * d + 2
 
 
-def layer_bytes(s: EncoderSettings, codes: int, bf16: bool) -> int:
-    """What the backward pass of one layer needs, bytes per token. Under bf16 the sums before a norm stay in float32."""
+def layer_bytes(s: EncoderSettings, codes: int, bf16: bool) -> list[tuple[int, int]]:
+    """Of each part of a layer, bytes per token: (what its backward pass needs, what that computes on the way).
+
+    Under bf16 the sums before a norm stay in float32.
+    """
     d, f, size = s.width, s.feed_forward, 2 if bf16 else FLOAT
     # Two sums and their statistics; inputs of four products, q, k and v; the GELU's input and output; dropout's masks.
-    # Under bf16 q, k and v are made from a copy of the layer's input each.
-    total = FLOAT * (2 * d + s.heads + 4) + size * ((8 if bf16 else 6) * d + 2 * f) + (2 * d if s.dropout else 0)
+    # Under bf16 q, k and v are made from a copy of the layer's input each, if that is a norm's.
+    copies = 2 if bf16 and not (isinstance(s, CatSettings) and not s.mixing_residual) else 0
+    block = FLOAT * (2 * d + s.heads + 4) + size * ((6 + copies) * d + 2 * f) + (2 * d if s.dropout else 0)
+    parts = [(block, size * 2 * f)]
     if isinstance(s, CatSettings):
-        return total + code_bytes(s, codes, size) + mixing_bytes(s, size)
-    return total
-
-
-def code_bytes(s: CatSettings, codes: int, size: int) -> int:
-    """Of codebook attention: its input, the queries, the weights, their sum over codes before and behind the scale."""
-    weights = 1 + (1 if s.code_dropout else 0) + (1 if s.attention == "softmax" and s.code_dropout else 0)
-    normed = s.width if s.score == "cosine" else 0
-    return size * (2 * s.width + normed + weights * codes) + FLOAT * (2 * s.width + 3) + codes * bool(s.code_dropout)
-
-
-def mixing_bytes(s: CatSettings, size: int) -> int:
-    """Of the attention over both representations, which is twice as long, and of the mean of its halves."""
-    if s.mixing == "mean":
-        return 0
-    return size * (2 + 6 + 2 + 1) * s.width + FLOAT * (2 + (s.width + 2) * s.mixing_residual)
+        # Input and queries; the weights; their sum over codes, before and behind the scale. Four gradients of weights.
+        weights = 2 if s.code_dropout else 1
+        kept = size * ((3 if s.score == "cosine" else 2) * d + weights * codes) + FLOAT * (2 * d + 3)
+        parts.append((kept + codes * bool(s.code_dropout), 4 * size * codes))
+        if s.mixing != "mean":
+            # Both representations, three products of each, the sums of both, and the mean of these.
+            kept = size * (2 + 6 + 2 + 1) * d + FLOAT * (2 + (d + 2) * s.mixing_residual)
+            parts.append((kept, size * 6 * d))
+    return parts
 
 
 def training_memory(
@@ -86,29 +84,31 @@ def training_memory(
     """
     encoder, head = (FLOAT * count for count in counts)
     trained = head + encoder * (not s.frozen)
-    table, tokens, codes = FLOAT * words * s.width, batch.tokens, codebooks(s)
-    layers = [tokens * layer_bytes(s, count, bf16) for count in codes]
-    readouts, terms = 1, 0
+    tokens, codes, size = batch.tokens, codebooks(s), 2 if bf16 else FLOAT
+    layers = [layer_bytes(s, count, bf16) for count in codes]
+    whole = [sum(kept for kept, _ in parts) for parts in layers]
+    working = tokens * max(way for parts in layers for _, way in parts)
+    readouts, terms, read = 1, 0, 0
     if kind == "masked" and isinstance(s, CatSettings):
-        # h_mix, h_cont, h_comp and the last gap predict words; of each layer's gap, its logarithms and their exponents.
-        readouts, terms = 4, tokens * FLOAT * s.width * 3 * s.layers
+        # h_mix, h_cont, h_comp and the last gap predict words; of each layer's gap its logarithms and their exponents
+        # are kept, and itself and the weights of the codes until the loss has read them. Five states more stand in for
+        # what the terms of the last layer and the embeddings keep.
+        readouts, terms = 4, tokens * FLOAT * s.width * (2 * s.layers + 5)
+        read = tokens * (FLOAT * s.width * s.layers + size * sum(codes) * checkpointed)
     scored = round(MASKED_SHARE * tokens) if kind == "masked" else 0
     # Of each readout the logarithms are kept; one at a time has its scores, or gradients, too.
     logits = scored * words * ((readouts + 1) * FLOAT + (2 if bf16 else 0))
-    working = tokens * max(2 * s.feed_forward, 3 * max(codes)) * (2 if bf16 else FLOAT)
     if s.frozen:
-        kept, working = 0, max(layers)
+        kept, working = 0, tokens * max(whole)
     elif checkpointed:
-        # A layer's input; of CAT those of codebook and mixing, too, and the weights of codes while a loss reads them.
-        inputs = 3 * s.width if isinstance(s, CatSettings) else s.width
-        read = sum(codes) if terms else 0
-        kept = tokens * (FLOAT * inputs * len(layers) + (2 if bf16 else FLOAT) * read) + terms
-        working = working // 2 + max(layers)  # what a layer keeps goes as its gradients come
+        # The inputs of each part, and one part anew: what it keeps goes as its gradients come.
+        kept = tokens * FLOAT * s.width * sum(map(len, layers)) + terms
+        working = tokens * max(part + way // 2 for parts in layers for part, way in parts)
     else:
-        kept = sum(layers) + terms + (encoder // 2 if bf16 else 0)  # bf16: the products' copies of the weights
+        kept = tokens * sum(whole) + terms + (encoder // 2 if bf16 else 0)  # bf16: the products' copies of the weights
     # A table that is read at both ends: the gradient of its second use is whole before it is added.
-    tied = table if kind == "masked" and s.tied else 0
-    begin, end = (tied or head) + kept + max(logits, working), max(working, tied)
+    tied = FLOAT * words * s.width if kind == "masked" and s.tied else 0
+    begin, end = (tied or head) + kept + max(logits + read, working), max(working, tied)
     fixed = encoder + head + 2 * trained
     peak = fixed + trained + max(begin, end) if shared else fixed + max(begin, trained + end)
     return Memory(encoder + head, trained, 2 * trained, kept + working, logits, peak, checkpointed)
