@@ -4,14 +4,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_data
+from workflow_scripts.catalogue import Catalogue, requested_runs, resolve_data, searched
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
-from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, training
+from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, searching, training
 from workflow_scripts.schema import read_yaml
 
-ORDER = ("prepare_large", "train", "evaluate", "candidates", "intervene", "analyse")
+ORDER = ("prepare_large", "search", "train", "evaluate", "candidates", "intervene", "analyse")
 
 
 def read_profile(folder: str) -> dict[str, Any]:
@@ -34,6 +34,9 @@ def asked(catalogue: Catalogue, config) -> Counter[tuple[str, Resources]]:
         found["evaluate", scoring(run, config.scale, device)] += 1
         if run in changed:
             found["intervene", scoring(run, config.scale, device, rule="intervene")] += 1
+    searches = {searched(catalogue, run, config.scale, config.precision) for run in runs} - {None}
+    for run in searches:
+        found["search", searching(run, config.scale, device)] += 1
     if changed:
         found["candidates", fixed("candidates")] += len({run.task for run in changed})
     for task in dict.fromkeys(run.task for run in runs):

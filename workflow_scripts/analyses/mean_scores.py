@@ -1,0 +1,85 @@
+"""Means over the scores of several tasks, of one model, and its gain over another one: what a text names of a table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.catalogue import worst_protocol
+from workflow_scripts.evaluation.scores import read_scores
+
+Scores = dict[int, float]  # by seed
+
+
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """Metrics `mean` (percent) of each model and `gain` (points) of one over another, in the column subset `over
+    <the other>`, by seed, for each mean (in the column item_set), under the task of its first score.
+
+    options:
+        models: name -> method, readout, variant, and `by_task`, variants on tasks where it is another.
+        means: name -> the scores of which it is the mean, each a task, split, subset and metric.
+        over: name of a model -> the models over which its gains are formed.
+    A seed counts where it has all scores of a mean; a gain is of the same seed of both.
+    """
+    given = options_from(options, models={}, means={}, over={})
+    found = Analysis([])
+    by_variant: dict[tuple[str, str, str], list[TrainedRun]] = {}
+    for run in runs:
+        by_variant.setdefault((run.task, run.method, run.variant), []).append(run)
+    for mean, wanted in given["means"].items():
+        of_model = {name: means(model, wanted, by_variant) for name, model in given["models"].items()}
+        for name, (values, shown) in of_model.items():
+            if not values:
+                found.notes.append(f"{mean}: not all of its scores are there for {name}")
+                continue
+            where = {"item_set": mean, "readout": given["models"][name]["readout"]}
+            rows = [("mean", "all", "percent", values, shown.protocol)]
+            for other in given["over"].get(name, ()):
+                theirs, run = of_model[other]
+                gains = {seed: value - theirs[seed] for seed, value in values.items() if seed in theirs}
+                if gains:
+                    rows.append(
+                        ("gain", f"over {other}", "points", gains, worst_protocol(shown.protocol, run.protocol))
+                    )
+            found.scores += [
+                score(
+                    replace(shown, seed=seed, protocol=protocol),
+                    metric,
+                    value,
+                    unit,
+                    len(wanted),
+                    subset=subset,
+                    **where,
+                )
+                for metric, subset, unit, by_seed, protocol in rows
+                for seed, value in by_seed.items()
+            ]
+    return found
+
+
+def means(
+    model: dict[str, Any], wanted: list[dict[str, str]], runs: dict[tuple[str, str, str], list[TrainedRun]]
+) -> tuple[Scores, TrainedRun | None]:
+    """(the mean by seed of the wanted scores of a model, a run of its first task with the worst protocol of all)."""
+    used, columns = [], []
+    for cell in wanted:
+        variant = model.get("by_task", {}).get(cell["task"], model["variant"])
+        mine = runs.get((cell["task"], model["method"], variant), [])
+        used.append(mine)
+        columns.append(
+            {run.seed: value for run in mine if (value := value_of(run, cell, model["readout"])) is not None}
+        )
+    seeds = sorted(set.intersection(*map(set, columns)))
+    if not seeds:
+        return {}, None
+    protocol = worst_protocol(*(run.protocol for mine in used for run in mine))
+    found = {seed: sum(column[seed] for column in columns) / len(columns) for seed in seeds}
+    return found, replace(used[0][0], protocol=protocol)
+
+
+def value_of(run: TrainedRun, cell: dict[str, str], readout: str) -> float | None:
+    """The score of a run that a cell names by split, subset and metric; None where it is not defined."""
+    selected = {**cell, "readout": readout}
+    rows = read_scores(run.folder / "eval/scores.csv")
+    return next((row["value"] for row in rows if all(row[name] == value for name, value in selected.items())), None)
