@@ -138,4 +138,7 @@ def test_the_papers_runs_and_their_largest_batches():
     untrained = Run("bird", "cat", "paws-mix", 2)
     assert estimate(catalogue, untrained, resolve_run(catalogue, untrained, "paper"), "paper", "auto") is None
     lines = report(catalogue, load_config({"scale": "paper", "papers": ["cat"]}), runs)
-    assert lines[0].startswith("wikipedia-bookcorpus/cat/pretrain: ") and len(lines) >= 3
+    assert lines[0].startswith("wikipedia-bookcorpus/cat/pretrain: ") and len(lines) == 3
+    runs += [Run("sst2", "bert", "ft", 2), Run("stsb", "bert", "ft", 2)]
+    lines = report(catalogue, load_config({"scale": "paper", "papers": ["cat"]}), runs)
+    assert lines[2].startswith("paws/bert/ft and 2 tasks more: 8.") and len(lines) == 3

@@ -120,7 +120,7 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
 def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
     """A line for each model on each task, of the variant that needs most, and one for those over `gpu_memory`.
 
-    Models that all need less than 1 GB share a line.
+    Tasks on which a model needs the same share a line, and so do models that all need less than 1 GB.
     """
     found: dict[str, tuple[Memory, str]] = {}
     for task, method, variant in dict.fromkeys((run.task, run.method, run.variant) for run in runs):
@@ -128,7 +128,14 @@ def report(catalogue: Catalogue, config, runs: Iterable[Run]) -> list[str]:
         name = f"{task}/{method}"
         if memory and (name not in found or memory.peak > found[name][0].peak):
             found[name] = memory, variant
-    lines = [f"{name}/{variant}: {memory}" for name, (memory, variant) in found.items() if memory.peak >= 1e9]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, (memory, variant) in found.items():
+        if memory.peak >= 1e9:
+            alike.setdefault((name.split("/")[1], str(memory)), []).append(f"{name}/{variant}")
+    lines = [
+        f"{first}{f' and {len(more)} tasks more' if more else ''}: {said}"
+        for (_, said), (first, *more) in alike.items()
+    ]
     if found and not lines:
         lines.append("less than 1 GB for the largest model")
     return lines + [said for said in [over(catalogue, config, runs)] if said]
