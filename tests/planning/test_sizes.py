@@ -76,6 +76,13 @@ def test_of_each_run_of_the_papers_something_is_known_and_large_data_ask_for_mor
     assert sizes.data_bytes("wmt14-en-fr", "paper") == 40e9 and sizes.data_bytes("wmt14-en-fr", "demo") == 0
 
 
+def test_a_search_asks_for_the_time_of_all_its_pairs_up_to_what_a_job_may_have():
+    run = Run("glue-rte", "bert", "ft", 1)
+    one, every = (function(run, "paper", "cuda") for function in (resources.training, resources.searching))
+    assert every.runtime == min(20 * one.runtime, resources.LONGEST) > one.runtime
+    assert (every.mem_mb, every.gpu) == (one.mem_mb, 1)
+
+
 def test_no_memory_is_asked_for_data_that_are_mapped_into_it():
     assert sizes.data_bytes("wikipedia-bookcorpus", "paper") > 100e9
     assert sizes.held_bytes("wikipedia-bookcorpus", "paper") == 0

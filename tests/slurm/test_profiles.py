@@ -23,7 +23,7 @@ def test_profiles_differ_in_the_form_of_gpus_only():
     instead = gres.pop("set-resources")
     assert "resources.gres(wildcards)" in instead["train"].pop("gres")
     assert instead.pop("train") == {"gpu": 0}
-    assert instead == {key: {"gpu": 0, "gres": "gpu:1"} for key in ("evaluate", "intervene")}
+    assert instead == {key: {"gpu": 0, "gres": "gpu:1"} for key in ("search", "evaluate", "intervene")}
     assert gres == gpus
 
 
