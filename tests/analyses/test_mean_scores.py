@@ -17,7 +17,7 @@ MEANS = {
     ],
     "one": [{"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}],
 }
-OPTIONS = {"models": MODELS, "means": MEANS, "over": {"CAT": ["BERT"]}}
+OPTIONS = {"models": MODELS, "means": MEANS}
 
 
 def run(folder, task, method, variant, seed, protocol="paper", **values):
@@ -47,29 +47,45 @@ def runs(tmp_path):
     ]
 
 
-def test_means_and_gains_by_seed(runs):
-    found = analyse(runs, OPTIONS)
-    rows = {(r["item_set"], r["method"], r["subset"], r["metric"], r["seed"]): r for r in found.scores}
+def by_key(found) -> dict[tuple, dict]:
+    return {(row["item_set"], row["method"], row["seed"]): row for row in found.scores}
+
+
+def test_means_by_seed(runs):
+    rows = by_key(analyse(runs, OPTIONS))
     assert {key: row["value"] for key, row in rows.items()} == {
-        ("both", "bert", "all", "mean", 1): 40.0,
-        ("both", "bert", "all", "mean", 2): 37.0,
-        ("both", "cat", "all", "mean", 1): 50.0,
-        ("both", "cat", "over BERT", "gain", 1): 10.0,
-        ("one", "bert", "all", "mean", 1): 70.0,
-        ("one", "bert", "all", "mean", 2): 71.0,
-        ("one", "cat", "all", "mean", 1): 75.0,
-        ("one", "cat", "all", "mean", 2): 80.0,
-        ("one", "cat", "over BERT", "gain", 1): 5.0,
-        ("one", "cat", "over BERT", "gain", 2): 9.0,
+        ("both", "bert", 1): 40.0,
+        ("both", "bert", 2): 37.0,
+        ("both", "cat", 1): 50.0,
+        ("one", "bert", 1): 70.0,
+        ("one", "bert", 2): 71.0,
+        ("one", "cat", 1): 75.0,
+        ("one", "cat", 2): 80.0,
     }
-    bert = rows["both", "bert", "all", "mean", 1]
+    bert = rows["both", "bert", 1]
     assert (bert["task"], bert["variant"], bert["n"], bert["readout"]) == ("a", "ft", 2, "last")
-    assert bert["protocol"] == "reduced" and rows["one", "cat", "all", "mean", 1]["protocol"] == "paper"
-    # A gain is no better than the worse of its two sides.
-    assert rows["both", "cat", "over BERT", "gain", 1]["protocol"] == "reduced"
+    assert (bert["metric"], bert["unit"], bert["protocol"]) == ("mean", "percent", "reduced") and bert[
+        "subset"
+    ] == "all"
+    assert rows["one", "cat", 1]["protocol"] == "paper"
 
 
-def test_what_lacks_a_score_has_no_mean(runs):
-    found = analyse([made for made in runs if made.task == "a"], OPTIONS)
+def test_gains_by_seed(runs):
+    rows = by_key(analyse(runs, OPTIONS | {"over": {"CAT": ["BERT"]}}))
+    assert {key: row["value"] for key, row in rows.items()} == {
+        ("both", "cat", 1): 10.0,
+        ("one", "cat", 1): 5.0,
+        ("one", "cat", 2): 9.0,
+    }
+    # No better than the worse of its two sides.
+    assert rows["both", "cat", 1]["protocol"] == "reduced"
+    assert {(row["metric"], row["unit"], row["subset"]) for row in rows.values()} == {("gain", "points", "over BERT")}
+
+
+def test_what_lacks_a_score_has_no_mean_and_no_gain(runs):
+    some = [made for made in runs if made.task == "a"]
+    found = analyse(some, OPTIONS)
     assert {row["item_set"] for row in found.scores} == {"one"}
     assert found.notes == [f"both: not all of its scores are there for {name}" for name in ("BERT", "CAT")]
+    found = analyse(some, OPTIONS | {"over": {"CAT": ["BERT"]}})
+    assert found.notes == ["both: not all of its scores are there for CAT and BERT"]

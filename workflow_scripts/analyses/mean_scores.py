@@ -13,8 +13,8 @@ Scores = dict[int, float]  # by seed
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
-    """Metrics `mean` (percent) of each model and `gain` (points) of one over another, in the column subset `over
-    <the other>`, by seed, for each mean (in the column item_set), under the task of its first score.
+    """Metric `mean` (percent) of each model, or with `over` its `gain` (points) over another one, in the column subset
+    `over <the other>`, by seed, for each mean (in the column item_set), under the task of its first score.
 
     options:
         models: name -> method, readout, variant, and `by_task`, variants on tasks where it is another.
@@ -27,21 +27,21 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     by_variant: dict[tuple[str, str, str], list[TrainedRun]] = {}
     for run in runs:
         by_variant.setdefault((run.task, run.method, run.variant), []).append(run)
+    pairs = [(name, other) for name, others in given["over"].items() for other in others]
     for mean, wanted in given["means"].items():
-        of_model = {name: means(model, wanted, by_variant) for name, model in given["models"].items()}
-        for name, (values, shown) in of_model.items():
+        made = {name: means(model, wanted, by_variant) for name, model in given["models"].items()}
+        for name, other in pairs or [(name, "") for name in made]:
+            values, shown = made[name]
+            metric, subset, unit, protocol = "mean", "all", "percent", shown and shown.protocol
+            if other:
+                theirs, beside = made[other]
+                values = {seed: value - theirs[seed] for seed, value in values.items() if seed in theirs}
+                metric, subset, unit = "gain", f"over {other}", "points"
+                protocol = worst_protocol(shown.protocol, beside.protocol) if values else ""
             if not values:
-                found.notes.append(f"{mean}: not all of its scores are there for {name}")
-                continue
-            where = {"item_set": mean, "readout": given["models"][name]["readout"]}
-            rows = [("mean", "all", "percent", values, shown.protocol)]
-            for other in given["over"].get(name, ()):
-                theirs, run = of_model[other]
-                gains = {seed: value - theirs[seed] for seed, value in values.items() if seed in theirs}
-                if gains:
-                    rows.append(
-                        ("gain", f"over {other}", "points", gains, worst_protocol(shown.protocol, run.protocol))
-                    )
+                found.notes.append(
+                    f"{mean}: not all of its scores are there for {' and '.join(filter(None, (name, other)))}"
+                )
             found.scores += [
                 score(
                     replace(shown, seed=seed, protocol=protocol),
@@ -50,10 +50,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     unit,
                     len(wanted),
                     subset=subset,
-                    **where,
+                    item_set=mean,
+                    readout=given["models"][name]["readout"],
                 )
-                for metric, subset, unit, by_seed, protocol in rows
-                for seed, value in by_seed.items()
+                for seed, value in values.items()
             ]
     return found
 
