@@ -271,10 +271,16 @@ def analysis_inputs(wildcards):
     prepared = sorted({f"{folder}/data/{run.task}/dataset.json" for run in runs})
     variants = intervened([analysis_entry(wildcards)])
     answers = [f"{folder}/runs/{run}/interventions/scores.csv" for run in runs if run.unseeded in variants]
-    scored = analysis_entry(wildcards).get("scored")
+    scored, reads_searches = (analysis_entry(wildcards).get(name) for name in ("scored", "searched"))
     scores = [f"{folder}/runs/{run}/eval/scores.csv" for run in runs if scored]
+    searches = {
+        f"{folder}/search/{run.task}/{run.method}/{run.variant}/chosen.json"
+        for run in runs
+        if reads_searches and search_seed(run.task, run.method, run.variant, wildcards.scale)
+    }
     manifests = [f"{file}.json" for file in analysis_downloads(wildcards)]
-    return [f"{folder}/runs/{run}/run.json" for run in runs] + scores + answers + prepared + manifests
+    trainings = [f"{folder}/runs/{run}/run.json" for run in runs]
+    return trainings + scores + sorted(searches) + answers + prepared + manifests
 
 
 def analysis_downloads(wildcards):

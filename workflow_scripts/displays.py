@@ -82,7 +82,9 @@ def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
 def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
     """The requested runs whose scores a display shows; a figure or an analysis names them under `runs`."""
     wanted = {variant for variant, _ in _cell_variants(display)}
-    wanted |= {(run["task"], run["method"], run["variant"]) for run in display.get("runs", ())}
+    for named in display.get("runs", ()):
+        tasks = [named["task"]] if isinstance(named["task"], str) else named["task"]
+        wanted |= {(task, named["method"], named["variant"]) for task in tasks}
     return [run for run in runs if run.unseeded in wanted]
 
 

@@ -80,7 +80,9 @@ class Training(Strict):
     )
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
     gradient_checkpointing: bool = Field(
-        False, description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for prompts."
+        False,
+        description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for "
+        "prompts and encoders.",
     )
     gpus: int = Field(
         1, ge=1, description="Processes of one machine, each with a GPU of its own, that share every batch."
@@ -192,6 +194,9 @@ class Task(Strict):
     longest: int | None = Field(None, gt=0, description="Tokens of the longest sentence, for `plan`'s memory.")
     disk: int | None = Field(
         None, gt=0, description="GB of a large data set with all that is written on the way, reckoned, for `plan`."
+    )
+    mapped: bool = Field(
+        False, description="Training maps the prepared files into memory: a job asks for no room for large data."
     )
     settings: Settings = Settings()
 

@@ -197,3 +197,53 @@ def test_amazon(tmp_path):
         stream.write('{"reviewText": "fine", "overall": 5.0}\n{"overall": 5.0}\n')
     with pytest.raises(UserError, match=r"broken.json.gz:2: not a review with reviewText and overall"):
         amazon.read(tmp_path / "broken.json.gz")
+
+
+BROKEN = {
+    "cola": ("CoLA/train.tsv", "gj04\t1\t\tHe ran.\ngj04\t2\t\tHim ran.\n", r"train.tsv:2: the label is '2'"),
+    "qnli": ("QNLI/dev.tsv", "index\tquestion\tsentence\tlabel\n0\tA\tB\tno\n", r"dev.tsv:2: the label is 'no'"),
+    "rte": ("RTE/train.tsv", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", r"train.tsv:3: 2 fields, 4 are needed"),
+    "qqp": (
+        "QQP/train.tsv",
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t1\t2\tA?\tB?\tyes\n",
+        r"train.tsv:2: the label is 'yes'",
+    ),
+}
+
+
+@pytest.mark.parametrize("task", BROKEN)
+def test_a_bad_line_of_glue_is_named(tmp_path, task):
+    name, files = GLUE_FILES[task]
+    file, content, message = BROKEN[task]
+    path = zipped(tmp_path / "a.zip", files | {file: content})
+    with pytest.raises(UserError, match=f"a.zip: {message}.*fetch") as caught:
+        glue.prepare({"task": task, "validation": 1}, {name: path})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bad_line_of_mrpc_and_of_mnli_is_named(tmp_path):
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    names = ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "mrpc_dev_ids.tsv")
+    sources = {f"glue/{name}": tmp_path / name for name in names}
+    for path in sources.values():
+        path.write_text(f"{header}1\t10\t11\tA\tB\n2\t10\t11\tA\tB\n")
+    with pytest.raises(UserError, match=r"msr_paraphrase_train.txt:3: the label is '2', none of 0, 1"):
+        glue.prepare({"task": "mrpc"}, sources)
+    columns = "index\tgenre\tsentence1\tsentence2\tgold_label\n"
+    files = {f"MNLI/{part}.tsv": columns + "0\ttelephone\tA\tB\tneutral\n" * 3
+             for part in ("train", "dev_matched", "dev_mismatched")}  # fmt: skip
+    files["MNLI/dev_mismatched.tsv"] = f"{columns}0\tletters\tA\tB\tneutral\n1\tletters\tA\tB\t-\n"
+    with pytest.raises(UserError, match=r"MNLI.zip: dev_mismatched.tsv:3: the label is '-'"):
+        mnli_letters.prepare({"train": 2}, {glue.MNLI: zipped(tmp_path / "MNLI.zip", files)})
+    files["MNLI/train.tsv"] = "index\tsentence1\n0\tA\n"
+    with pytest.raises(UserError, match=r"MNLI.zip: train.tsv: no column 'sentence2'"):
+        mnli_letters.prepare({"train": 2}, {glue.MNLI: zipped(tmp_path / "MNLI.zip", files)})
+
+
+def test_a_review_that_is_no_text_is_named(tmp_path):
+    with tarfile.open(tmp_path / "imdb.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("aclImdb/train/neg/7_2.txt")
+        member.size = 4
+        archive.addfile(member, io.BytesIO(b"caf\xe9"))
+    with pytest.raises(UserError, match=r"imdb.tar.gz: aclImdb/train/neg/7_2.txt: not UTF-8 text; fetch it again"):
+        imdb.read(tmp_path / "imdb.tar.gz")

@@ -16,7 +16,7 @@ from workflow_scripts.data import punkt, sememes, streamed
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.data.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
 from workflow_scripts.errors import UserError
-from workflow_scripts.training.masked_batches import read_sentences
+from workflow_scripts.training.masked_batches import read_sentences, read_split
 
 SPEC = {"task": "t", "prepare": "workflow_scripts.data.wikipedia_bookcorpus", "options": {}, "sources": []}
 TEXT = (
@@ -64,7 +64,7 @@ def test_sentences_of_a_paragraph_make_pairs(tmp_path, sources):
 def test_every_file_that_training_reads(tmp_path, sources):
     out, summary = made(tmp_path, sources)
     assert {path.name for path in out.iterdir()} == {
-        *("train.parquet", "valid.parquet", "tokenizer.json"),
+        *("train.parquet", "train.mapped", "valid.parquet", "tokenizer.json"),
         *("sememes.parquet", "sememe_names.json", "dataset.json"),
     }
     counts = summary["splits"]
@@ -72,6 +72,7 @@ def test_every_file_that_training_reads(tmp_path, sources):
         first, second = read_sentences(out, split)
         assert len(first.length) == len(second.length) == found["rows"] == found["wikipedia"] + found["bookcorpus"]
         assert len(first.ids) + len(second.ids) == found["tokens"]
+        assert (read_split(out, split)[2] is not None) == (split == "train")
     assert counts["valid"]["rows"] == (counts["train"]["rows"] + counts["valid"]["rows"]) // 5
     assert summary["protocol"] == "paper"
     assert counts["train"]["bookcorpus"] + counts["valid"]["bookcorpus"] == corpora.LINES // 2

@@ -120,10 +120,10 @@ def test_dropout_is_that_of_the_fine_tuning(tmp_path, family):
     model = pretraining.build(sizes(family), VOCABULARY)
     model.encoder.config.save_pretrained(tmp_path)
     write_tensors(named_weights(model), tmp_path / "model.safetensors")
-    rates = {}
+    rates, batch = {}, inputs()
     for dropout in (0.0, 0.3):
         loaded = encoder.load(tmp_path, sizes(family) | {"dropout": dropout})
         rates[dropout] = {module.p for module in loaded.modules() if isinstance(module, torch.nn.Dropout)} - {0.0}
-        states = [next(iter(encoder.hidden(loaded, *inputs()).values())) for _ in range(2)]
+        states = [next(iter(encoder.hidden(loaded, *batch).values())) for _ in range(2)]
         assert torch.equal(*states) == (dropout == 0.0)
     assert rates == {0.0: set(), 0.3: {0.3}}

@@ -221,6 +221,7 @@ def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.
     # 100 steps of 120 s, three times over, and half an hour; a checkpoint of 2 MB.
     assert any(row[0] == "train" and row[2:] == ("1", "1", "5", "GB", "10:30") for row in rows)
     assert any(row[0] == "train" and row[2:] == ("1", "1", "5", "GB", "1:00", "by", "estimate") for row in rows)
+    assert any(row[0] == "search" and row[2] == "1" for row in rows)
     assert "-t 630 --mem 5000 " in said and "--gres=gpu:1" in said and "--gpus" not in said
     resources.reckoned.cache_clear()
     assert main(["plan", "--cluster", "profiles/default"]) == 1

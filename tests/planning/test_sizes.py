@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.models import encoder, pretraining, seq2seq
+from workflow_scripts.models import seq2seq
 from workflow_scripts.models.settings import Seq2SeqSettings
 from workflow_scripts.planning import resources, sizes
 from workflow_scripts.planning.memory import over
@@ -56,14 +56,6 @@ def test_parameters_are_those_of_the_model_but_for_its_small_ones(gated):
     assert 0.9 * found < sizes.seq2seq_parameters(Seq2SeqSettings(**settings), 100) < found
 
 
-@pytest.mark.parametrize("own", [{}, {"family": "cat", "codes": 20, "last_codes": 30}], ids=["bert", "cat"])
-def test_parameters_of_encoders_are_those_of_the_model_but_for_its_small_ones(own):
-    settings = {"layers": 3, "heads": 4, "width": 64, "feed_forward": 96, "positions": 32} | own
-    found = sum(parameter.numel() for parameter in pretraining.build(settings, 100).parameters())
-    estimate = sizes.encoder_parameters(encoder.read_encoder_settings(settings), 100)
-    assert 0.9 * found < estimate < found
-
-
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: "{scale}-{task}-{method}-{variant}".format(**row))
 def test_they_bound_what_was_measured(row):
     """Not by more than 50 times, at the scale of real data."""
@@ -84,6 +76,22 @@ def test_of_each_run_of_the_papers_something_is_known_and_large_data_ask_for_mor
     assert resources.preparation("wmt14-en-fr", "paper").runtime > resources.preparation("wmt17-en-de", "paper").runtime
     assert resources.preparation("wmt14-en-fr", "paper", attempt=2).mem_mb == 64_000
     assert sizes.data_bytes("wmt14-en-fr", "paper") == 40e9 and sizes.data_bytes("wmt14-en-fr", "demo") == 0
+
+
+def test_a_search_asks_for_the_time_of_all_its_pairs_up_to_what_a_job_may_have():
+    run = Run("glue-rte", "bert", "ft", 1)
+    one, every = (function(run, "paper", "cuda") for function in (resources.training, resources.searching))
+    assert every.runtime == min(20 * one.runtime, resources.LONGEST) > one.runtime
+    assert (every.mem_mb, every.gpu) == (one.mem_mb, 1)
+
+
+def test_no_memory_is_asked_for_data_that_are_mapped_into_it():
+    assert sizes.data_bytes("wikipedia-bookcorpus", "paper") > 100e9
+    assert sizes.held_bytes("wikipedia-bookcorpus", "paper") == 0
+    asked = resources.training(Run("wikipedia-bookcorpus", "bert", "pretrain", 1), "paper", "cuda")
+    assert asked.mem_mb < 10_000
+    assert resources.preparation("wikipedia-bookcorpus", "paper").mem_mb == 12_000
+    assert resources.preparation("wikipedia-bookcorpus", "paper").runtime == resources.LONGEST
 
 
 def test_models_over_the_gpus_memory_are_named_in_one_line():

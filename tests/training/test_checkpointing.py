@@ -121,7 +121,7 @@ def test_the_largest_models_have_it_at_the_papers_scale_and_no_other():
         assert found == ({"gemma", "llama-large", "qwen-large"} if scale == "paper" else set())
 
 
-def test_only_prompts_can_have_it():
-    """The pre-training of such a model at `paper` would take the same settings."""
-    with pytest.raises(UserError, match="gradient_checkpointing is for tasks of the kind prompt, and text-bpe-4k"):
+def test_pre_training_on_text_cannot_have_it():
+    """That of such a model at `paper` would take the same settings."""
+    with pytest.raises(UserError, match="is for tasks of the kinds prompt, masked, sentence, span, and text-bpe-4k"):
         resolve_run(load_catalogue(), "text-bpe-4k/gemma/pretrain/seed-1", "paper")

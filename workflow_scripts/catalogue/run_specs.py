@@ -17,6 +17,8 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Training
 
+CHECKPOINTED = ("prompt", "masked", "sentence", "span")  # kinds that can be trained with gradient_checkpointing
+
 
 def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
     """The spec of a run: everything that can change its result, but for the code.
@@ -83,9 +85,9 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
     training = sections["training"]
     settings = checked(Training, training | _tuples(training), _where(run), "training")
-    if settings.gradient_checkpointing and kind != "prompt":
+    if settings.gradient_checkpointing and kind not in CHECKPOINTED:
         raise UserError(
-            f"{_where(run)}: training.gradient_checkpointing is for tasks of the kind prompt, and "
+            f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(CHECKPOINTED)}, and "
             f"{run.task} is of the kind {kind}"
         )
     if settings.gpus == 1:  # the same run as one that does not name it

@@ -46,15 +46,18 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
 
 
 def read(archive: Path) -> dict[str, list[Sentence]]:
-    """`train` and `test`, sorted by class and number, read in one pass. Raises UserError when the archive is broken."""
+    """`train` and `test`, sorted by class and number, read in one pass. Raises UserError when the archive is broken, or
+    naming the review that is no UTF-8 text."""
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     try:
         with tarfile.open(archive, "r|*") as members:
             for member in members:
                 if member.isfile() and (match := REVIEW.fullmatch(member.name)):
-                    text = members.extractfile(member).read().decode("utf-8")
-                    found[match[1]].append((match[2], int(match[3]), text))
-    except (tarfile.TarError, EOFError, zlib.error, OSError, UnicodeDecodeError) as error:
+                    text = members.extractfile(member).read()
+                    found[match[1]].append((match[2], int(match[3]), text.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise UserError(f"{archive}: {member.name}: not UTF-8 text; fetch it again") from None
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
         raise UserError(f"{archive} cannot be read ({error}); fetch it again") from error
     if empty := [split for split, rows in found.items() if not rows]:
         raise UserError(f"{archive}: no reviews under {empty[0]}/neg and {empty[0]}/pos; fetch it again")

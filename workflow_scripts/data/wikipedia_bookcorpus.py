@@ -12,7 +12,8 @@ validation_every: the last of each so many pairs is for validation.
 documents: at most so many articles, and so many lines of BookCorpus, for trials.
 
 Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
-`tokenizer.json` of bert-base-uncased; `sememes.parquet` and `sememe_names.json`.
+`train.mapped/`, what training maps into its memory (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
+`sememes.parquet` and `sememe_names.json`.
 """
 
 import os
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.checking import Strict, checked
-from workflow_scripts.data import punkt, sememes
+from workflow_scripts.data import mapped_pairs, punkt, sememes
 from workflow_scripts.data.parallel_text import chunks
 from workflow_scripts.data.stand_ins import corpora as stand_in
 from workflow_scripts.data.streamed import Streamed, mapped
@@ -112,6 +113,8 @@ def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str,
     finally:
         for writer in writers.values():
             writer.close()
+    if counts["train"]["rows"]:
+        mapped_pairs.write(folder, "train", counts["train"]["rows"])
     given = sources[sememes.SOURCES[0]].parent
     sememes.write_sememes(folder, sememes.read_sememes(given), sememes.sememe_names(given))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())

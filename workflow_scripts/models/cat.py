@@ -13,6 +13,7 @@ from torch.nn.functional import normalize, scaled_dot_product_attention
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.masking_utils import create_bidirectional_mask
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import ModelOutput
 from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
 
@@ -64,7 +65,7 @@ class CodeWeights:
         return self.weights.sum(-1) * self.scale.abs().squeeze(-1)
 
 
-class CodebookAttention(nn.Module):
+class CodebookAttention(GradientCheckpointingLayer):
     """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, with Q = h_cont W_Q, K = e W_K and V = e W_V of the codebook e [K, d]
     (Eqn 2), and a projection behind it. A state that no code matches has h_comp = 0."""
 
@@ -103,7 +104,7 @@ class CodebookAttention(nn.Module):
         return composed, CodeWeights(weights, scale)
 
 
-class Mixing(nn.Module):
+class Mixing(GradientCheckpointingLayer):
     """h_mix: self-attention of one head over [h_cont; h_comp], 2 S long, of which the halves are averaged (Eqn 3)."""
 
     def __init__(self, config: CatConfig):
@@ -155,6 +156,7 @@ class CatModel(PreTrainedModel):
     config_class = CatConfig
     base_model_prefix = "cat"
     _supports_sdpa = True
+    supports_gradient_checkpointing = True
     _no_split_modules = ["BertEmbeddings", "BertLayer", "CodebookAttention"]
 
     def __init__(self, config: CatConfig):

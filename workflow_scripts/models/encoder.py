@@ -110,6 +110,12 @@ def _without_pooler(family: str) -> dict[str, bool]:
     return {"add_pooling_layer": False} if family in ("bert", "roberta") else {}
 
 
+def checkpoint_blocks(model: "PreTrainedModel") -> None:
+    """Let training keep the inputs of the blocks alone, and of CAT's codebooks and mixing: the backward pass runs each
+    again, with the random numbers, and under the autocast, of its first run."""
+    model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+
+
 def hidden(model: "PreTrainedModel", ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
     """The states of the last layer by readout, each [B, S, d]: `mix`, `cont` and `comp` of CAT, `last` of the others.
 

@@ -1,57 +1,22 @@
-"""What a training of a causal language model holds on its GPU, counted from its sizes. Nothing heavy is imported."""
+"""What a training holds on its GPU, counted from its sizes; here of a causal language model, in `encoder_memory` of an
+encoder. Nothing heavy is imported."""
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.run_specs import parent, resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.models.encoder_settings import SETTINGS as ENCODERS
 from workflow_scripts.models.settings import CausalLMSettings, read_settings, without_module
 from workflow_scripts.objectives.settings import CarmaSettings
+from workflow_scripts.planning import encoder_memory
+from workflow_scripts.planning.gpu_bytes import FLOAT, Batch, Memory, largest_batch
 from workflow_scripts.schema import Config
 
 # Models whose memory is counted here; those of the other modules are small.
 MODULE = "workflow_scripts.models.causal_lm"
-FLOAT = 4  # bytes of a float32
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The largest batch: sentences, their padded length, and the positions that get scores of the vocabulary."""
-
-    sentences: int
-    length: int
-    scored: int
-
-    @property
-    def tokens(self) -> int:
-        return self.sentences * self.length
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes on the GPU. The gradients come as the activations go, so `peak` is less than the sum of the parts."""
-
-    weights: int
-    gradients: int
-    moments: int
-    activations: int
-    logits: int
-    peak: int
-    checkpointed: bool
-
-    def __str__(self) -> str:
-        parts = {
-            "weights": self.weights,
-            "gradients": self.gradients,
-            "Adam's moments": self.moments,
-            "checkpointed activations" if self.checkpointed else "activations": self.activations,
-            "logits": self.logits,
-        }
-        return f"{self.peak / 1e9:.1f} GB: " + ", ".join(f"{what} {size / 1e9:.1f}" for what, size in parts.items())
 
 
 def parameters(s: CausalLMSettings, vocabulary: int) -> int:
@@ -129,8 +94,10 @@ def training_memory(
 
 
 def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memory | None:
-    """Of a run; None where it does not train a causal language model."""
+    """Of a run; None where it trains neither a causal language model nor an encoder."""
     spec = resolve_run(catalogue, run, scale, precision)
+    if spec["model"]["module"] in ENCODERS:
+        return encoder_memory.estimate(catalogue, run, spec, scale, precision)
     if spec["model"]["module"] != MODULE or not spec["training"]["max_steps"]:
         return None
     sizes = read_settings(CausalLMSettings, without_module(spec["model"]), "model")
@@ -151,19 +118,10 @@ def estimate(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Memo
     return training_memory(sizes, carma, vocabulary, count, batch, checkpointed, bf16, shared)
 
 
-def largest_batch(spec: dict, longest: int) -> Batch:
-    """The batch of the longest sentences that the settings allow, or the larger share of it of a process."""
-    tokens = spec["training"]["batch_tokens"]
-    length = min(longest, tokens)
-    sentences = min(tokens // length, spec["training"].get("batch_sentences") or tokens)
-    sentences = math.ceil(sentences / spec["training"].get("gpus", 1))
-    return Batch(sentences, length, sentences if spec["kind"] == "prompt" else sentences * length)
-
-
 def report(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> list[str]:
     """A line for each model on each task, of the variant that needs most, and one for those over `gpu_memory`.
 
-    Models that all need less than 1 GB share a line.
+    Tasks on which a model needs the same share a line, and so do models that all need less than 1 GB.
     """
     found: dict[str, tuple[Memory, str]] = {}
     for task, method, variant in dict.fromkeys(run.unseeded for run in runs):
@@ -171,7 +129,14 @@ def report(catalogue: Catalogue, config: Config, runs: Iterable[Run]) -> list[st
         name = f"{task}/{method}"
         if memory and (name not in found or memory.peak > found[name][0].peak):
             found[name] = memory, variant
-    lines = [f"{name}/{variant}: {memory}" for name, (memory, variant) in found.items() if memory.peak >= 1e9]
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, (memory, variant) in found.items():
+        if memory.peak >= 1e9:
+            alike.setdefault((name.split("/")[1], str(memory)), []).append(f"{name}/{variant}")
+    lines = [
+        f"{first}{f' and {len(more)} tasks more' if more else ''}: {said}"
+        for (_, said), (first, *more) in alike.items()
+    ]
     if found and not lines:
         lines.append("less than 1 GB for the largest model")
     return lines + [said for said in [over(catalogue, config, runs)] if said]

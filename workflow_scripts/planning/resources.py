@@ -67,7 +67,7 @@ def reckoned(run: Run, scale: str, device: str) -> Resources:
     if bound := seconds_per_step(times, run, scale, "cpu"):  # what a GPU loses, the safety factor covers
         step = min(step, SAFETY * bound)
     copies = COPIES_OF_WEIGHTS + COPIES_OF_ANOTHER * (gpus - 1)
-    gigabytes = gpus * (BASE_GIGABYTES + sizes.data_bytes(run.task, scale) / 1e9) + copies * size / 1e9
+    gigabytes = gpus * (BASE_GIGABYTES + sizes.held_bytes(run.task, scale) / 1e9) + copies * size / 1e9
     minutes = OVERHEAD + step * settings["max_steps"] / 60
     # One save may have just begun when the signal comes.
     saving = 2 * COPIES_IN_STATE * size / SAVED_BYTES
@@ -94,8 +94,8 @@ def searching(run: Run, scale: str, device: str, attempt: int = 1) -> Resources:
     catalogue = load_catalogue()
     search = resolve_run(catalogue, searched(catalogue, run, scale), scale)["search"]
     one = training(run, scale, device, attempt)
-    minutes = one.runtime * len(search["learning_rate"]) * len(search["batch_sentences"])
-    return replace(one, runtime=min(minutes, LONGEST))
+    pairs = len(search["learning_rate"]) * len(search["batch_sentences"])
+    return replace(one, runtime=min(one.runtime * pairs, LONGEST))
 
 
 def gres(wildcards) -> str:
@@ -133,9 +133,9 @@ def reckoned_scoring(run: Run, scale: str, device: str, rule: str) -> Resources:
 
 def preparation(task: str, scale: str, attempt: int = 1) -> Resources:
     """Of the preparation of large data, whose bytes nobody timed: it starts anew at each attempt."""
-    gigabytes = sizes.data_bytes(task, scale) / 1e9
-    megabytes = 1000 * math.ceil(BASE_GIGABYTES + PREPARING_THREADS + gigabytes / 2)
-    minutes = min(OVERHEAD * math.ceil(1 + gigabytes), LONGEST)
+    held = sizes.held_bytes(task, scale) / 1e9
+    megabytes = 1000 * math.ceil(BASE_GIGABYTES + PREPARING_THREADS + held / 2)
+    minutes = min(OVERHEAD * math.ceil(1 + sizes.data_bytes(task, scale) / 1e9), LONGEST)
     return Resources(megabytes * attempt, minutes * attempt, PREPARING_THREADS, estimated=True)
 
 

@@ -22,6 +22,7 @@ from workflow_scripts.models.settings import (
     read_settings,
     without_module,
 )
+from workflow_scripts.planning import encoder_memory
 from workflow_scripts.planning.memory import parameters as causal_parameters
 
 # Floating-point operations a second: of a GPU that computes in float32 and is not kept busy by small matrices, and of
@@ -46,27 +47,16 @@ def model_parameters(run: Run, scale: str) -> int:
     sizes = _sizes(spec["model"])
     hub = load_repositories()[spec["init"]["hub"]].parameters if spec["init"] and "hub" in spec["init"] else None
     origin = parent(load_catalogue(), run, scale) or run
-    options = resolve_data(load_catalogue(), origin.task, scale)["options"]
-    vocabulary = options.get("vocabulary_size") or options.get("merges") or VOCABULARY
+    vocabulary = encoder_memory.vocabulary(load_catalogue(), origin.task, scale) or VOCABULARY
     if isinstance(sizes, CausalLMSettings):
         return hub or causal_parameters(sizes, vocabulary)
     if isinstance(sizes, EncoderSettings):
-        return hub or encoder_parameters(sizes, vocabulary)
+        return hub or encoder_memory.parameters(sizes, vocabulary) + vocabulary * sizes.width
     return (hub or 0) + seq2seq_parameters(sizes, vocabulary, read_encoder=hub is not None)
 
 
 def _sizes(model: dict) -> Seq2SeqSettings | CausalLMSettings | EncoderSettings:
     return read_settings(MODULES["model"][model["module"]], without_module(model), model["module"])
-
-
-def encoder_parameters(s: EncoderSettings, vocabulary: int) -> int:
-    """Of an encoder with its head over the vocabulary, and of CAT's codebooks with what works on them."""
-    d, square = s.width, s.width**2
-    total = (2 * vocabulary + s.positions) * d + s.layers * (4 * square + 2 * d * s.feed_forward)
-    if isinstance(s, CatSettings):
-        codes = (s.layers - 1) * s.codes + s.last_codes
-        total += codes * d + 4 * square * (s.layers + (s.layers if s.mixing == "per_layer" else 1))
-    return total
 
 
 def seq2seq_parameters(s: Seq2SeqSettings, vocabulary: int, read_encoder: bool = False) -> int:
@@ -148,6 +138,11 @@ def data_bytes(task: str, scale: str) -> int:
         return 0
     packed = sum(load_sources()[source].bytes or 0 for source in sources)
     return max(UNPACKED * packed, 10**9 * (load_catalogue().tasks[task].disk or 0))
+
+
+def held_bytes(task: str, scale: str) -> int:
+    """Of a task's sentences in memory, where its files are not mapped into it: what is mapped, a system takes back."""
+    return 0 if load_catalogue().tasks[task].mapped else data_bytes(task, scale)
 
 
 def scored_rows(task: str, scale: str, splits: tuple[str, ...]) -> int:

@@ -85,6 +85,12 @@ class Runs(Strict):
     )
 
 
+class AnalysedRuns(Runs):
+    """The same on one task or on several."""
+
+    task: str | list[str]
+
+
 class FigureDisplay(Strict):
     """A figure: drawn by `module` from analyses of the same paper, and from scores of `runs`."""
 
@@ -103,10 +109,11 @@ class Analysis(Strict):
     """What `module` computes once: from the checkpoints of `runs`, or from the published numbers of a paper."""
 
     module: str
-    runs: list[Runs] = []
+    runs: list[AnalysedRuns] = []
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
     sources: list[str] = Field([], description="<dataset>/<file> that the module reads beside the runs.")
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
+    searched: bool = Field(False, description="The module reads the searches that come before the runs, too.")
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")

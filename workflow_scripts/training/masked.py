@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.models import encoder
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.pretraining import Pretraining, build
 from workflow_scripts.models.settings import without_module
@@ -19,7 +20,7 @@ from workflow_scripts.training.masked_batches import (
     SentencePairs,
     batch_rows,
     fixed_batches,
-    read_sentences,
+    read_split,
     read_vocabulary,
 )
 from workflow_scripts.training.sememes import read_lexicon
@@ -36,6 +37,8 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     sizes = without_module(spec["model"])
     tokenizer = read_tokenizer(data)
     model = build(sizes, tokenizer.get_vocab_size()).to(device)
+    if settings.gradient_checkpointing:
+        encoder.checkpoint_blocks(model.encoder)
     train = read_pairs(spec, data, "train")
     valid = fixed_batches(read_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device)
     batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
@@ -60,7 +63,8 @@ def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
             )
         options |= {name: objective[name] for name in ("masked_words", "several_pieces")}
     vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
-    return SentencePairs(*read_sentences(data, split), vocabulary, objective["longest"], **options)
+    first, second, options["orders"] = read_split(data, split)
+    return SentencePairs(first, second, vocabulary, objective["longest"], **options)
 
 
 def likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workflow_scripts.data.mapped_pairs import SIDES, folder_of
 from workflow_scripts.errors import UserError
 from workflow_scripts.models.encoder import PAD
 from workflow_scripts.objectives.masked_language_modelling import IGNORED
@@ -68,11 +69,23 @@ def read_vocabulary(tokenizer: "Tokenizer", where: Path) -> Vocabulary:
 
 
 @dataclass(frozen=True)
+class Orders:
+    """Orders of the pairs of a split, as `data.mapped_pairs` describes them: by_second, rank [N]; by_length [N] and
+    counts where batches are to be made from them."""
+
+    by_second: np.ndarray
+    rank: np.ndarray
+    by_length: np.ndarray | None = None
+    counts: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class SentencePairs:
     """The pairs of a split, in the order of its file; `limit` is the longest sequence with its three special tokens.
 
     next_sentence: whether half of the pairs of a batch are false ones. lexicon: None where no sememes are asked for.
     masked_words, several_pieces: whether words behind masks, and of several pieces, count among those with sememes.
+    orders: made from the lengths where none are given.
     """
 
     first: Sequences
@@ -83,13 +96,14 @@ class SentencePairs:
     lexicon: Lexicon | None = None
     masked_words: bool = True
     several_pieces: bool = True
+    orders: Orders | None = None
 
     def __post_init__(self) -> None:
-        order = np.argsort(self.second.length, kind="stable")
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        object.__setattr__(self, "_by_length", order)
-        object.__setattr__(self, "_rank", rank)
+        if self.orders is None:
+            by_second = np.argsort(self.second.length, kind="stable")
+            rank = np.empty_like(by_second)
+            rank[by_second] = np.arange(len(by_second))
+            object.__setattr__(self, "orders", Orders(by_second, rank))
 
     def __len__(self) -> int:
         return len(self.first.length)
@@ -116,10 +130,10 @@ class SentencePairs:
         if not reach:
             return rows
         step = rng.integers(1, reach + 1, len(rows)) * rng.choice((-1, 1), len(rows))
-        rank = self._rank[rows]
+        rank = self.orders.rank[rows]
         there = rank + step
         inside = (there >= 0) & (there < len(self))
-        return self._by_length[np.where(inside, there, rank - step)]
+        return self.orders.by_second[np.where(inside, there, rank - step)]
 
     def _laid_out(self, rows: np.ndarray, partners: np.ndarray) -> tuple[np.ndarray, ...]:
         """(ids, types, real, words), all [B, S]: words is true on what is no special token. Of a pair that is too long,
@@ -168,7 +182,7 @@ class Drawn(Sequence[MaskedBatch]):
     """
 
     pairs: SentencePairs
-    rows: list[np.ndarray]
+    rows: Sequence[np.ndarray]
     device: torch.device
 
     def __len__(self) -> int:
@@ -180,10 +194,41 @@ class Drawn(Sequence[MaskedBatch]):
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
 
-def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> list[np.ndarray]:
+@dataclass(frozen=True)
+class Runs(Sequence[np.ndarray]):
+    """The rows of each batch, which lie next to each other in an order [N] of all rows: batch i ends before ends[i]."""
+
+    order: np.ndarray
+    ends: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.order[self.ends[index - 1] if index else 0 : self.ends[index]]
+
+
+def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
     """The rows of each batch of similar length; `batches.bucketed_rows` says how."""
+    if pairs.orders.by_length is not None:
+        return Runs(pairs.orders.by_length, batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences))
     length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
     return bucketed_rows(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
+
+
+def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
+    """Where the batches of rows that are sorted by length end, from how many rows have 0, 1, 2, ... tokens without the
+    special ones: as many rows as `batches.bucketed_rows` puts into each, without a look at the rows."""
+    behind = counts.cumsum()  # the last row of each length
+    width = np.minimum(np.arange(len(counts)) + 3, limit)
+    fitting = max(batch_tokens, limit) // width
+    ends = [0]
+    while ends[-1] < behind[-1]:
+        shortest = int(np.searchsorted(behind, ends[-1], side="right"))
+        # Up to the last row of any length, as many as fit beside one of that length.
+        count = int(np.minimum(fitting[shortest:], behind[shortest:] - ends[-1]).max())
+        ends.append(ends[-1] + min(count, batch_sentences or count))
+    return ends[1:]
 
 
 def fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device) -> list[MaskedBatch]:
@@ -192,8 +237,30 @@ def fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device)
     return [pairs.batch(rows, rng).to(device) for rows in batch_rows(pairs, batch_tokens, None)]
 
 
+def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | None]:
+    """The first and the second sentences of a split, as ids without special tokens, and their orders, all of them
+    mapped into memory; of a split that has no files for that, read into it, without orders.
+
+    Raises UserError when a file is missing or broken.
+    """
+    folder = folder_of(data, split)
+    if not folder.exists():
+        return *read_sentences(data, split), None
+
+    def mapped(name: str) -> np.ndarray:
+        try:
+            return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"{folder / name}.npy cannot be read ({error}); delete {data} and prepare it again"
+            ) from error
+
+    first, second = (Sequences(*(mapped(f"{side}_{part}") for part in ("ids", "start", "length"))) for side in SIDES)
+    return first, second, Orders(*map(mapped, ("by_second", "rank", "by_length", "counts")))
+
+
 def read_sentences(data: Path, split: str) -> tuple[Sequences, Sequences]:
-    """The first and the second sentences of a split, as ids without special tokens."""
+    """The first and the second sentences of a split, as ids without special tokens, in memory."""
     # One side after the other: each lies in memory twice while it is read.
     first, second = (sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
     return first, second

@@ -38,6 +38,8 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     names = labels(data)
     model_settings = without_module(spec["model"])
     inner = encoder.load(init, model_settings)
+    if settings.gradient_checkpointing:
+        encoder.checkpoint_blocks(inner)
     model = build(inner, model_settings, without_module(spec["objective"]), len(names) if names else 1).to(device)
 
     def read(split: str) -> Sentences:

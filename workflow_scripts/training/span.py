@@ -24,7 +24,10 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
     model_settings = without_module(spec["model"])
-    model = build(encoder.load(init, model_settings), model_settings).to(device)
+    inner = encoder.load(init, model_settings)
+    if settings.gradient_checkpointing:
+        encoder.checkpoint_blocks(inner)
+    model = build(inner, model_settings).to(device)
     train = read_split(spec, init, data, "train").batches(settings.batch_tokens, settings.batch_sentences, device)[1]
     valid = read_split(spec, init, data, settings.validation["split"])
     batches = valid.batches(settings.batch_tokens, None, device)

@@ -68,6 +68,9 @@ def test_usage_is_the_mean_over_seeds(inputs) -> None:
     assert first.images[0].get_array().tolist() == [[30.0, 0.01], [30.0, 0.01]]
     assert [label.get_text() for label in first.get_yticklabels()] == ["layer 1", "layer 2"]
     assert "not run at small" in texts(figure) and len(plotted) == 8
+    # Panels without runs below it leave it its scale.
+    assert [label.get_text() for label in first.get_xticklabels()] == ["0", "20", "40", "60", "80", "100"]
+    assert first.get_xlabel().startswith("codes of the layer (%)")
 
 
 def test_own_sememes_are_black(inputs) -> None:

@@ -21,8 +21,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     entries, table = inputs.display["runs"], inputs.table("usage")
     shown = [of_entry(table, entry).assign(panel=entry["panel"]) for entry in entries]
     figure = new_figure(PAGE, 1.1 * len(entries) + 0.5)
-    grid = figure.subplots(len(entries), 1, squeeze=False, sharex=True)[:, 0]
-    drawn = None
+    grid = figure.subplots(len(entries), 1, squeeze=False)[:, 0]
+    drawn, lowest = None, grid[-1]
     for axes, entry, mine in zip(grid, entries, shown, strict=True):
         axes.set_title(entry["panel"], loc="left")
         if mine.empty:
@@ -32,9 +32,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         norm, sides = LogNorm(LEAST, 100), (0, 100, len(cells) + 0.5, 0.5)
         drawn = axes.imshow(cells.clip(lower=LEAST), COLOURS, norm=norm, aspect="auto", extent=sides)
         axes.set_yticks(cells.index, [f"layer {layer}" for layer in cells.index])
+        axes.set_xticks([])
+        lowest = axes
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-    grid[-1].set_xlabel("codes of the layer (%), the most used first")
+    lowest.set_xlabel("codes of the layer (%), the most used first")
     if drawn is not None:
+        lowest.set_xticks(range(0, 101, 20))
         figure.colorbar(drawn, ax=list(grid), label="tokens that use a code (%)")
     return figure, pandas.concat(shown, ignore_index=True)

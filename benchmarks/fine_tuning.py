@@ -1,0 +1,91 @@
+"""A step of fine-tuning on pairs of sentences against BertForSequenceClassification of Hugging Face in the same loop,
+with the same batches; CAT beside them; the share of a step that making its batch would take."""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from itertools import cycle
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+from torch import Tensor
+from transformers import BertForSequenceClassification
+
+from benchmarks.cat_layer import DROPOUT, SIZES, settings
+from benchmarks.turns import ratio, show, take_turns
+from workflow_scripts.models import encoder, sentence
+from workflow_scripts.objectives import sentence_loss
+from workflow_scripts.training.batches import Sequences
+from workflow_scripts.training.loop import AdamW, Task, update
+from workflow_scripts.training.sentence_batches import SentenceBatch, Sentences, sentence_batches
+
+CLASSES = 2
+
+
+def random_sentences(vocabulary: int, count: int, longest: int) -> Sentences:
+    """Pairs of random words with random classes."""
+    rng = np.random.default_rng(0)
+
+    def side() -> Sequences:
+        length = rng.integers(longest // 3, longest + 1, count)
+        return Sequences(rng.integers(5, vocabulary, length.sum()), np.cumsum(length) - length, length)
+
+    return Sentences(side(), side(), rng.integers(0, CLASSES, count), False, 128, 2, 3)
+
+
+def theirs(model: BertForSequenceClassification, batch: SentenceBatch) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of Hugging Face's model, on the one text of each item."""
+    ids, real, types = (tensor[:, 0] for tensor in (batch.ids, batch.real, batch.types))
+    labels = batch.label.long()
+    loss = model(input_ids=ids, attention_mask=real.long(), token_type_ids=types, labels=labels).loss
+    return loss, {"sentence": loss.detach()}
+
+
+def stepping(task: Task, accelerator: Accelerator, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
+    """One step of the training loop on the next batch."""
+    optimiser = AdamW(task.model.parameters(), lr=1e-5, fused=True)
+    return lambda: update(task, next(batches), optimiser, 1e-5, 1.0, accelerator) and None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--size", choices=SIZES, action="append")
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    accelerator = Accelerator(cpu=True)
+    for name in args.size or SIZES:
+        width, vocabulary = SIZES[name][0], SIZES[name][5]
+        sentences = random_sentences(vocabulary, 32 * 12, 40)
+        began = time.perf_counter()
+        batches = sentence_batches(sentences, 32768, 32, torch.device("cpu"))[1]
+        made = (time.perf_counter() - began) / len(batches)
+        # Two layers with tanh between them, as theirs have.
+        objective = {"head_layers": 2, "head_width": width}
+        loss_of, tasks = sentence_loss.build(objective), {}
+        for title, family in (("BERT, ours", "bert"), ("CAT", "cat")):
+            sizes = settings(name, family) | {"readout": "mix" if family == "cat" else "last"}
+            model = sentence.build(encoder.build(sizes, vocabulary), sizes, objective, CLASSES)
+            tasks[title] = Task(model, loss_of, batches, lambda _: {})
+        config = encoder.configuration(encoder.read_encoder_settings(settings(name, "bert")), vocabulary)
+        config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
+        hugging = BertForSequenceClassification._from_config(config).train()
+        tasks["BertForSequenceClassification"] = Task(hugging, theirs, batches, lambda _: {})
+        calls = {title: stepping(task, accelerator, cycle(batches)) for title, task in tasks.items()}
+        seconds = take_turns(calls, args.rounds)
+        show(f"{name}: a step of fine-tuning, 32 pairs", seconds, "BERT, ours")
+        faster = ratio(seconds, "BertForSequenceClassification", "BERT, ours")
+        Console().print(f"BertForSequenceClassification / ours: {faster:.2f}; target: at least 1")
+        share = made / (made + statistics.median(seconds["BERT, ours"]))
+        Console().print(
+            f"batches are made once, before the first step; anew in each step they would take {100 * share:.2f}% of it"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Means and gains against numbers that are worked out by hand."""
+
+import pytest
+
+from workflow_scripts.analyses.mean_scores import analyse
+from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.evaluation.scores import write_scores
+
+MODELS = {
+    "BERT": {"method": "bert", "readout": "last", "variant": "ft", "by_task": {"b": "b-ft"}},
+    "CAT": {"method": "cat", "readout": "mix", "variant": "mix"},
+}
+MEANS = {
+    "both": [
+        {"task": "a", "split": "test", "subset": "swap", "metric": "accuracy"},
+        {"task": "b", "split": "test", "subset": "all", "metric": "pearson"},
+    ],
+    "one": [{"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}],
+}
+OPTIONS = {"models": MODELS, "means": MEANS}
+
+
+def run(folder, task, method, variant, seed, protocol="paper", **values):
+    made = TrainedRun(task, method, variant, seed, protocol, folder / f"{task}-{method}-{seed}", folder)
+    (made.folder / "eval").mkdir(parents=True)
+    row = {**made.columns(), "split": "test", "unit": "percent", "n": 9, "protocol": protocol}
+    readout = MODELS["CAT" if method == "cat" else "BERT"]["readout"]
+    rows = []
+    for name, value in values.items():
+        metric, subset = name.split("_")
+        rows.append(row | {"metric": metric, "subset": subset, "readout": readout, "value": value})
+        rows.append(row | {"metric": metric, "subset": subset, "readout": "another", "value": -1.0})
+    write_scores(made.folder / "eval/scores.csv", rows)
+    return made
+
+
+@pytest.fixture
+def runs(tmp_path):
+    return [
+        run(tmp_path, "a", "bert", "ft", 1, accuracy_swap=60.0, accuracy_all=70.0),
+        run(tmp_path, "a", "bert", "ft", 2, accuracy_swap=64.0, accuracy_all=71.0),
+        run(tmp_path, "b", "bert", "b-ft", 1, "reduced", pearson_all=20.0),
+        run(tmp_path, "b", "bert", "b-ft", 2, pearson_all=10.0),
+        run(tmp_path, "a", "cat", "mix", 1, accuracy_swap=70.0, accuracy_all=75.0),
+        run(tmp_path, "a", "cat", "mix", 2, accuracy_swap=70.0, accuracy_all=80.0),
+        run(tmp_path, "b", "cat", "mix", 1, pearson_all=30.0),
+    ]
+
+
+def by_key(found) -> dict[tuple, dict]:
+    return {(row["item_set"], row["method"], row["seed"]): row for row in found.scores}
+
+
+def test_means_by_seed(runs):
+    rows = by_key(analyse(runs, OPTIONS))
+    assert {key: row["value"] for key, row in rows.items()} == {
+        ("both", "bert", 1): 40.0,
+        ("both", "bert", 2): 37.0,
+        ("both", "cat", 1): 50.0,
+        ("one", "bert", 1): 70.0,
+        ("one", "bert", 2): 71.0,
+        ("one", "cat", 1): 75.0,
+        ("one", "cat", 2): 80.0,
+    }
+    bert = rows["both", "bert", 1]
+    assert (bert["task"], bert["variant"], bert["n"], bert["readout"]) == ("a", "ft", 2, "last")
+    assert (bert["metric"], bert["unit"], bert["protocol"]) == ("mean", "percent", "reduced") and bert[
+        "subset"
+    ] == "all"
+    assert rows["one", "cat", 1]["protocol"] == "paper"
+
+
+def test_gains_by_seed(runs):
+    rows = by_key(analyse(runs, OPTIONS | {"over": {"CAT": ["BERT"]}}))
+    assert {key: row["value"] for key, row in rows.items()} == {
+        ("both", "cat", 1): 10.0,
+        ("one", "cat", 1): 5.0,
+        ("one", "cat", 2): 9.0,
+    }
+    # No better than the worse of its two sides.
+    assert rows["both", "cat", 1]["protocol"] == "reduced"
+    assert {(row["metric"], row["unit"], row["subset"]) for row in rows.values()} == {("gain", "points", "over BERT")}
+
+
+def test_what_lacks_a_score_has_no_mean_and_no_gain(runs):
+    some = [made for made in runs if made.task == "a"]
+    found = analyse(some, OPTIONS)
+    assert {row["item_set"] for row in found.scores} == {"one"}
+    assert found.notes == [f"both: not all of its scores are there for {name}" for name in ("BERT", "CAT")]
+    found = analyse(some, OPTIONS | {"over": {"CAT": ["BERT"]}})
+    assert found.notes == ["both: not all of its scores are there for CAT and BERT"]

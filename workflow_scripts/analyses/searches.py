@@ -1,0 +1,42 @@
+"""What the searches of learning rate and batch size have tried, and what they have chosen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas
+
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.files import read_json
+
+
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """Of each variant that takes what a search has chosen, under the search's seed: the chosen `learning_rate` (10^-5)
+    and `batch_sentences` (sentences), `best` (percent), the validation of that pair, and `range` (points), the best
+    less the worst of all pairs. n counts the pairs. pairs.csv has them all.
+    """
+    options_from(options)
+    found, tables = Analysis([]), []
+    for run in {(run.task, run.method, run.variant): run for run in reversed(runs)}.values():
+        if "chosen" not in read_json(run.folder / "run.json"):
+            found.notes.append(f"{run.task}/{run.method}/{run.variant}: trained without a search")
+            continue
+        # results/<scale>/data/<task> and results/<scale>/search/<task>/<method>/<variant>
+        folder = run.data.parents[1] / "search" / run.task / run.method / run.variant
+        search, tried = read_json(folder / "chosen.json"), pandas.read_csv(folder / "search.csv")
+        of_search = replace(run, seed=search["spec"]["seed"], protocol=search["spec"]["protocol"])
+        values = {
+            "learning_rate": (1e5 * search["chosen"]["learning_rate"], "10^-5"),
+            "batch_sentences": (search["chosen"]["batch_sentences"], "sentences"),
+            "best": (search["best"]["value"], "percent"),
+            "range": (tried["value"].max() - tried["value"].min(), "points"),
+        }
+        readout = search["spec"]["model"]["readout"]
+        found.scores += [
+            score(of_search, name, value, unit, len(tried), readout=readout) for name, (value, unit) in values.items()
+        ]
+        tables.append(pandas.DataFrame(of_search.columns(), index=tried.index).join(tried))
+    if tables:
+        found.files["pairs"] = pandas.concat(tables, ignore_index=True)
+    return found

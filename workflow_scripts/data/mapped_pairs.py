@@ -1,0 +1,118 @@
+"""Pairs of sentences as arrays in files that training maps into its memory, for corpora that are larger than that.
+
+Beside `train.parquet`, of whose N pairs they are, in `train.mapped/`:
+
+first_ids, second_ids: int32, the tokens of one sentence behind those of another.
+first_start, second_start [N] int64, first_length, second_length [N] int32: where the sentence of a pair begins in
+    these, and how many tokens it has.
+counts: int64, how many pairs have 0, 1, 2, ... tokens in both sentences.
+by_length, by_second [N] int32: the rows by the tokens of both sentences, and of the second one; equals as in the file.
+rank [N] int32: the place of each row in by_second.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SIDES = ("first", "second")
+ROWS = 100_000  # that are in memory at a time
+
+
+def folder_of(data: Path, split: str) -> Path:
+    """Where the arrays of a split lie in a folder of data, if it has any."""
+    return data / f"{split}.mapped"
+
+
+def write(data: Path, split: str, rows: int) -> None:
+    """Write the arrays of a split from its Parquet file, which has so many rows; memory does not grow with these."""
+    # Not above: the catalogue reads the options of modules that read this one, and must not wait for it.
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    folder = folder_of(data, split)
+    folder.mkdir()
+    counts, second_counts = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    with pq.ParquetFile(data / f"{split}.parquet") as file:
+        for side in SIDES:
+            tokens = 0
+            with (
+                open(folder / f"{side}_ids.npy", "wb+") as ids,
+                open(folder / f"{side}_start.npy", "wb") as start,
+                open(folder / f"{side}_length.npy", "wb") as length,
+            ):
+                for stream, kind in ((ids, np.int32), (start, np.int64), (length, np.int32)):
+                    begin(stream, kind, rows)
+                for batch in file.iter_batches(ROWS, columns=[f"{side}_ids"]):
+                    lists = batch.column(0)
+                    each = np.diff(np.from_dlpack(lists.offsets)).astype(np.int32)
+                    ids.write(np.from_dlpack(lists.flatten()).tobytes())
+                    start.write((tokens + np.cumsum(each, dtype=np.int64) - each).tobytes())
+                    length.write(each.tobytes())
+                    tokens += int(each.sum())
+                ids.seek(0)
+                begin(ids, np.int32, tokens)
+    for both in zip(*(read_by_parts(folder / f"{side}_length.npy") for side in SIDES), strict=True):
+        counts, second_counts = added(counts, sum(both)), added(second_counts, both[1])
+    np.save(folder / "counts.npy", counts)
+    with ExitStack() as opened:
+        by_length, by_second, rank = (
+            opened.enter_context(open(folder / f"{name}.npy", "wb")) for name in ("by_length", "by_second", "rank")
+        )
+        for stream in (by_length, by_second, rank):
+            header = begin(stream, np.int32, rows)
+        places, second_places = (found.cumsum() - found for found in (counts, second_counts))
+        row = 0
+        for both in zip(*(read_by_parts(folder / f"{side}_length.npy") for side in SIDES), strict=True):
+            put(by_length, header, sum(both), row, places)
+            rank.write(put(by_second, header, both[1], row, second_places).astype(np.int32).tobytes())
+            row += len(both[1])
+
+
+def begin(stream: BinaryIO, kind: type, count: int) -> int:
+    """Write the header of an .npy file of so many numbers; returns its bytes, which are as many for all counts."""
+    import numpy as np
+
+    header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.tell()
+
+
+def read_by_parts(path: Path) -> Iterator["np.ndarray"]:
+    """The numbers of an .npy file of int32, ROWS at a time."""
+    import numpy as np
+
+    with open(path, "rb") as stream:
+        np.lib.format.read_magic(stream)
+        np.lib.format.read_array_header_1_0(stream)
+        while len(part := np.fromfile(stream, np.int32, ROWS)):
+            yield part
+
+
+def added(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
+    """How often 0, 1, 2, ... occur, when they occur in `values` beside what `counts` says."""
+    import numpy as np
+
+    found = np.bincount(values, minlength=len(counts))
+    found[: len(counts)] += counts
+    return found
+
+
+def put(stream: BinaryIO, header: int, values: "np.ndarray", row: int, places: "np.ndarray") -> "np.ndarray":
+    """Write the rows from `row` on, which have `values` [n], to the places of their values in a file of all rows in the
+    order of these, behind its `header`, and move `places`, the next free one of each value. Returns the places [n]."""
+    import numpy as np
+
+    order = np.argsort(values, kind="stable")
+    sizes = np.bincount(values, minlength=len(places))
+    ends = sizes.cumsum()
+    for value in np.flatnonzero(sizes):
+        stream.seek(header + 4 * int(places[value]))
+        stream.write((row + order[ends[value] - sizes[value] : ends[value]]).astype(np.int32).tobytes())
+    found = np.empty(len(values), np.int64)
+    found[order] = np.repeat(places - (ends - sizes), sizes) + np.arange(len(values))
+    places += sizes
+    return found
