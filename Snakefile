@@ -16,23 +16,21 @@ include: "rules/report.smk"
 
 
 # Everything that the chosen papers ask for at the chosen scale. ./reproduce then makes the report of it.
-# Each file by its name, so that one that was deleted is made again.
+# Each file by its name, so that one that was deleted is made again, and one that a rule has come to declare is made.
 rule all:
     default_target: True
     input:
         f"results/{CONFIG.scale}/config.json",
-        f"results/{CONFIG.scale}/claims.csv",
-        displays("table", "csv"),
-        displays("table", "html"),
-        displays("figure", "csv"),
-        displays("figure", "svg"),
-        run_scores(),
+        expand(map(str, rules.claims.output), scale=CONFIG.scale),
+        displays("table", rules.table.output),
+        displays("figure", rules.figure.output),
+        run_files(),
 
 
 # The trained and scored runs alone: for a machine that has the accelerator but need not draw the figures.
 rule runs:
     input:
-        run_scores(),
+        run_files(),
 
 
 # The source files and the hub's models alone: for a machine that has the network. Afterwards no job needs it.

@@ -344,20 +344,22 @@ def claims_runs(wildcards):
     return [str(run) for paper in CONFIG.papers for run in asked(CONFIG, paper, wildcards.scale)]
 
 
-def run_scores():
-    """The scores of all runs of the chosen papers."""
-    return [f"results/{CONFIG.scale}/runs/{run}/eval/scores.csv" for run in requested_runs(CATALOGUE, CONFIG)]
+def run_files():
+    """What is made of each run of the chosen papers, but for its weights: they may be deleted when it has been scored."""
+    outputs = [str(file) for file in [*rules.train.output, *rules.evaluate.output] if not file.endswith(".safetensors")]
+    names = [vars(run) | {"seed": f"seed-{run.seed}"} for run in requested_runs(CATALOGUE, CONFIG)]
+    return [file.format(scale=CONFIG.scale, **name) for name in names for file in outputs]
 
 
-def displays(kind, ending):
-    """The files of all tables or figures of the chosen papers."""
-    folder = f"results/{CONFIG.scale}/{kind}s"
-    return [
-        f"{folder}/{paper}/{name}.{ending}"
+def displays(kind, outputs):
+    """What a rule makes of each table or figure of the chosen papers."""
+    names = [
+        {"paper": paper, "display": name}
         for paper in CONFIG.papers
         for name, display in CATALOGUE.papers[paper].displays.items()
         if display["kind"] == kind
     ]
+    return [str(output).format(scale=CONFIG.scale, **name) for name in names for output in outputs]
 
 
 # Resources

@@ -98,8 +98,8 @@ rule claims:
 # result. ./reproduce gives it to the report.
 rule record_config:
     input:
-        displays("table", "html"),
-        displays("figure", "svg"),
+        displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
+        displays("figure", ["results/{scale}/figures/{paper}/{display}.svg"]),
         f"results/{CONFIG.scale}/claims.csv",
     output:
         f"results/{CONFIG.scale}/config.json",

@@ -73,4 +73,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    # What is being written under another name is removed. Trainings save their state first.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     sys.exit(main())

@@ -20,13 +20,30 @@ def read_yaml(path: Path) -> Any:
     """Read YAML safely. Raises UserError with file and line."""
     try:
         with open(path) as stream:
-            return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(stream)
+            node = loader.get_single_node()
+            _check_keys(node)
+            return loader.construct_document(node) if node else None
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; restore it from the repository") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         raise UserError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
+
+
+def _check_keys(node: yaml.Node | None) -> None:
+    """Refuse a key that stands twice in one mapping: YAML's own readers take the second."""
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"'{key.value}' stands there twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+            _check_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_keys(item)
 
 
 def nearest(key: str, known: Any) -> str:

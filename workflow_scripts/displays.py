@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, Paper, load_config
+from workflow_scripts.catalogue.loading import Catalogue, Paper, find_scale, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.runs import Run, Variant, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
@@ -44,8 +44,7 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
 
     Raises UserError for a scale or a run that the catalogue does not know.
     """
-    if scale not in catalogue.scales:
-        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
+    find_scale(catalogue, scale)
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
     config = load_config(root=catalogue.root).model_copy(update={"scale": scale, "papers": [paper]})

@@ -2,6 +2,7 @@
 
 `python -m workflow_scripts.start yes|no CALL ARGUMENTS` becomes `snakemake ARGUMENTS`; ./reproduce, the process CALL,
 calls it so. The first word says whether the call makes anything: one that does not writes no record, changes nothing.
+Jobs that failed when they were begun again, and that Snakemake would not miss, are forced.
 Where a workflow profile or an executor names SLURM, jobs that were left in the queue are settled first and bin/ is put
 into PATH. Beside another Snakemake of this folder the jobs in the queue are that one's.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from workflow_scripts.cluster.slurm import BIN, ask, prefix, queue
 from workflow_scripts.cluster.status import RUNNING
 from workflow_scripts.errors import UserError
+from workflow_scripts.planning.unfinished import unfinished
 from workflow_scripts.running import RECORD, take_turn
 
 LOOK_SECONDS = 5
@@ -46,8 +48,11 @@ def main() -> None:
             settle()
         if not other:
             adopt()
+            arguments = forcing(arguments, options.forcerun)
     elif not slurm and not RECORD.exists():
         adopt("--dry-run")
+        if any(word.startswith(("-n", "--dry-run", "--dryrun")) for word in arguments):
+            arguments = forcing(arguments, options.forcerun)
     if makes and slurm:
         arguments = [f"--slurm-jobname-prefix={prefix()}", *keeping(arguments, profile.get("set-resources") or {})]
         prepare(os.environ)
@@ -60,6 +65,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--workflow-profile")
     parser.add_argument("--executor", "-e")
     parser.add_argument("--slurm-array-jobs", nargs="?", const="all")
+    parser.add_argument("--forcerun", "-R", nargs="*", default=[])
     return parser.parse_known_args(arguments)[0]
 
 
@@ -72,6 +78,15 @@ def read_profile(folder: str | None) -> dict:
 
                 return read_yaml(file)
     return {}
+
+
+def forcing(arguments: list[str], forced: list[str]) -> list[str]:
+    """With the jobs that Snakemake would take for done beside those that the user forces."""
+    found = unfinished(arguments, half_made=any(word.startswith("results/") for word in arguments))
+    if not found:
+        return arguments
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*arguments[:place], "--forcerun", *forced, *found, *arguments[place:]]
 
 
 def keeping(arguments: list[str], of_profile: dict[str, dict]) -> list[str]:

@@ -6,6 +6,7 @@ from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.checking import read_yaml
 from workflow_scripts.errors import UserError
 
 
@@ -65,3 +66,14 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
         load_catalogue(copy)
     assert file in str(error.value)
     assert message in str(error.value)
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(copy: Path):
+    """YAML would take the second. One that overrides what an alias brings along is no such key."""
+    file = copy / "config.yaml"
+    file.write_text(file.read_text() + "scale: small\n")
+    line = len(file.read_text().splitlines())
+    with pytest.raises(UserError, match=rf"config.yaml:{line}: not valid YAML \('scale' stands there twice\)"):
+        load_config(root=copy)
+    file.write_text("a: &all {b: 1, c: 2}\nd: {<<: *all, b: 3}\n")
+    assert read_yaml(file)["d"] == {"b": 3, "c": 2}

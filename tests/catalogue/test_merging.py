@@ -7,7 +7,7 @@ from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.merging import merged
 from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import _resolved, resolve_run
+from workflow_scripts.catalogue.run_specs import _resolved, resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.errors import UserError
 
@@ -65,3 +65,32 @@ def test_two_papers_may_share_a_run_but_not_disagree_about_it(copy: Path):
     _resolved.cache_clear()
     with pytest.raises(UserError, match="ask for different settings of scan-jump-x2/transformer/default"):
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-11", "small")
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "place"),
+    [
+        ("training", "learning_rate", -1, "catalogue/methods.yaml sq-transformer"),
+        ("model", "dropout", 1.5, "catalogue/methods.yaml sq-transformer"),
+        ("model", "source_codes", "six", "catalogue/methods.yaml sq-transformer.variants.sal"),
+        ("evaluation", "beam", 0, "catalogue/tasks.yaml scan-jump-x2"),
+    ],
+)
+def test_a_wrong_value_is_named_with_the_file_and_entry_that_set_it(copy: Path, section, key, value, place):
+    file, entry = place.split(" ")
+
+    def change(content: dict) -> None:
+        for name in entry.split("."):
+            content = content[name]
+        content.setdefault("settings", {}).setdefault(section, {})[key] = value
+
+    edit(copy / file, change)
+    catalogue, run = load_catalogue(copy), parse_run(load_catalogue(copy), "scan-jump-x2/sq-transformer/sal/seed-1")
+    with pytest.raises(UserError, match=rf"{key}.* is .*{value}.* \({place}\)$"):
+        resolve_run(catalogue, run, "paper")
+        resolve_evaluation(catalogue, run, "paper")
+
+
+def test_an_unknown_scale_is_refused_with_the_nearest():
+    with pytest.raises(UserError, match=r"no scale 'smal' in catalogue/scales\.yaml; did you mean 'small'"):
+        resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "smal")

@@ -227,6 +227,24 @@ def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.
     assert "key 'executor' is not slurm" in capsys.readouterr().err
 
 
+def test_cluster_plan_names_the_searches_and_what_they_alone_start_from(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
+    """As many as `plan` counts; none longer than a day, since it goes on where it was stopped."""
+    shutil.copytree(ROOT / "profiles", project / "profiles")
+    where = ["plan", "--scale", "paper", "--papers", "cat"]
+    assert main(where) == 0
+    counted = re.findall(r"(\d+) (search|train)\b", capsys.readouterr().out)
+    assert {rule for _, rule in counted} == {"search", "train"}
+    assert main([*where, "--cluster", "profiles/slurm-gres"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    for number, rule in counted:
+        assert sum(int(row[1]) for row in rows if row[:1] == [rule]) == int(number) > 100
+    hours = [int(row[6].split(":")[0]) for row in rows if row[:1] == ["search"]]
+    assert 0 < max(hours) <= 24
+    assert not [row for row in rows if row[:1] == ["sbatch"] and "--gpus" in " ".join(row)]
+
+
 def test_models_of_the_hub_are_known_by_their_parameters():
     """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)

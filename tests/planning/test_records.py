@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.planning.records import planned_jobs, read_overrides, read_record, record_path
+from workflow_scripts.planning.records import jobs_of_dry_run, read_overrides, read_record, record_path
+from workflow_scripts.planning.unfinished import failed_again, recorded_name
 
 ROOT = Path(__file__).parents[2]
 LONG = "/".join(["a" * 60] * 6) + "/b.txt"
@@ -41,19 +42,35 @@ def test_records_are_found_under_short_and_long_names(workflow):
     record = read_record("short.txt")
     assert record["rule"] == "one" and record["params"] == ["'first'"]
     assert record_path(LONG).exists() and read_record(LONG)["input"] == ["short.txt"]
+    assert recorded_name(record_path(LONG)) == LONG and recorded_name(record_path("short.txt")) == "short.txt"
+
+
+def test_a_job_that_failed_when_it_was_begun_again_is_missed_and_one_whose_file_was_deleted_is_not(workflow):
+    """Snakemake itself has nothing to do in both cases: what was made from the file is there, and alone asked for."""
+    snakefile = SNAKEFILE.replace('"short.txt", ', "").replace("echo 1", "test ! -e full && echo 1")
+    run = [sys.executable, "-m", "snakemake", "-q", "all", "-c1"]
+    Path("Snakefile").write_text(snakefile)
+    subprocess.run(run, check=True, capture_output=True)
+    Path("short.txt").unlink()
+    assert (failed_again(), jobs_of_dry_run()) == (set(), [])
+    Path("Snakefile").write_text(snakefile.replace("first", "second"))
+    Path("full").touch()
+    assert subprocess.run(run, capture_output=True).returncode == 1
+    Path("full").unlink()
+    assert (failed_again(), jobs_of_dry_run()) == ({"short.txt"}, [])
 
 
 def test_a_dry_run_is_a_list_of_jobs(workflow):
-    first, second = planned_jobs([], [])
+    first, second = jobs_of_dry_run()
     assert (first["rule"], first["output"]) == ("one", ["short.txt"])
     assert (second["rule"], second["input"]) == ("two", ["short.txt"])
     assert not Path("short.txt").exists()
-    assert [job["rule"] for job in planned_jobs(["short.txt"], [])] == ["one"]
+    assert [job["rule"] for job in jobs_of_dry_run("short.txt")] == ["one"]
 
 
 def test_an_error_of_snakemake_is_one_line(workflow):
     with pytest.raises(UserError, match=r"snakemake .*failed: .*nothing\.txt"):
-        planned_jobs(["nothing.txt"], [])
+        jobs_of_dry_run("nothing.txt")
 
 
 def test_overrides_have_types():

@@ -1,5 +1,6 @@
 """The shipped profiles, as far as they can be tried without a cluster."""
 
+import re
 import shutil
 import subprocess
 
@@ -23,8 +24,18 @@ def test_profiles_differ_in_the_form_of_gpus_only():
     instead = gres.pop("set-resources")
     assert "resources.gres(wildcards)" in instead["train"].pop("gres")
     assert instead.pop("train") == {"gpu": 0}
-    assert instead == {key: {"gpu": 0, "gres": "gpu:1"} for key in ("evaluate", "intervene")}
+    assert instead == {key: {"gpu": 0, "gres": "gpu:1"} for key in ("search", "evaluate", "intervene")}
     assert gres == gpus
+
+
+def test_both_forms_of_gpus_are_those_of_every_rule_that_asks_for_some():
+    """One that the profile forgot would ask for GPUs in the form that the cluster refuses."""
+    rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
+    asking = {
+        name for name, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", rules, re.MULTILINE) if "gpu=" in body
+    }
+    profile = yaml.safe_load((ROOT / "profiles/slurm-gres/profile.yaml").read_text())
+    assert len(asking) == 4 and asking == set(profile["set-resources"])
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -148,6 +149,25 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
     said = runs.finish(tmp_path)
     assert said.startswith(f"{LINE_START}resumes behind {stopped_at} of {STEPS} steps")
     assert all(line.startswith(LINE_START) for line in said.splitlines())
+    assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
+
+
+def test_asked_to_stop_in_its_last_step_or_behind_it_the_next_call_writes_the_results(runs, tmp_path):
+    """The signal comes when the last state is being saved, or the results are being written."""
+    for _ in range(5):  # it may have ended before the signal arrives
+        process = runs.start(tmp_path)
+        while process.poll() is None and not list(tmp_path.glob(f"state/*step-{STEPS}*")):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        if process.returncode:
+            break
+        runs.assert_same_as_whole(tmp_path)
+        shutil.rmtree(tmp_path / "out")
+    assert process.returncode == 143
+    assert f"step-{STEPS}" in steps(tmp_path) and [path.name for path in tmp_path.iterdir()] == ["state"]
+
+    assert f"resumes behind {STEPS} of {STEPS} steps" in runs.finish(tmp_path)
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
 

@@ -193,6 +193,35 @@ def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_
     assert model.calls == 0 and store.best_path(12).read_bytes() == best
 
 
+@pytest.mark.parametrize("when", ["step", "validation", "save"])
+def test_a_signal_in_the_last_step_stops_behind_it_with_nothing_left_to_train(tmp_path, when):
+    """It is not forgotten, whatever is being done when it comes: the next call only returns what is there."""
+
+    model, store = Line(), Saves(tmp_path, {})
+
+    def ask(now: str) -> None:
+        if now == when and model.calls == (11 if now == "step" else 12):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        ask("step")
+        return squared_error(model, batch)
+
+    def validate(_model: nn.Module) -> dict[str, float]:
+        ask("validation")
+        return {"score": 0.0}
+
+    store.during = lambda: ask("save")
+    task = Task(model, objective, BATCHES, validate)
+    with Reporter("run", 12, "none") as reporter, pytest.raises(StopRequested) as stop:
+        train(task, SETTINGS, SEED, Accelerator(cpu=True), store, reporter, 60)
+    assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
+    assert (tmp_path / "log.txt").read_text().splitlines()[-1].endswith("stopped by signal 15 at step 12")
+    state, _ = run(Task(Line(), squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    assert (state.step, state.resumed, state.best_step) == (12, 1, 12)
+    assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [(1, 12), (13, 12)]
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tmp_path, bad):
     calls = iter(range(1, 100))

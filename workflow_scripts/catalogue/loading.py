@@ -73,6 +73,13 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
     return catalogue
 
 
+def find_scale(catalogue: Catalogue, name: str) -> Scale:
+    """The scale called `name`. Raises UserError with the nearest known name."""
+    if name not in catalogue.scales:
+        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {nearest(name, catalogue.scales)}")
+    return catalogue.scales[name]
+
+
 def _check_displays(content: dict, file: Path) -> None:
     for key in content:
         if key not in ("analyses", "displays"):

@@ -1,11 +1,13 @@
 """Which settings reach a run: layers of catalogue/ and papers/, merged key by key, each value with its origin."""
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
 from workflow_scripts.canonical import canonical_json
-from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.loading import Catalogue, find_scale
 from workflow_scripts.catalogue.modules import MODULES
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.checking import nearest
@@ -17,7 +19,7 @@ SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "ini
 
 def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Settings]]:
     """The layers of settings that reach a run, first to last; a later one overwrites."""
-    task, method, at = catalogue.tasks[run.task], catalogue.methods[run.method], catalogue.scales[scale]
+    task, method, at = catalogue.tasks[run.task], catalogue.methods[run.method], find_scale(catalogue, scale)
     variant = method.variants[run.variant]
     yield f"catalogue/methods.yaml {run.method}", method.settings
     yield f"catalogue/tasks.yaml {run.task}", task.settings
@@ -74,6 +76,18 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
                     raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
                 result[section][key] = (value, where)
     return result
+
+
+@contextmanager
+def placed(entries: dict[str, dict[str, tuple[Any, str]]]) -> Iterator[None]:
+    """An error about the value of a key, as `training.key` or `model: key`, says in which file and entry it is set."""
+    try:
+        yield
+    except UserError as error:
+        named = re.search(r"\b(\w+)(?:\.|: )(\w+)(?=' is | is |\.)", str(error))
+        section, key = named.groups() if named else ("", "")
+        place = entries.get(section, {}).get(key)
+        raise UserError(f"{error} ({place[1]})" if place else str(error)) from error
 
 
 def _module_settings(section: str, given: dict[str, tuple[Any, str]]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
-from workflow_scripts.catalogue.merging import merged
+from workflow_scripts.catalogue.merging import merged, placed
 from workflow_scripts.catalogue.modules import check_modules
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
@@ -62,17 +62,22 @@ def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
 @lru_cache(maxsize=10_000)
 def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
     name = kind.__name__.lower()
-    section = {key: value for key, (value, _) in merged(load_catalogue(root), run, scale)[name].items()}
-    return checked(kind, section, _where(run), name).model_dump()
+    entries = merged(load_catalogue(root), run, scale)
+    with placed(entries):
+        section = {key: value for key, (value, _) in entries[name].items()}
+        return checked(kind, section, _where(run), name).model_dump()
 
 
 @lru_cache(maxsize=10_000)
 def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
     catalogue = load_catalogue(root)
-    sections = {
-        section: {key: value for key, (value, _) in entries.items()}
-        for section, entries in merged(catalogue, run, scale).items()
-    }
+    entries = merged(catalogue, run, scale)
+    with placed(entries):
+        return _checked_spec(catalogue, run, scale, precision, entries)
+
+
+def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, entries: dict[str, dict]) -> str:
+    sections = {section: {key: value for key, (value, _) in found.items()} for section, found in entries.items()}
     kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
     if kind not in kinds:
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")

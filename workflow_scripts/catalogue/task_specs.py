@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.canonical import canonical_json
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.loading import Catalogue, find_scale, load_catalogue
 from workflow_scripts.checking import checked, nearest
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions import settings as intervention_settings
@@ -18,8 +18,7 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What `prepare` is to make for a task at a scale."""
     if task not in catalogue.tasks:
         raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {nearest(task, catalogue.tasks)}")
-    if scale not in catalogue.scales:
-        raise UserError(f"no scale '{scale}' in catalogue/scales.yaml; {nearest(scale, catalogue.scales)}")
+    find_scale(catalogue, scale)
     return json.loads(_data_spec(catalogue.root, task, scale))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
-from workflow_scripts.planning.records import environment, record_path, snakemake
+from workflow_scripts.planning.records import environment, is_recorded, snakemake
 from workflow_scripts.planning.versions import RUNS, other_versions
 
 # By rule, in the order in which data flow: the manifest in the folder of a result.
@@ -103,7 +103,7 @@ def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
     """Files that Snakemake has no record of. Evaluations of a run that was moved away are not met any more."""
     for folder in folders:
         for file in sorted(folder.glob(pattern), key=generation):
-            if not record_path(file).exists():
+            if not is_recorded(file):
                 yield file
 
 

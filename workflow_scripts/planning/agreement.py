@@ -25,7 +25,7 @@ from workflow_scripts.facts import (
 )
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.planning.changes import fact_changes
-from workflow_scripts.planning.records import record_path
+from workflow_scripts.planning.records import is_recorded
 
 NO_DATA = "the data that it was made from are missing"
 
@@ -158,4 +158,4 @@ def data_of(file: Path) -> Path:
 
 def current(file: Path, adopted: set[Path]) -> bool:
     """Whether a manifest is there and Snakemake has a record of it, or will have."""
-    return file.exists() and (record_path(file).exists() or file in adopted)
+    return file.exists() and (is_recorded(file) or file in adopted)

@@ -6,15 +6,16 @@ from typing import Any
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import parent, searched
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.checking import read_yaml
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
-from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, training
+from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, searching, training
 from workflow_scripts.schema import Config
 
-ORDER = ("prepare_large", "train", "evaluate", "candidates", "intervene", "analyse")
+ORDER = ("prepare_large", "search", "train", "evaluate", "candidates", "intervene", "analyse")
 
 
 def read_profile(folder: str) -> dict[str, Any]:
@@ -37,6 +38,14 @@ def asked(catalogue: Catalogue, config: Config) -> Counter[tuple[str, Resources]
         found["evaluate", scoring(run, config.scale, device)] += 1
         if run in changed:
             found["intervene", scoring(run, config.scale, device, rule="intervene")] += 1
+    searches = dict.fromkeys(searched(catalogue, run, config.scale, config.precision) for run in runs)
+    searches.pop(None, None)
+    for run in searches:
+        found["search", searching(run, config.scale, device)] += 1
+    # What a search of another seed than the runs' starts from is trained, but shown nowhere.
+    before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *runs}
+    for run in before:
+        found["train", training(run, config.scale, device)] += 1
     if changed:
         found["candidates", fixed("candidates")] += len({run.task for run in changed})
     for task in dict.fromkeys(run.task for run in runs):

@@ -12,14 +12,20 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
 
 METADATA = Path(".snakemake/metadata")
+INCOMPLETE = Path(".snakemake/incomplete")  # marks of the same names, while a job works
 NAME_MAX = 255
 
 
-def record_path(file: str | Path) -> Path:
+def record_path(file: str | Path, folder: Path = METADATA) -> Path:
     """Where Snakemake keeps its record of an output: the name in base64, cut into folders where it is too long."""
     name = urlsafe_b64encode(str(file).encode()).decode()
     *folders, last = (name[i : i + NAME_MAX - 1] for i in range(0, len(name), NAME_MAX - 1))
-    return METADATA.joinpath(*(f"@{folder}" for folder in folders), last)
+    return folder.joinpath(*(f"@{part}" for part in folders), last)
+
+
+def is_recorded(file: str | Path) -> bool:
+    """Whether Snakemake has a record of the file as it is, not as it was before a job whose end it did not see."""
+    return record_path(file).exists() and not record_path(file, INCOMPLETE).exists()
 
 
 def read_record(file: str | Path) -> dict[str, Any] | None:
@@ -44,10 +50,10 @@ def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def planned_jobs(targets: list[str], overrides: list[str], *options: str) -> list[dict[str, Any]]:
-    """The jobs of a dry run: rule, wildcards, input, output, command, reason. Rules without output are left out."""
-    config = ["--config", *overrides] if overrides else []
-    lines = snakemake("--dry-run", *options, *config, "--", *targets).stdout.splitlines()
+def jobs_of_dry_run(*arguments: str) -> list[dict[str, Any]]:
+    """The jobs that Snakemake would run: rule, wildcards, input, output, command, reason. Those without output are left
+    out."""
+    lines = snakemake("--dry-run", *arguments).stdout.splitlines()
     jobs = [json.loads(line) for line in lines if line.startswith("{")]
     return [job for job in jobs if job["output"]]
 

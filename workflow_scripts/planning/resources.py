@@ -94,7 +94,8 @@ def searching(run: Run, scale: str, device: str, attempt: int = 1) -> Resources:
     catalogue = load_catalogue()
     search = resolve_run(catalogue, searched(catalogue, run, scale), scale)["search"]
     one = training(run, scale, device, attempt)
-    return replace(one, runtime=one.runtime * len(search["learning_rate"]) * len(search["batch_sentences"]))
+    minutes = one.runtime * len(search["learning_rate"]) * len(search["batch_sentences"])
+    return replace(one, runtime=min(minutes, LONGEST))
 
 
 def gres(wildcards) -> str:

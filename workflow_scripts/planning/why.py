@@ -13,7 +13,8 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.facts import SHORT, of_job, recall
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.planning.changes import fact_changes, few
-from workflow_scripts.planning.records import planned_jobs, read_overrides, read_record
+from workflow_scripts.planning.records import jobs_of_dry_run, read_overrides, read_record, record_path
+from workflow_scripts.planning.unfinished import unfinished
 from workflow_scripts.planning.versions import RUNS, other_versions
 from workflow_scripts.schema import Config
 
@@ -33,12 +34,14 @@ def main(args: argparse.Namespace) -> None:
     """Print one sentence for each job of a dry run, those with a reason of their own first."""
     catalogue = load_catalogue()
     config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
-    jobs = planned_jobs(args.targets, args.config)
+    options = [*(["--config", *args.config] if args.config else []), "--", *args.targets]
+    again = unfinished(options, half_made=bool(args.targets))
+    jobs = jobs_of_dry_run(*(["--forcerun", *again] if again else []), *options)
     jobs.sort(key=lambda job: (STAGES.index(job["rule"]), name(job)))
     made_again = {file for job in jobs for file in job["output"]}
     own, following = [], []
     for job in jobs:
-        reasons = list(own_reasons(catalogue, config, job, made_again))
+        reasons = list(own_reasons(catalogue, config, job, made_again, again))
         if reasons:
             own.append(f"{name(job)}: {'; '.join(reasons)}")
         else:
@@ -57,14 +60,20 @@ def name(job: dict[str, Any]) -> str:
     return f"{job['rule']} {'/'.join(wildcards)}".strip()
 
 
-def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str]) -> Iterator[str]:
+def own_reasons(
+    catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str], again: list[str]
+) -> Iterator[str]:
     """What makes a job stale, but for inputs that another job of the plan makes again."""
     record = read_record(job["output"][0])
     missing = [file for file in job["output"] if not Path(file).exists()]
     if record is None:
         yield "was not made yet" if missing else "Snakemake has no record of how it was made"
         return
-    if missing:
+    if new := [file for file in job["output"] if not record_path(file).exists()]:
+        yield f"did not make {few(new, ', ')} before"
+    elif job["output"][0] in again:
+        yield "was begun again, and failed"
+    elif missing:
         yield f"{few(missing, ', ')} {'is' if len(missing) == 1 else 'are'} gone"
     before = next(filter(None, (SHORT.match(param.strip("'\"")) for param in record["params"])), None)
     now = of_job(catalogue, config, job["rule"], job["wildcards"])

@@ -108,7 +108,8 @@ def train(
     weights' step; all others do what it decides.
 
     Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
-    Raises StopRequested after a SIGTERM or SIGINT, and UserError when the loss is not finite; both leave a good state.
+    Raises StopRequested after a SIGTERM or SIGINT, in the last step too, and UserError when the loss is not finite;
+    both leave a good state.
     """
     model, batches = task.model, task.batches
     optimiser = optimiser_for(model, settings)
@@ -127,7 +128,8 @@ def train(
         wait = save_every_seconds
         timed_step, seconds_before = state.step, state.seconds - saved
         seconds_start, cpu_start = state.seconds, cpu_seconds()
-        while state.step < settings.max_steps:
+        stop = 0
+        while state.step < settings.max_steps and not stop:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
                 order = epoch_order(len(batches), seed, epoch)
@@ -166,14 +168,17 @@ def train(
                 wait = max(save_every_seconds, (saved - saving) / SAVE_SHARE)
                 timed += saved - began  # the step time counts neither validating nor saving
                 (stop,) = ranks.agreed(received[0] if received else 0)  # it may have come meanwhile
-                if stop and not last:
-                    if ranks.first:
-                        folder.log(f"stopped by signal {stop} at step {state.step}")
-                    raise StopRequested(stop, state.step)
             reporter.advance()
+    # After the last step, too. Forgotten there, a signal would not end the search that this training is a part of; and
+    # a job that ends well after its time limit has failed all the same: its results are deleted, and no state is left.
+    if stop := stop or (received[0] if received else 0):
+        if ranks.first:
+            folder.log(f"stopped by signal {stop} at step {state.step}")
+        raise StopRequested(stop, state.step)
     if not settings.max_steps and ranks.first:  # a model that is scored as it starts
         validate(task, settings.validation["metric"], folder, state)
-        call |= {"last_step": 0, "seconds": 0.0, "processes": [used(cpu_start)]}
+    if "last_step" not in call:  # no step was left to make
+        call |= {"last_step": state.step, "seconds": 0.0, "processes": [used(cpu_start)]}
     return state
 
 
