@@ -234,6 +234,7 @@ class Scale(Strict):
     settings: Settings = Settings()
     by_method: dict[str, Settings] = {}
     by_task: dict[str, Settings] = {}
+    by_method_and_task: dict[str, dict[str, Settings]] = {}
     data: dict[str, DataScale] = {}
 
 

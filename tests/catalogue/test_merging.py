@@ -94,3 +94,15 @@ def test_a_wrong_value_is_named_with_the_file_and_entry_that_set_it(copy: Path, 
 def test_an_unknown_scale_is_refused_with_the_nearest():
     with pytest.raises(UserError, match=r"no scale 'smal' in catalogue/scales\.yaml; did you mean 'small'"):
         resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "smal")
+
+
+def test_a_scale_can_set_what_one_method_takes_on_one_task(copy: Path):
+    """The same keys are unknown to the method's other tasks, whose objectives are others."""
+    catalogue = load_catalogue(ROOT)
+    for task, expected in (("pairs-wordpiece", 10.0), ("wikipedia-bookcorpus", 1.0)):
+        spec = resolve_run(catalogue, f"{task}/cat/pretrain/seed-1", "small")
+        assert spec["objective"]["decomposition"] == expected
+    assert "decomposition" not in resolve_run(catalogue, "paws/cat/mix/seed-1", "small")["objective"]
+    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["by_method_and_task"]["cat"].update(pawz={}))
+    with pytest.raises(UserError, match=r"small\.by_method_and_task\.cat' names 'pawz'; did you mean 'paws'"):
+        load_catalogue(copy)

@@ -103,6 +103,10 @@ def _check_names(catalogue: Catalogue) -> None:
             known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method")
         for task in (*scale.by_task, *scale.data):
             known(task, catalogue.tasks, "catalogue/scales.yaml", name)
+        for method, tasks in scale.by_method_and_task.items():
+            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method_and_task")
+            for task in tasks:
+                known(task, catalogue.tasks, "catalogue/scales.yaml", f"{name}.by_method_and_task.{method}")
     for name, method in catalogue.methods.items():
         for task in (*method.by_task, *(task for variant in method.variants.values() for task in variant.by_task)):
             known(task, catalogue.tasks, "catalogue/methods.yaml", f"{name}.by_task")

@@ -28,6 +28,10 @@ def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Se
         (f"catalogue/scales.yaml {scale}", at.settings),
         (f"catalogue/scales.yaml {scale}.by_method.{run.method}", at.by_method.get(run.method)),
         (f"catalogue/scales.yaml {scale}.by_task.{run.task}", at.by_task.get(run.task)),
+        (
+            f"catalogue/scales.yaml {scale}.by_method_and_task.{run.method}.{run.task}",
+            at.by_method_and_task.get(run.method, {}).get(run.task),
+        ),
     ):
         if settings:
             yield where, settings
