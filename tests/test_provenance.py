@@ -32,6 +32,7 @@ def test_cpu_seconds_count_work_and_not_sleep():
 
 
 def test_the_commit_is_that_of_the_checkout_and_dirty_when_the_code_differs(tmp_path, monkeypatch):
+    shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     monkeypatch.setattr(provenance, "PROJECT", tmp_path)
     assert provenance.origin()["commit"] is None and provenance.origin()["dirty"] is None
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]

@@ -46,7 +46,7 @@ def derived(finished_demo: Path) -> set[tuple[str, str]]:
 
 def test_what_agrees_is_adopted_and_only_displays_are_made_again(copied_results, derived):
     scores = {file: file.read_bytes() for file in (copied_results.root / "results").rglob("scores.csv")}
-    names = ("dataset", "run", "evaluation", "candidates", "intervention")
+    names = ("dataset", "run", "chosen", "evaluation", "candidates", "intervention")
     files = [list((copied_results.root / "results/demo").rglob(f"{name}.json")) for name in names]
     assert all(files)
     said = adopt(copied_results)

@@ -67,7 +67,10 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
     changed = {tuple(run.split("/")[:3]) for run in runs}
 
     def named_runs(entry: dict) -> set[tuple[str, str, str]]:
-        found = {(run["task"], run["method"], run["variant"]) for run in entry.get("runs", ())}
+        found = set()
+        for run in entry.get("runs", ()):
+            tasks = [run["task"]] if isinstance(run["task"], str) else run["task"]
+            found |= {(task, run["method"], run["variant"]) for task in tasks}
         for cell in (column | row for row in entry.get("rows", ()) for column in entry["columns"]):
             variant = cell.get("variant")
             if isinstance(variant, dict):
