@@ -24,6 +24,7 @@ def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
         "fetch_model": r"results/downloads/models/(.+)/model.json",
         "prepare": r"results/\w+/data/([^/]+)/",
         "candidates": r"results/\w+/candidates/([^/]+)/",
+        "search": r"results/\w+/search/(.+)/",
         "train": r"results/\w+/runs/(.+/seed-\d+)/",
         "evaluate": r"results/\w+/runs/(.+/seed-\d+)/",
         "intervene": r"results/\w+/runs/(.+/seed-\d+)/",
@@ -194,6 +195,8 @@ def test_code_of_the_loop_reruns_every_training_but_no_data(demo):
     planned, runs = named(demo.planned()), made(demo, "/")
     # It shows runs that others start from, which no request names.
     beside = {("intervene", run) for run in intervened(demo)} | {("table", "carma/table-pretrained")}
+    folder = demo.root / "results/demo/search"
+    beside |= {("search", str(file.parent.relative_to(folder))) for file in folder.rglob("chosen.json")}
     assert planned == retrained(demo, runs) | beside
 
 
