@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from tests.slurm.submitting import (
 )
 from tests.workflow.projects import Project
 from workflow_scripts.files import read_json
+from workflow_scripts.running import Running
 
 pytestmark = pytest.mark.faults
 
@@ -273,12 +275,12 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Pro
     wait(lambda: state_saved(long_project, RUNS[0]), 180, "no state is saved")
     with held(long_project, RUNS[0]):
         record = long_project.root / ".snakemake/running"
-        _, process, job = record.read_text().split()
-        assert job == first
+        written = Running(*record.read_text().split())
+        assert written.job == first
         # Without cgroups SLURM would leave Snakemake alive when its job is killed.
-        os.kill(int(process), signal.SIGKILL)
+        os.kill(int(written.process), signal.SIGKILL)
         wait(lambda: cluster.shown(first)["JobState"] == "FAILED", 60, "the job outlives Snakemake")
-        record.write_text(f"elsewhere {process} {job}\n")
+        record.write_text(" ".join(astuple(replace(written, host="elsewhere"))) + "\n")
         second = cluster.run(*main).strip()
         log = long_project.root / f"main-{second}.log"
         wait(lambda: log.exists() and "An earlier call left" in log.read_text(), 60, "the job is not waited for")
