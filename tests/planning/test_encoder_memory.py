@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 
-from tests.planning.test_memory import Held
+from tests.planning.held import peak_of_a_step
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import Run
@@ -59,25 +59,7 @@ def measured(settings: dict, kind: str, checkpointed: bool, bf16: bool) -> int:
         batch = SentenceBatch(ids, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool), torch.ones(SENTENCES))
     if checkpointed:
         encoder.checkpoint_blocks(model.encoder)
-    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
-
-    def step() -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            loss, _ = loss_of(model, batch)
-        loss.backward()
-        optimiser.step()
-        optimiser.zero_grad()
-
-    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
-        step()
-        held = Held()
-        for parameter in model.parameters():
-            held.add(parameter)
-            for moment in optimiser.state[parameter].values():
-                held.add(moment)
-        with held:
-            step()
-    return held.peak
+    return peak_of_a_step(model, loss_of, batch, bf16, [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH])
 
 
 CASES = [

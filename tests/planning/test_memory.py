@@ -1,13 +1,10 @@
 """The memory that `plan` says a training needs, against what a small model's step holds."""
 
-import weakref
-
 import pytest
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.nn.attention import SDPBackend
 
+from tests.planning.held import peak_of_a_step
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.runs import Run
@@ -24,65 +21,19 @@ VOCABULARY, SENTENCES, LENGTH = 800, 4, 48
 SIZES = {"layers": 4, "heads": 4, "width": 64, "feed_forward": 192, "positions": 64, "dropout": 0.0}
 
 
-class Held(TorchDispatchMode):
-    """Counts the bytes of all tensors that live, and the most that did at a time: a GPU's allocator, on the CPU."""
-
-    def __init__(self):
-        super().__init__()
-        self.sizes: dict[int, int] = {}
-        self.now = self.peak = 0
-
-    def add(self, tensor: object) -> None:
-        if not isinstance(tensor, torch.Tensor):
-            return
-        storage = tensor.untyped_storage()
-        if storage._cdata not in self.sizes:
-            self.sizes[storage._cdata] = storage.nbytes()
-            self.now += storage.nbytes()
-            self.peak = max(self.peak, self.now)
-            weakref.finalize(storage, self.drop, storage._cdata)
-
-    def drop(self, key: int) -> None:
-        self.now -= self.sizes.pop(key, 0)
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
-            self.add(tensor)
-        return made
-
-
 def measured(settings: dict, objective: dict, checkpointed: bool, bf16: bool) -> int:
     """Bytes at the peak of a model's second step, with weights and moments."""
     model = build(settings, VOCABULARY)
     if checkpointed:
         model.activation_checkpointing_enable({"use_reentrant": False})
-    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
     ids = torch.randint(4, VOCABULARY, (SENTENCES, LENGTH))
     words = (torch.arange(LENGTH) // 2).expand(SENTENCES, LENGTH).contiguous()
     last = torch.full((SENTENCES,), LENGTH - 1)
     batch = PromptBatch(ids, torch.ones_like(ids, dtype=torch.bool), words, last, torch.arange(SENTENCES))
     loss_of = carma.build(objective)
-
-    def step() -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            loss, _ = loss_of(model, batch)
-        loss.backward()
-        optimiser.step()
-        optimiser.zero_grad()
-
     # As on a GPU: float32 has no fused kernel for groups of heads.
     grouped = settings.get("key_value_heads") and not bf16
-    with sdpa_kernel(SDPBackend.MATH if grouped else SDPBackend.FLASH_ATTENTION):
-        step()
-        held = Held()
-        for parameter in model.parameters():
-            held.add(parameter)
-            for moment in optimiser.state[parameter].values():
-                held.add(moment)
-        with held:
-            step()
-    return held.peak
+    return peak_of_a_step(model, loss_of, batch, bf16, [SDPBackend.MATH if grouped else SDPBackend.FLASH_ATTENTION])
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
+from tests.training.kept import kept_for_backward
 from tests.training.test_causal import FAMILIES, train
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
@@ -36,16 +37,9 @@ def passes(family: str, checkpointed: bool) -> tuple[torch.Tensor, dict[str, tor
     words = (torch.arange(20) // 2).expand(4, 20).contiguous()
     real = torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]
     batch = PromptBatch(ids, real, words.where(real, -1), real.sum(1) - 1, torch.arange(4))
-    kept = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        kept[tensor.untyped_storage()._cdata] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    weights = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with kept_for_backward(model) as kept:
         loss, _ = carma.build(OBJECTIVE | CARMA)(model, batch)
-    size = sum(size for key, size in kept.items() if key not in weights)
+    size = sum(kept.values())
     loss.backward()
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
     return loss, gradients, torch.get_rng_state(), size

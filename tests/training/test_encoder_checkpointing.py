@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.training.kept import kept_for_backward
 from tests.training.sentence_toy import model_settings, sentence_spec, write_data, write_encoder
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue
@@ -25,16 +26,9 @@ def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[
         encoder.checkpoint_blocks(model)
     ids = torch.randint(4, 50, (4, 20))
     real = torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]
-    kept = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        kept[tensor.untyped_storage()._cdata] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    weights = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with kept_for_backward(model) as kept:
         states = sum(encoder.hidden(model, ids, real, torch.zeros_like(ids)).values())
-    size = sum(size for key, size in kept.items() if key not in weights)
+    size = sum(kept.values())
     states.square().mean().backward()
     return states, {n: p.grad for n, p in model.named_parameters()}, torch.get_rng_state(), size
 
