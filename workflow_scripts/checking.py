@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from workflow_scripts.errors import UserError
 
 Model = TypeVar("Model", bound=BaseModel)
+MOST_KNOWN = 40  # names of one message
 
 
 class Strict(BaseModel):
@@ -19,13 +20,17 @@ class Strict(BaseModel):
 def read_yaml(path: Path) -> Any:
     """Read YAML safely. Raises UserError with file and line."""
     try:
-        with open(path) as stream:
+        with open(path, encoding="utf-8") as stream:
             loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(stream)
             node = loader.get_single_node()
             _check_keys(node)
             return loader.construct_document(node) if node else None
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; restore it from the repository") from error
+        raise UserError(
+            f"{path} does not exist; call this in the repository's own folder, and write or restore the file there"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text; convert it") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
@@ -46,11 +51,21 @@ def _check_keys(node: yaml.Node | None) -> None:
             _check_keys(item)
 
 
+def read_entries(path: Path) -> dict:
+    """Read a YAML file of named entries. Raises UserError where it holds anything else."""
+    content = read_yaml(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: it must hold keys with their values, as `key: value`")
+    return content
+
+
 def nearest(key: str, known: Any) -> str:
-    """Say which known key was probably meant, or list them all."""
+    """Say which known key was probably meant, or list them, those of a long list in part."""
     known = sorted(map(str, known))
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
+    if close := difflib.get_close_matches(key, known, n=1):
+        return f"did you mean '{close[0]}'?"
+    more = f" and {len(known) - MOST_KNOWN} more" if len(known) > MOST_KNOWN else ""
+    return f"known: {', '.join(known[:MOST_KNOWN])}{more}"
 
 
 def checked(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
@@ -60,13 +75,16 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         keys = [str(key) for key in ([where] if where else []) + list(first["loc"])]
-        path = ".".join(keys) or "the file"
+        path = ".".join(keys)
+        said = first["msg"].removeprefix("Value error, ")
+        said = f"{said[0].lower()}{said[1:]}"
         if first["type"] == "extra_forbidden":
             message = f"unknown key '{path}'; {nearest(keys[-1], _fields_at(model, first['loc'][:-1]))}"
         elif first["type"] == "missing":
             message = f"key '{path}' is missing"
         else:
-            message = f"key '{path}' is {first['input']!r}; {first['msg'][0].lower()}{first['msg'][1:]}"
+            what = f"key '{path}'" if path else "it"
+            message = f"{what} is {first['input']!r}; {said}"
         raise UserError(f"{file}: {message}") from error
 
 

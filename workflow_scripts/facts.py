@@ -172,8 +172,15 @@ def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None =
 
 @lru_cache
 def _published(file: Path) -> dict[str, list[str]]:
-    with open(file, newline="", encoding="utf-8") as stream:
-        return {"/".join(row[:4]): row[4:] for row in csv.reader(stream)}
+    try:
+        with open(file, newline="", encoding="utf-8") as stream:
+            return {"/".join(row[:4]): row[4:] for row in csv.reader(stream)}
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{file} does not exist; a paper needs it, be it with the line of its columns alone: copy that from another"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8 text; convert it") from error
 
 
 def asked(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from workflow_scripts.errors import UserError
 
+MEND = "if ./reproduce made it, delete the file and make it again; if it is yours, correct it"
+
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
@@ -38,13 +40,13 @@ def write_json(path: str | Path, content: Any) -> None:
 def read_json(path: str | Path) -> Any:
     """Read JSON. Raises UserError with the path when the file is missing or broken."""
     try:
-        return json.loads(Path(path).read_text())
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
     except json.JSONDecodeError as error:
-        raise UserError(
-            f"{path}:{error.lineno}: not valid JSON ({error.msg}); delete the file and make it again"
-        ) from error
+        raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {MEND}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text; {MEND}") from error
 
 
 def sha256_file(path: str | Path) -> str:

@@ -10,7 +10,16 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from workflow_scripts.checking import Strict
 from workflow_scripts.protocols import Protocol
 
+
+def _once(entries: list) -> list:
+    if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
+        raise ValueError(f"{twice[0]} stands there twice")
+    return entries
+
+
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
+# A seed that stands there twice would count as two independent runs.
+Seeds = Annotated[list[Seed], AfterValidator(_once)]
 Kind = Literal["seq2seq", "prompt", "text", "masked", "sentence", "span"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
@@ -40,8 +49,10 @@ class Config(Strict):
     """config.yaml: what a user chooses."""
 
     scale: Name = Field("demo", description="demo, small or paper: see catalogue/scales.yaml.")
-    papers: list[str] = Field(["sq_transformer"], min_length=1, description="Which papers to reproduce.")
-    seeds: list[Seed] | None = Field(
+    papers: Annotated[list[str], AfterValidator(_once)] = Field(
+        ["sq_transformer"], min_length=1, description="Which papers to reproduce."
+    )
+    seeds: Seeds | None = Field(
         None, min_length=1, description="Use these seeds for every run instead of those that the papers' requests name."
     )
     extra: bool = Field(False, description="Also run the sweeps and further ablations (the paper scale always does).")
@@ -243,7 +254,7 @@ class Request(Strict):
 
     tasks: list[str] = Field(min_length=1)
     methods: dict[str, list[str]]
-    seeds: dict[str, list[Seed]] = Field(description="By scale; a scale that is not named does not run this.")
+    seeds: dict[str, Seeds] = Field(description="By scale; a scale that is not named does not run this.")
     settings: Settings = Settings()
     extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
 
@@ -252,6 +263,13 @@ class Requests(Strict):
     title: str
     citation: str
     requests: list[Request]
+
+
+class Displays(Strict):
+    """displays.yaml of a paper; its entries are described in workflow_scripts.reporting.spec."""
+
+    analyses: dict[str, dict[str, Any]] | None = None
+    displays: dict[str, dict[str, Any]]
 
 
 def json_schemas() -> dict[str, dict]:

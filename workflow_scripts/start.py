@@ -9,12 +9,14 @@ into PATH. Beside another Snakemake of this folder the jobs in the queue are tha
 
 import argparse
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+from workflow_scripts.checking import read_entries
 from workflow_scripts.cluster.slurm import BIN, ask, prefix, queue
 from workflow_scripts.cluster.status import RUNNING
 from workflow_scripts.errors import UserError
@@ -22,6 +24,8 @@ from workflow_scripts.planning.unfinished import unfinished
 from workflow_scripts.running import RECORD, take_turn
 
 LOOK_SECONDS = 5
+PROFILES = ("profile.v9+.yaml", "profile.yaml", "config.v9+.yaml", "config.yaml")
+KEY_VALUE = re.compile(r"[a-zA-Z_]\w*=")
 NO_ARRAYS = (
     "slurm-array-jobs is not supported: the SLURM executor takes one job's end for another's; leave it out, "
     "every job is submitted by itself"
@@ -32,6 +36,7 @@ def main() -> None:
     """Become Snakemake."""
     makes, call, arguments = sys.argv[1] == "yes", sys.argv[2], sys.argv[3:]
     options = parsed(arguments)
+    check(options)
     profile = read_profile(options.workflow_profile)
     slurm = (options.executor or profile.get("executor")) == "slurm"
     if slurm and (options.slurm_array_jobs or "slurm-array-jobs" in profile):
@@ -63,21 +68,37 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     """The arguments of Snakemake that matter here."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--workflow-profile")
+    parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
+    parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
     parser.add_argument("--executor", "-e")
     parser.add_argument("--slurm-array-jobs", nargs="?", const="all")
     parser.add_argument("--forcerun", "-R", nargs="*", default=[])
     return parser.parse_known_args(arguments)[0]
 
 
-def read_profile(folder: str | None) -> dict:
-    """The workflow profile of this call; empty where Snakemake will say what is wrong with it."""
-    if folder:
-        for name in ("profile.v9+.yaml", "profile.yaml", "config.v9+.yaml", "config.yaml"):
-            if (file := Path(folder) / name).exists():
-                from workflow_scripts.checking import read_yaml
+def check(options: argparse.Namespace) -> None:
+    """Raise UserError for what Snakemake ends at with a traceback, or reads otherwise: of a key that stands twice it
+    takes the second."""
+    for word in options.config:
+        if not KEY_VALUE.match(word):
+            raise UserError(
+                f"--config {word}: not KEY=VALUE; files go before --config, or behind --, and a key inside another as "
+                "in 'data={mirror: /folder}'"
+            )
+    for file in ("config.yaml", *options.configfile):
+        read_entries(Path(file))
 
-                return read_yaml(file)
-    return {}
+
+def read_profile(folder: str | None) -> dict:
+    """The workflow profile of this call, a folder, a file or a name in profiles/. Raises UserError where there is none:
+    Snakemake would go on without."""
+    if folder in (None, "none"):
+        return {}
+    place = Path(folder) if Path(folder).exists() else Path("profiles", folder)
+    for file in (place, *(place / name for name in PROFILES)):
+        if file.is_file():
+            return read_entries(file)
+    raise UserError(f"{folder}: no profile.yaml there; take profiles/slurm-gpus or profiles/slurm-gres, or your own")
 
 
 def forcing(arguments: list[str], forced: list[str]) -> list[str]:

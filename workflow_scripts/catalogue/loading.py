@@ -5,10 +5,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.checking import checked, nearest, read_yaml
+from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
-from workflow_scripts.schema import Config, Method, Requests, Scale, Task
+from workflow_scripts.schema import Config, Displays, Method, Requests, Scale, Task
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Catalogue:
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config."""
     file = Path(root) / "config.yaml"
-    content = read_yaml(file) if content is None else content
-    content = {key: value for key, value in (content or {}).items() if key != "pathvars"}
+    content = read_entries(file) if content is None else content
+    content = {key: value for key, value in content.items() if key != "pathvars"}
     config = checked(Config, content, "config.yaml")
     scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
     if config.scale not in scales:
@@ -45,7 +45,7 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
 
 
 def _entries(model: type, file: Path) -> dict:
-    return {name: checked(model, entry, file, name) for name, entry in read_yaml(file).items()}
+    return {name: checked(model, entry, file, name) for name, entry in read_entries(file).items()}
 
 
 @lru_cache(maxsize=8)
@@ -59,15 +59,13 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
         _entries(Scale, root / "catalogue/scales.yaml"),
     )
     for file in sorted(root.glob("papers/*/requests.yaml")):
-        displays, claims = (read_yaml(file.with_name(name)) for name in ("displays.yaml", "claims.yaml"))
+        displays = checked(Displays, read_entries(file.with_name("displays.yaml")), file.with_name("displays.yaml"))
         _check_displays(displays, file.with_name("displays.yaml"))
-        for claim in claims:
-            checked(Claim, claim, file.with_name("claims.yaml"), claim.get("claim", ""))
         catalogue.papers[file.parent.name] = Paper(
-            checked(Requests, read_yaml(file), file),
-            displays["displays"],
-            displays.get("analyses") or {},
-            claims,
+            checked(Requests, read_entries(file), file),
+            displays.displays,
+            displays.analyses or {},
+            _claims(file.with_name("claims.yaml")),
         )
     _check_names(catalogue)
     return catalogue
@@ -80,13 +78,19 @@ def find_scale(catalogue: Catalogue, name: str) -> Scale:
     return catalogue.scales[name]
 
 
-def _check_displays(content: dict, file: Path) -> None:
-    for key in content:
-        if key not in ("analyses", "displays"):
-            raise UserError(f"{file}: unknown key '{key}'; {nearest(key, ('analyses', 'displays'))}")
-    for name, analysis in (content.get("analyses") or {}).items():
+def _claims(file: Path) -> list[dict]:
+    claims = read_yaml(file) or []  # a paper may make none
+    if not isinstance(claims, list):
+        raise UserError(f"{file}: it must hold a list, each claim with a dash: `- claim: ...`")
+    for claim in claims:
+        checked(Claim, claim, file, str(claim.get("claim", "")) if isinstance(claim, dict) else "")
+    return claims
+
+
+def _check_displays(content: Displays, file: Path) -> None:
+    for name, analysis in (content.analyses or {}).items():
         checked(Analysis, analysis, file, f"analyses.{name}")
-    for name, display in content["displays"].items():
+    for name, display in content.displays.items():
         model = FigureDisplay if display.get("kind") == "figure" else TableDisplay
         checked(model, display, file, f"displays.{name}")
 

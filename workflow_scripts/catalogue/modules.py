@@ -19,7 +19,10 @@ def check_modules(sections: dict[str, dict], gpus: int, where: str) -> None:
     for section, known in MODULES.items():
         module = sections[section]["module"]
         if module not in known:
-            raise UserError(f"{where}: {section}.module is '{module}'; {nearest(module, known)}")
+            raise UserError(
+                f"{where}: {section}.module is '{module}', which no SETTINGS under workflow_scripts/{section}s lists; "
+                f"{nearest(module, known)}"
+            )
         given = model_settings.without_module(sections[section])
         settings = model_settings.read_settings(known[module], given, f"{where}: {section}")
         # Where nothing is said of it, nobody has thought of it.

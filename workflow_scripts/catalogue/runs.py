@@ -37,5 +37,6 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
         if name not in among:
             raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {nearest(name, among)}")
     if variant not in catalogue.methods[method].variants:
-        raise UserError(f"run '{run_id}': {nearest(variant, catalogue.methods[method].variants)}")
+        known = catalogue.methods[method].variants
+        raise UserError(f"run '{run_id}': {method} has no variant '{variant}'; {nearest(variant, known)}")
     return Run(task, method, variant, int(seed.removeprefix("seed-")))

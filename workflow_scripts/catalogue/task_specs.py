@@ -5,6 +5,8 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from workflow_scripts.canonical import canonical_json
 from workflow_scripts.catalogue.loading import Catalogue, find_scale, load_catalogue
 from workflow_scripts.checking import checked, nearest
@@ -32,10 +34,26 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
         sources = sources if cut.sources is None else cut.sources
         prepare = cut.prepare or prepare
         protocol = worst_protocol(protocol, cut.protocol or protocol)
-    checked(importlib.import_module(prepare).Options, options, f"options of task {task} at scale {scale}")
+    checked(_options_of(prepare, task), options, f"options of task {task} at scale {scale}")
     return canonical_json(
         {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
     )
+
+
+def _options_of(prepare: str, task: str) -> type[BaseModel]:
+    """What a data module's `prepare` takes. Raises UserError where there is no such module, or it lacks something."""
+    try:
+        module = importlib.import_module(prepare)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{prepare}.".startswith(f"{error.name}."):
+            raise
+        raise UserError(
+            f"task {task}: `prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
+        ) from error
+    for name in ("Options", "prepare"):
+        if not hasattr(module, name):
+            raise UserError(f"task {task}: module {prepare} has no `{name}`; workflow_scripts/data/cogs.py has both")
+    return module.Options
 
 
 def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:

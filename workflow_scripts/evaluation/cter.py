@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print instance and aggregate CTER in percent, of all sentences and by type of phrase."""
+    for path in (args.lexicon, args.source, args.compound, args.hypothesis):
+        check_encoding(path)
     lexicon = read_lexicon(args.lexicon)
     lines = aligned_lines([args.source, args.compound, args.hypothesis])
     check_compounds([line[:2] for line in lines], lexicon, args)
@@ -46,6 +48,17 @@ def main(args: argparse.Namespace) -> None:
     print(f"{'':4}{'instance %':>12}{'aggregate %':>13}{'sentences':>11}")
     for name, (instance, aggregate, sentences) in rates.items():
         print(f"{name:4}{instance:12.3f}{'-' if aggregate is None else f'{aggregate:.3f}':>13}{sentences:11}")
+
+
+def check_encoding(path: Path) -> None:
+    """Raise UserError, naming the line, for text that is not UTF-8: Chinese is often kept in other encodings."""
+    try:
+        path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path}:{line}: not UTF-8 text; convert it, e.g. with: iconv -f GB18030 -t UTF-8") from error
+    except FileNotFoundError:
+        pass  # named by what reads it
 
 
 def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argparse.Namespace) -> None:

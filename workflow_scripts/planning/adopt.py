@@ -13,11 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from workflow_scripts.checking import read_entries
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
 from workflow_scripts.planning.records import environment, is_recorded, snakemake
 from workflow_scripts.planning.versions import RUNS, other_versions
 
+SCALES = Path("catalogue/scales.yaml")
 # By rule, in the order in which data flow: the manifest in the folder of a result.
 MANIFESTS = {
     "prepare": "data/*/dataset.json",
@@ -37,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Adopt or move aside. Says nothing when every result has a record."""
-    folders = [folder for folder in sorted(Path("results").glob("*/")) if folder.name not in ("downloads", "reference")]
+    # No other folder of results/ is a scale's: a copy that somebody keeps beside them stays as it is.
+    folders = [folder for scale in read_entries(SCALES) if (folder := Path("results", scale)).is_dir()]
     adopted: set[Path] = set()
     count = 0
     for rule, pattern in MANIFESTS.items():

@@ -21,6 +21,8 @@ ORDER = ("prepare_large", "search", "train", "evaluate", "candidates", "interven
 def read_profile(folder: str) -> dict[str, Any]:
     """A workflow profile that submits to SLURM. Raises UserError for any other."""
     file = Path(folder) / "profile.yaml"
+    if not file.is_file():
+        raise UserError(f"{file} does not exist; take profiles/slurm-gpus or profiles/slurm-gres")
     profile = read_yaml(file)
     if not isinstance(profile, dict) or profile.get("executor") != "slurm":
         raise UserError(f"{file}: key 'executor' is not slurm; take profiles/slurm-gpus or profiles/slurm-gres")

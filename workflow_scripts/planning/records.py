@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
@@ -14,6 +15,7 @@ from workflow_scripts.files import read_json
 METADATA = Path(".snakemake/metadata")
 INCOMPLETE = Path(".snakemake/incomplete")  # marks of the same names, while a job works
 NAME_MAX = 255
+NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
 
 def record_path(file: str | Path, folder: Path = METADATA) -> Path:
@@ -45,6 +47,8 @@ def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "snakemake", "--logger=plan", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode != 0:
+        if found := NO_RULE.search(done.stderr):
+            raise UserError(f"no rule makes {found[1]}; catalogue/ and papers/ name what can be made")
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(f"snakemake {' '.join(arguments[:3])} failed: {said[-1] if said else done.returncode}")
     return done
