@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
+import pytest
+
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.facts import SHORT, Facts, of_job, of_training, recall, remember
+from workflow_scripts.errors import UserError
+from workflow_scripts.facts import SHORT, Facts, of_job, of_training, published, recall, remember
 
 ROOT = Path(__file__).parents[1]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
@@ -35,6 +38,12 @@ def test_a_seed_and_a_scale_make_other_facts():
 def test_a_table_is_given_its_own_published_numbers_only():
     given = of("table", paper="sq_transformer", display="table1").given["published"]
     assert given and all(cell.startswith("table1/") for cell in given)
+
+
+def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):
+    (tmp_path / "papers/mine").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; a paper needs it"):
+        published(Catalogue(tmp_path, {}, {}, {}), "mine")
 
 
 def test_what_is_fetched_is_given_by_its_checksum_or_commit():

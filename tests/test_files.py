@@ -35,6 +35,9 @@ def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
     file.write_text('{"a": 1,\n "b": }')
     with pytest.raises(UserError, match=r"run\.json:2: not valid JSON"):
         read_json(file)
+    file.write_bytes(b'{"a": "\xe9"}')
+    with pytest.raises(UserError, match=r"run\.json: not UTF-8 text; if ./reproduce made it, .*; if it is yours"):
+        read_json(file)
     with pytest.raises(UserError, match="does not exist"):
         read_json(tmp_path / "none.json")
 

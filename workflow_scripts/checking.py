@@ -73,7 +73,9 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+        # A needed key that is misspelt is missing, too: its wrong name says more.
+        first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
         keys = [str(key) for key in ([where] if where else []) + list(first["loc"])]
         path = ".".join(keys)
         said = first["msg"].removeprefix("Value error, ")

@@ -6,7 +6,7 @@ from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
-from workflow_scripts.checking import read_yaml
+from workflow_scripts.checking import nearest, read_yaml
 from workflow_scripts.errors import UserError
 
 
@@ -22,6 +22,8 @@ from workflow_scripts.errors import UserError
         ({"scale": "smal"}, "did you mean 'small'?"),
         ({"papers": ["sq_transfomer"]}, "did you mean 'sq_transformer'?"),
         ({"papers": []}, "key 'papers'"),
+        ({"papers": ["carma", "carma"]}, "key 'papers' is ['carma', 'carma']; carma stands there twice"),
+        ({"seeds": [3, 1, 3]}, "key 'seeds' is [3, 1, 3]; 3 stands there twice"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(content: dict, message: str):
@@ -66,6 +68,40 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
         load_catalogue(copy)
     assert file in str(error.value)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("displays.yaml", None, "does not exist"),
+        ("displays.yaml", "", "it must hold keys"),
+        ("displays.yaml", "analyses: {}", "key 'displays' is missing"),
+        ("displays.yaml", "display: {}", "unknown key 'display'; did you mean 'displays'?"),
+        ("displays.yaml", "displays: {table1: 3}", "key 'displays.table1' is 3; input should be a valid dictionary"),
+        ("claims.yaml", "claim: better", "it must hold a list"),
+        ("claims.yaml", "- better", "it is 'better'"),
+        ("requests.yaml", "- tasks: [cogs]", "it must hold keys"),
+        ("requests.yaml", "title: caf\xe9", "not UTF-8 text"),
+    ],
+)
+def test_a_wrong_file_of_a_paper_is_one_line(copy: Path, file: str, content: str | None, message: str):
+    path = copy / "papers/lrf" / file
+    path.unlink() if content is None else path.write_text(content, encoding="latin-1")
+    with pytest.raises(UserError) as error:
+        load_catalogue(copy)
+    assert str(error.value).startswith(str(path)) and message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_paper_may_make_no_claims(copy: Path):
+    (copy / "papers/lrf/claims.yaml").write_text("# none yet\n")
+    assert load_catalogue(copy).papers["lrf"].claims == []
+
+
+def test_a_long_list_of_names_is_cut():
+    names = [f"name{number:03}" for number in range(100)]
+    assert nearest("x", names) == f"known: {', '.join(names[:40])} and 60 more"
+    assert nearest("name09", names).startswith("did you mean 'name09")
 
 
 def test_a_key_that_stands_twice_is_refused_with_its_line(copy: Path):

@@ -26,6 +26,11 @@ OBJECTIVES |= {"masked_language_modelling": MaskedSettings, "compositional_pretr
         ("model", {"positions": "rotary"}, "choose one of relative, sinusoidal"),
         ("objective", {"label_smoothing": 2.0}, "label_smoothing is 2.0; it must lie in [0, 1)"),
         ("model", {"module": "workflow_scripts.models.seq2sq"}, "did you mean 'workflow_scripts.models.seq2seq'?"),
+        (
+            "objective",
+            {"module": "workflow_scripts.objectives.my"},
+            "no SETTINGS under workflow_scripts/objectives",
+        ),
     ],
 )
 def test_a_wrong_value_of_a_model_is_refused_before_any_job(copy: Path, section: str, change: dict, message: str):

@@ -195,6 +195,14 @@ def test_bad_input_is_one_line(files, capsys, name, number, line, parts):
     assert_one_error(capsys.readouterr().err, *parts)
 
 
+def test_text_in_another_encoding_is_named_with_its_line_and_what_to_do(files, capsys):
+    lines = files["hypothesis"].read_text(encoding="utf-8").splitlines()
+    files["hypothesis"].write_bytes("\n".join(["-", "-", *lines[2:]]).encode("gb18030"))
+    number = next(number for number, line in enumerate(lines[2:], start=3) if not line.isascii())
+    assert call(files) == 1
+    assert_one_error(capsys.readouterr().err, f"hypothesis:{number}: not UTF-8 text; convert it", "iconv")
+
+
 def test_a_file_that_is_not_there(files, capsys):
     assert call(files | {"compound": files["compound"].with_name("other")}) == 1
     assert_one_error(capsys.readouterr().err, "other does not exist")

@@ -205,6 +205,8 @@ def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys:
     assert "did you mean 'small'?" in capsys.readouterr().err
     assert main(["plan", "--show", "scan-jump-x2/transformer/sinus/seed-1"]) == 1
     assert "did you mean 'sinusoidal'?" in capsys.readouterr().err
+    assert main(["plan", "--cluster", "profiles/mine"]) == 1
+    assert "profiles/mine/profile.yaml does not exist; take profiles/slurm-gpus" in capsys.readouterr().err
 
 
 def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.CaptureFixture[str]):

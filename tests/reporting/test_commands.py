@@ -211,6 +211,12 @@ def test_show_prints_a_ledger_without_making_it(results, capsys):
     assert capsys.readouterr().out == made
     assert main(["claims", "--show", str(results / "nothing.csv")]) == 1
     assert "nothing.csv does not exist" in capsys.readouterr().err
+    whole = (results / "claims.csv").read_bytes()
+    for content in (b"", whole[: len(whole) // 2], b"# a text\n", b"\xff\xfe"):
+        (results / "half.csv").write_bytes(content)
+        assert main(["claims", "--show", str(results / "half.csv")]) == 1
+        said = capsys.readouterr()
+        assert (said.out, len(said.err.splitlines())) == ("", 1) and "half.csv" in said.err
 
 
 def test_unknown_scales_are_refused(results, capsys):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import Project
+from tests.workflow.projects import ROOT, Project
 from tests.workflow.test_rerun import END, made, named
+from workflow_scripts.__main__ import main
 from workflow_scripts.planning.adopt import generation
 from workflow_scripts.training.prepared import data_digest
 
@@ -239,3 +240,13 @@ def test_reproduce_adopts_by_itself(copied_results):
     done = copied_results.reproduce(target)
     assert done.returncode == 0, done.stderr
     assert "adopted" in done.stdout and "Nothing to be done" in done.stderr
+
+
+def test_folders_of_results_that_are_no_scale_stay_as_they_are(tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "catalogue", tmp_path / "catalogue")
+    copy = tmp_path / "results/demo.old/runs/cogs/transformer/default/seed-1/run.json"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert main(["adopt"]) == 0
+    assert (capsys.readouterr().out, copy.read_text()) == ("", "{}")

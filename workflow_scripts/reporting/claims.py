@@ -143,12 +143,12 @@ def print_ledger(path: Path) -> None:
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
-            rows = list(reader)
+            header, rows = tuple(reader.fieldnames or ()), list(reader)
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; name a claims.csv") from error
-    if tuple(reader.fieldnames or ()) != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
+    if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
         raise UserError(f"{path} is no whole claims.csv; if ./reproduce made it, delete it and make it again")
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, options in (

@@ -1,0 +1,63 @@
+"""What ./reproduce refuses in one line before Snakemake begins."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.start import check, parsed, read_profile
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "scale"], "--config scale: not KEY=VALUE"),
+        (["--config", "data.mirror=/folder"], "in 'data={mirror: /folder}'"),
+        (["--config", "scale=demo", "results/demo/claims.csv"], "--config results/demo/claims.csv: not KEY=VALUE"),
+        (["--config", "scale=demo", "-n", "-C", "demo"], "--config demo: not"),
+        (["--configfile", "mine.yaml"], "mine.yaml does not exist"),
+    ],
+)
+def test_words_that_snakemake_cannot_read(folder: Path, arguments: list[str], message: str):
+    with pytest.raises(UserError) as error:
+        check(parsed(arguments))
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_words_that_it_can_read(folder: Path):
+    check(parsed(["-n", "--config", "scale=small", "data={mirror: /folder}", "--", "results/demo/claims.csv"]))
+    check(parsed(["results/demo/claims.csv", "--config", "papers=[carma]", "--cores", "2"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"scale: demo\n  extra: true\n", "config.yaml:2: not valid YAML"),
+        (b"scale: demo\nscale: small\n", "config.yaml:2: .*'scale' stands there twice"),
+        (b"scale: d\xe9mo\n", "config.yaml: not UTF-8 text"),
+        (b"", "config.yaml: it must hold keys"),
+    ],
+)
+def test_a_config_yaml_that_cannot_be_read(folder: Path, content: bytes, message: str):
+    (folder / "config.yaml").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        check(parsed(["-n"]))
+
+
+def test_a_profile_by_its_folder_its_name_or_its_file(folder: Path):
+    for named in ("profiles/slurm-gpus", "slurm-gpus", "profiles/slurm-gpus/profile.yaml"):
+        assert read_profile(named)["executor"] == "slurm"
+    assert read_profile(None) == read_profile("none") == {}
+    with pytest.raises(UserError, match=r"slurm-gpu: no profile\.yaml there; take profiles/slurm-gpus"):
+        read_profile("profiles/slurm-gpu")
