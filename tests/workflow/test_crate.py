@@ -185,6 +185,22 @@ def test_what_the_scores_do_not_give_is_named(demo, damaged, name, before, after
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("claims.csv", b"a,b\n1,2\n", "claims.csv: "),
+        ("config.json", b"[]", "results/demo/config.json: not a configuration"),
+        ("claims.csv", b"\xff\xfe", "sq_transformer: what is to be compared cannot be read"),
+        ("tables/sq_transformer/table1.json", b"[]", "sq_transformer: what is to be compared cannot be read"),
+        ("tables/sq_transformer/table1.csv", b"a,b\n1,2\n", "table1.csv: "),
+    ],
+)
+def test_other_content_with_its_own_checksum_is_named(demo: Project, damaged: Path, name: str, content: bytes, said):
+    (damaged / "results/demo" / name).write_bytes(content)
+    correct_checksum(damaged, f"results/demo/{name}")
+    assert any(fault.startswith(said) for fault in faults(demo, damaged))
+
+
+@pytest.mark.parametrize(
     "file",
     [*(f"tables/sq_transformer/table1.{ending}" for ending in ("md", "tex", "html")), "figures/carma/figure3.csv"],
 )
@@ -199,6 +215,16 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(demo, 
     correct_checksum(damaged, f"results/demo/{file}")
     (fault,) = faults(demo, damaged)
     assert fault.startswith(f"{path.name}:{number + 1}: is ") and ", by the scores " in fault
+
+
+def test_a_claim_that_was_added_is_named(demo: Project, damaged: Path):
+    ledger = damaged / "results/demo/claims.csv"
+    header, first, *_ = ledger.read_text().splitlines()
+    made_up = dict(zip(header.split(","), first.split(","), strict=False)) | {"claim": "made-up"}
+    with open(ledger, "a", newline="") as stream:
+        csv.DictWriter(stream, header.split(","), extrasaction="ignore").writerow(made_up)
+    correct_checksum(damaged, "results/demo/claims.csv")
+    assert faults(demo, damaged) == [f"claims.csv: made-up: not a claim of {made_up['paper']}"]
 
 
 def test_a_score_that_the_tables_do_not_show_is_named(demo: Project, damaged: Path):

@@ -99,7 +99,10 @@ def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
         raise UserError(f"results/<scale>/config.json: there are {len(found)}; a crate is of one complete scale")
-    return load_catalogue(folder), load_config(read_json(found[0]), folder)
+    config = read_json(found[0])
+    if not isinstance(config, dict):
+        raise UserError(f"{found[0].relative_to(folder)}: not a configuration")
+    return load_catalogue(folder), load_config(config, folder)
 
 
 def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
@@ -131,6 +134,10 @@ def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[
             claims, in_claims = claim_faults(catalogue, paper, config.scale, runs, results)
         except UserError as error:  # a score file that its own manifest does not know
             faults.append(str(error))
+            continue
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            # A crate comes from elsewhere: files that agree with their checksums may still hold anything.
+            faults.append(f"{paper}: what is to be compared cannot be read ({error!r})")
             continue
         faults += in_tables + in_figures + in_claims
         said.append(f"{cells} cells of tables, {figures} figures and {claims} verdicts of {paper}")
@@ -206,7 +213,7 @@ def claim_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
 ) -> tuple[int, list[str]]:
     """How many claims were judged again from the scores, and those whose line in claims.csv differs."""
-    printed = {row["claim"]: row for row in read_rows(results / "claims.csv") if row["paper"] == paper}
+    printed = {row.get("claim"): row for row in read_rows(results / "claims.csv") if row.get("paper") == paper}
     again = [claim_row(paper, outcome) for outcome in judge_paper(catalogue, paper, scale, runs, results)]
     faults = [
         f"claims.csv: {row['claim']}: {column} is {printed.get(row['claim'], {}).get(column)}, by the scores {value}"
@@ -214,6 +221,8 @@ def claim_faults(
         for column, value in row.items()
         if printed.get(row["claim"], {}).get(column) != str(value)
     ]
+    made_up = printed.keys() - {row["claim"] for row in again}
+    faults += [f"claims.csv: {claim}: not a claim of {paper}" for claim in sorted(map(str, made_up))]
     return len(again), faults
 
 
