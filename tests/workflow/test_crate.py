@@ -219,10 +219,10 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(demo, 
 
 def test_a_claim_that_was_added_is_named(demo: Project, damaged: Path):
     ledger = damaged / "results/demo/claims.csv"
-    header, first, *_ = ledger.read_text().splitlines()
-    made_up = dict(zip(header.split(","), first.split(","), strict=False)) | {"claim": "made-up"}
+    with open(ledger, newline="") as stream:
+        made_up = next(csv.DictReader(stream)) | {"claim": "made-up"}
     with open(ledger, "a", newline="") as stream:
-        csv.DictWriter(stream, header.split(","), extrasaction="ignore").writerow(made_up)
+        csv.DictWriter(stream, made_up).writerow(made_up)
     correct_checksum(damaged, "results/demo/claims.csv")
     assert faults(demo, damaged) == [f"claims.csv: made-up: not a claim of {made_up['paper']}"]
 
