@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.code_digest import closure, code_digest
+from workflow_scripts.errors import UserError
 
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
@@ -69,3 +70,8 @@ def test_a_string_that_is_no_docstring_counts(tmp_path: Path):
     one = package(tmp_path, c='VALUE = "x"\n')
     other = package(tmp_path, c='VALUE = "y"\n')
     assert code_digest(("workflow_scripts.c",), one) != code_digest(("workflow_scripts.c",), other)
+
+
+def test_a_module_that_is_not_there_is_named():
+    with pytest.raises(UserError, match=r"there is no module workflow_scripts\.analyses\.nothing; write it"):
+        code_digest(("workflow_scripts.analyses.nothing",))

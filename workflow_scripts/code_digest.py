@@ -5,6 +5,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from workflow_scripts.errors import UserError
+
 PACKAGE = "workflow_scripts"
 PROJECT = Path(__file__).parents[1]
 # Modules, and packages with all that is in them. What most of them make (specs, names of files) is compared itself, as
@@ -44,7 +46,10 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
 
 def _tree(root: Path, name: str) -> ast.Module:
     """The syntax tree of a module without docstrings."""
-    tree = ast.parse(_path(root, name).read_text())
+    try:
+        tree = ast.parse(_path(root, name).read_text())
+    except FileNotFoundError as error:
+        raise UserError(f"there is no module {name}; write it, or correct its name in catalogue/ or papers/") from error
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:

@@ -59,6 +59,22 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
             lambda it: it["displays"]["text-5.3"]["columns"][0].update(analysis="head"),
             "head-agreement",
         ),
+        (
+            "displays.yaml",
+            lambda it: it["displays"]["table1"]["rows"][-1].update(method="transfomer"),
+            "key 'displays.table1.method' names 'transfomer'; did you mean 'transformer'?",
+        ),
+        (
+            "displays.yaml",
+            lambda it: it["displays"]["table1"]["columns"][0].update(task="scan-jmp-x2"),
+            "key 'displays.table1.task' names 'scan-jmp-x2'; did you mean 'scan-jump-x2'?",
+        ),
+        (
+            "displays.yaml",
+            lambda it: next(iter(it["analyses"].values()))["runs"][0].update(variant="defalt"),
+            "names 'defalt'; did you mean 'default'?",
+        ),
+        ("claims.yaml", lambda it: it[0].update(left="tabel1/a/b/c"), ".left' names 'tabel1'; did you mean 'table1'?"),
         ("claims.yaml", lambda it: it[0].update(relation="more"), "relation' is 'more'; input should be 'greater'"),
     ],
 )

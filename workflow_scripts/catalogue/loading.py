@@ -102,6 +102,16 @@ def _check_names(catalogue: Catalogue) -> None:
         if name not in among:
             raise UserError(f"{catalogue.root / file}: key '{key}' names '{name}'; {nearest(name, among)}")
 
+    def named(part: dict, file: str, key: str) -> None:
+        tasks = part.get("task") or []
+        for task in [tasks] if isinstance(tasks, str) else tasks:
+            known(task, catalogue.tasks, file, f"{key}.task")
+        if method := part.get("method"):
+            known(method, catalogue.methods, file, f"{key}.method")
+            variants = part.get("variant") or []
+            for variant in [variants] if isinstance(variants, str) else dict(variants).values():
+                known(variant, catalogue.methods[method].variants, file, f"{key}.variant")
+
     for name, scale in catalogue.scales.items():
         for method in scale.by_method:
             known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method")
@@ -118,9 +128,20 @@ def _check_names(catalogue: Catalogue) -> None:
         for name, display in entry.displays.items():
             for analysis in display_analyses(display):
                 known(analysis, entry.analyses, f"papers/{paper}/displays.yaml", f"displays.{name}")
+            file = f"papers/{paper}/displays.yaml"
+            # An analysis may give its scores names of its own.
+            cells = [] if display_analyses(display) else [*display.get("rows", ()), *display.get("columns", ())]
+            for part in (*cells, *display.get("runs", ())):
+                named(part, file, f"displays.{name}")
         for name, analysis in entry.analyses.items():
+            for part in analysis.get("runs", ()):
+                named(part, f"papers/{paper}/displays.yaml", f"analyses.{name}")
             if "published" in analysis:
                 known(analysis["published"], catalogue.papers, f"papers/{paper}/displays.yaml", f"analyses.{name}")
+        for claim in entry.claims:
+            for side in ("left", "right"):
+                display = claim[side].split("/")[0]
+                known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
         file = f"papers/{paper}/requests.yaml"
         for number, request in enumerate(entry.requests.requests):
             for task in request.tasks:
