@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 import statistics
 from pathlib import Path
 
@@ -202,6 +203,15 @@ def test_a_scale_for_show_bears_no_verdict(results, capsys):
     assert {row["verdict"] for row in found} == {"not run"}
     assert sum(bool(row["effect"]) for row in found) == 2
     assert {row["p_value"] for row in found} == {""}
+
+
+def test_scores_that_were_copied_from_another_run_are_refused(results, capsys):
+    folder = next((results / "runs").glob("*/*/*/seed-*"))
+    other = next(path for path in folder.parent.glob("seed-*") if path != folder)
+    shutil.copy(other / "eval/scores.csv", folder / "eval/scores.csv")
+    assert claims(results) == 1
+    said = capsys.readouterr().err
+    assert f"{folder}/eval/scores.csv holds scores of " in said and f"/{other.name}; move {folder} away, then" in said
 
 
 def test_show_prints_a_ledger_without_making_it(results, capsys):

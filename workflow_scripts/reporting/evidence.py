@@ -7,6 +7,7 @@ from pathlib import Path
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run, Variant
 from workflow_scripts.displays import score_files
+from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.files import read_json
 from workflow_scripts.reporting.pairing import weights_of
@@ -38,7 +39,7 @@ def read_evidence(
     """Read published.csv of a paper, and scores.csv of runs and of analyses under `results`, the folder of the scale.
 
     The runs of the variants `intervened` come with the scores of their interventions. Raises UserError when the scores
-    of one of `runs` are missing.
+    of one of `runs` are missing, or are of another run.
     """
     scores: dict[Variant, list[dict]] = {}
     absent: dict[Variant, list[dict]] = {}
@@ -47,7 +48,15 @@ def read_evidence(
             absent.setdefault(run.unseeded, []).extend(read_json(described).get("absent", []))
         found = scores.setdefault(run.unseeded, [])
         for file in score_files(run, intervened):
-            found += read_scores(results / file)
+            rows = read_scores(results / file)
+            for row in rows:
+                other = Run(row["task"], row["method"], row["variant"], row["seed"])
+                if other != run:
+                    raise UserError(
+                        f"{results / file} holds scores of {other}; move {results}/runs/{run} away, "
+                        "then call ./reproduce"
+                    )
+            found += rows
     files = {name: results / "analyses" / paper / name / "scores.csv" for name in analyses}
     analysed = {name: read_scores(file) for name, file in files.items()}
     named = {(row["task"], row["method"], row["variant"]) for rows in analysed.values() for row in rows}
