@@ -155,4 +155,5 @@ def leave(call: str) -> None:
 
 
 if __name__ == "__main__":
-    leave(sys.argv[1])
+    with suppress(OSError):  # in a folder that cannot be written there is no record, or a dead one
+        leave(sys.argv[1])

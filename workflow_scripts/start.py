@@ -13,6 +13,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def main() -> None:
     """Become Snakemake."""
     makes, call, arguments = sys.argv[1] == "yes", sys.argv[2], sys.argv[3:]
     options = parsed(arguments)
-    check(options)
+    check(options, makes)
     profile = read_profile(options.workflow_profile)
     slurm = (options.executor or profile.get("executor")) == "slurm"
     if slurm and (options.slurm_array_jobs or "slurm-array-jobs" in profile):
@@ -76,7 +77,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_known_args(arguments)[0]
 
 
-def check(options: argparse.Namespace) -> None:
+def check(options: argparse.Namespace, makes: bool) -> None:
     """Raise UserError for what Snakemake ends at with a traceback, or reads otherwise: of a key that stands twice it
     takes the second."""
     for word in options.config:
@@ -87,6 +88,13 @@ def check(options: argparse.Namespace) -> None:
             )
     for file in ("config.yaml", *options.configfile):
         read_entries(Path(file))
+    for folder in (".", ".snakemake", *(["results"] if makes else [])):
+        if os.path.exists(folder):
+            try:
+                tempfile.TemporaryFile(dir=folder).close()
+            except OSError as error:
+                place = os.path.abspath(folder)
+                raise UserError(f"{place}: {error.strerror}; mend that, or call this in a copy elsewhere") from error
 
 
 def read_profile(folder: str | None) -> dict:

@@ -1,10 +1,12 @@
 """What ./reproduce refuses in one line before Snakemake begins."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.disks import mounted
 from workflow_scripts.errors import UserError
 from workflow_scripts.start import check, parsed, read_profile
 
@@ -31,13 +33,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_words_that_snakemake_cannot_read(folder: Path, arguments: list[str], message: str):
     with pytest.raises(UserError) as error:
-        check(parsed(arguments))
+        check(parsed(arguments), makes=True)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
 def test_words_that_it_can_read(folder: Path):
-    check(parsed(["-n", "--config", "scale=small", "data={mirror: /folder}", "--", "results/demo/claims.csv"]))
-    check(parsed(["results/demo/claims.csv", "--config", "papers=[carma]", "--cores", "2"]))
+    check(
+        parsed(["-n", "--config", "scale=small", "data={mirror: /folder}", "--", "results/demo/claims.csv"]),
+        makes=False,
+    )
+    check(parsed(["results/demo/claims.csv", "--config", "papers=[carma]", "--cores", "2"]), makes=True)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +57,17 @@ def test_words_that_it_can_read(folder: Path):
 def test_a_config_yaml_that_cannot_be_read(folder: Path, content: bytes, message: str):
     (folder / "config.yaml").write_bytes(content)
     with pytest.raises(UserError, match=message):
-        check(parsed(["-n"]))
+        check(parsed(["-n"]), makes=False)
+
+
+def test_folders_that_cannot_be_written(folder: Path):
+    """A call that makes nothing needs no results/."""
+    with mounted(folder / "results", 1):
+        check(parsed([]), makes=True)
+        subprocess.run(["mount", "-o", "remount,ro", folder / "results"], check=True)
+        check(parsed(["-n"]), makes=False)
+        with pytest.raises(UserError, match=rf"^{folder}/results: Read-only file system; .*$"):
+            check(parsed([]), makes=True)
 
 
 def test_a_profile_by_its_folder_its_name_or_its_file(folder: Path):
