@@ -139,7 +139,7 @@ class Claim(Strict):
     at_least: float = Field(0.0, ge=0)
     unit: str
     given: str | None = Field(
-        None, description="Claim of the same paper that must be reproduced, too: a gain, before its absence says anything."
+        None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
     )
 
 
