@@ -41,7 +41,7 @@ def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale
     """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
 
     p values are corrected by Holm over the claims of the paper that bear a verdict. Raises UserError naming `file`
-    for a claim about a cell that does not exist, given a claim that does not, or whose sides are paired and share no seed.
+    for a claim about a cell or given a claim that does not exist, or whose two sides are paired and share no seed.
     """
     outcomes = [_outcome(claim, cells, verdicts, scale, file) for claim in claims]
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
