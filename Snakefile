@@ -24,10 +24,12 @@ rule all:
         expand(map(str, rules.claims.output), scale=CONFIG.scale),
         displays("table", rules.table.output),
         displays("figure", rules.figure.output),
+        analyses(rules.analyse.output),
         run_files(),
 
 
-# The trained and scored runs alone: for a machine that has the accelerator but need not draw the figures.
+# The trained and scored runs alone, and the interventions on them: for a machine that has the accelerator but need not
+# draw the figures.
 rule runs:
     input:
         run_files(),

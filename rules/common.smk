@@ -18,7 +18,7 @@ from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.cluster.slurm import remember_early
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.displays import analysis_sources, display_runs, intervened, score_files
+from workflow_scripts.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import asked, caption, claimed, of_job, remember
 from workflow_scripts.planning import resources
@@ -352,9 +352,35 @@ def claims_runs(wildcards):
 
 def run_files():
     """What is made of each run of the chosen papers, but for its weights: they may be deleted when it has been scored."""
-    outputs = [str(file) for file in [*rules.train.output, *rules.evaluate.output] if not file.endswith(".safetensors")]
-    names = [vars(run) | {"seed": f"seed-{run.seed}"} for run in requested_runs(CATALOGUE, CONFIG)]
-    return [file.format(scale=CONFIG.scale, **name) for name in names for file in outputs]
+    runs = requested_runs(CATALOGUE, CONFIG)
+    changed = {
+        run: None
+        for paper in CONFIG.papers
+        for run in intervened_runs(CATALOGUE, paper, asked(CONFIG, paper, CONFIG.scale))
+    }
+    made = [(runs, [*rules.train.output, *rules.evaluate.output]), (changed, rules.intervene.output)]
+    return [
+        str(file).format(scale=CONFIG.scale, **vars(run) | {"seed": f"seed-{run.seed}"})
+        for names, outputs in made
+        for run in names
+        for file in outputs
+        if not str(file).endswith(".safetensors")
+    ]
+
+
+def analyses(outputs):
+    """What is made of each analysis that a table or figure of the chosen papers shows."""
+    names = {
+        (paper, analysis): None
+        for paper in CONFIG.papers
+        for display in CATALOGUE.papers[paper].displays.values()
+        for analysis in display_analyses(display)
+    }
+    return [
+        str(output).format(scale=CONFIG.scale, paper=paper, analysis=analysis)
+        for paper, analysis in names
+        for output in outputs
+    ]
 
 
 def displays(kind, outputs):

@@ -53,6 +53,9 @@ def results(tmp_path):
         "head-agreement",
         "head-agreement-cognition",
         "code-probe",
+        "embeddings-addjump",
+        "embeddings-cogs",
+        "neighbours",
     ):
         folder = tmp_path / "analyses/sq_transformer" / analysis
         folder.mkdir(parents=True)

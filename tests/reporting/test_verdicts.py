@@ -131,6 +131,28 @@ def test_nor_can_a_gain_be_missed_there(relation, value, unit, expected):
     assert (outcome.verdict, "no gain could be seen" in outcome.reason) == (expected, expected == "inconclusive")
 
 
+@pytest.mark.parametrize(
+    ("sal", "expected", "reason"),
+    [
+        ([95.0, 96.0, 97.0], "reproduced", ""),
+        ([0.1, 0.0, 0.2], "inconclusive", "says nothing while gain is not reproduced"),
+        (None, "inconclusive", "says nothing while gain is not run"),
+    ],
+)
+def test_the_absence_of_a_gain_supposes_that_there_is_one(sal, expected, reason):
+    cells = [cell("d/SAL/J/m", sal), cell("d/New/J/m", [0.1, 0.2, 0.3]), cell("d/Plain/J/m", [0.2, 0.1, 0.3])]
+    absent = claim("no_gain", 1.0, given="gain")
+    gain = claim(at_least=25, left="d/SAL/J/m", claim="gain")
+    first, second = judged([absent, gain], cells)
+    assert (first.verdict, first.reason) == (expected, reason)
+    assert first.p_holm is not None and second.claim is gain
+    # A gain where none should be is seen without any condition.
+    cells[1] = cell("d/New/J/m", [60.0, 61.0, 62.0])
+    assert judged([absent, gain], cells)[0].verdict == "not reproduced"
+    with pytest.raises(UserError, match=r"claims.yaml: claim c: given: no claim 'gian'; .*'gain'"):
+        judged([claim("no_gain", 1.0, given="gian"), gain], cells)
+
+
 def test_the_papers_own_effect_has_welchs_interval():
     cells = [
         cell("d/New/J/m", [1.0, 2.0], printed=(99.42, 0.98)),

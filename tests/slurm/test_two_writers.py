@@ -39,7 +39,7 @@ def test_a_second_training_is_kept_out_by_the_lock_of_the_first(long_project: Pr
     first, node = cut_off(long_project, cluster)
     log = long_project.root / f"results/demo/logs/train/{RUN}.log"
     try:
-        wait(lambda: restarted(long_project, cluster), 300, "SLURM does not start the job again")
+        wait(lambda: restarted(long_project, cluster), 600, "SLURM does not start the job again")
         wait(lambda: "is in use by process" in log.read_text(), 120, "the second training is not refused")
         os.kill(first, signal.SIGCONT)
         end(call, timeout=1500)
@@ -59,7 +59,7 @@ def test_two_trainings_without_a_common_lock(long_project: Project, undisturbed,
             end(call, timeout=1500)
             check(long_project, undisturbed, (RUN,))
         else:
-            wait(lambda: trainers(long_project, RUN) - {first}, 300, "no second training")
+            wait(lambda: trainers(long_project, RUN) - {first}, 600, "no second training")
         os.kill(first, signal.SIGCONT)
         if back == "while the second trains":
             end(call, timeout=1500)

@@ -118,3 +118,13 @@ def test_what_was_only_deleted_is_not_missed(project: Project):
     for file in project.root.glob("results/demo/runs/*/*/*/*/checkpoint/*"):
         file.unlink()
     assert "up to date" in jobs(project) and "up to date" in jobs(project, SCORES)
+
+
+@pytest.mark.parametrize("file", ["runs/*/*/*/*/interventions/answers.parquet", "analyses/*/*/analysis.json"])
+def test_what_no_finished_job_reads_is_missed(project: Project, file: str):
+    """Answers that only an analysis reads, a manifest whose tables are there."""
+    pretend(project)
+    deleted = sorted(project.root.glob(f"results/demo/{file}"))[0]
+    deleted.unlink()
+    planned = [name for _, name in project.planned()]
+    assert str(deleted.relative_to(project.root)) in planned

@@ -139,7 +139,8 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
     """The rule, and the method and assumptions of every kind of interval that the claims use."""
     notes = [
         "Reproduced: the whole 95% interval of the effect lies beyond what is claimed; not reproduced: it lies short "
-        "of it; inconclusive: it holds both, or all seeds of both sides are at 0% or at 100%. The unit of replication "
+        "of it; inconclusive: it holds both, or all seeds of both sides are at 0% or at 100%, or the claim supposes "
+        "another one that is not reproduced. The unit of replication "
         "is the training seed: two sides whose runs start from the same weights (the same run or model of the hub) are "
         "paired by seed, all others are independent.",
         "Without a verdict (not run): claims whose runs this scale does not make, that rest on made-up data, or whose "

@@ -138,6 +138,9 @@ class Claim(Strict):
     relation: Relation
     at_least: float = Field(0.0, ge=0)
     unit: str
+    given: str | None = Field(
+        None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
+    )
 
 
 def display_analyses(display: dict) -> list[str]:

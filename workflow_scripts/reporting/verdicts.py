@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from workflow_scripts.checking import nearest
 from workflow_scripts.errors import UserError
 from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
@@ -40,9 +41,11 @@ def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale
     """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
 
     p values are corrected by Holm over the claims of the paper that bear a verdict. Raises UserError naming `file`
-    for a claim about a cell that does not exist, or whose two sides are paired and share no seed.
+    for a claim about a cell or given a claim that does not exist, or whose two sides are paired and share no seed.
     """
     outcomes = [_outcome(claim, cells, verdicts, scale, file) for claim in claims]
+    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
+    outcomes = [_on_condition(outcome, verdict_of, file) for outcome in outcomes]
     tested = [
         i for i, outcome in enumerate(outcomes) if outcome.verdict != NOT_RUN and outcome.effect.p_value is not None
     ]
@@ -78,6 +81,18 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
         *_depths(measured),
     ]
     return replace(outcome, verdict=verdict(claim, effect), reason="; ".join(filter(None, reasons)))
+
+
+def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
+    """Where nothing works nothing gains: that a gain is absent says something only where it should have been there."""
+    given = outcome.claim.given
+    if given is None:
+        return outcome
+    if given not in verdict_of:
+        raise UserError(f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {nearest(given, verdict_of)}")
+    if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
+        return outcome
+    return replace(outcome, verdict=INCONCLUSIVE, reason=f"says nothing while {given} is {verdict_of[given]}")
 
 
 def _depths(pairs: list[tuple[Cell, Cell]]) -> list[str]:
