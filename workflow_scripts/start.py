@@ -38,7 +38,7 @@ def main() -> None:
     makes, call, arguments = sys.argv[1] == "yes", sys.argv[2], sys.argv[3:]
     options = parsed(arguments)
     check(options, makes)
-    profile = read_profile(options.workflow_profile)
+    profile = read_own_profile(options.profile) | read_profile(options.workflow_profile)
     slurm = (options.executor or profile.get("executor")) == "slurm"
     if slurm and (options.slurm_array_jobs or "slurm-array-jobs" in profile):
         raise UserError(NO_ARRAYS)
@@ -68,6 +68,7 @@ def main() -> None:
 def parsed(arguments: list[str]) -> argparse.Namespace:
     """The arguments of Snakemake that matter here."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--profile", default=os.environ.get("SNAKEMAKE_PROFILE"))
     parser.add_argument("--workflow-profile")
     parser.add_argument("--config", "-C", nargs="*", action="extend", default=[])
     parser.add_argument("--configfile", "--configfiles", nargs="+", action="extend", default=[])
@@ -102,11 +103,27 @@ def read_profile(folder: str | None) -> dict:
     Snakemake would go on without."""
     if folder in (None, "none"):
         return {}
-    place = Path(folder) if Path(folder).exists() else Path("profiles", folder)
-    for file in (place, *(place / name for name in PROFILES)):
-        if file.is_file():
-            return read_entries(file)
-    raise UserError(f"{folder}: no profile.yaml there; take profiles/slurm-gpus or profiles/slurm-gres, or your own")
+    file = profile_file(Path(folder) if Path(folder).exists() else Path("profiles", folder))
+    if not file:
+        raise UserError(
+            f"{folder}: no profile.yaml there; take profiles/slurm-gpus or profiles/slurm-gres, or your own"
+        )
+    return read_entries(file)
+
+
+def read_own_profile(named: str | None) -> dict:
+    """The user's own profile, looked for where Snakemake does, which says it when there is none."""
+    if named in (None, "", "none"):
+        return {}
+    from platformdirs import site_config_dir, user_config_dir
+
+    folders = [Path(), *(Path(place("snakemake", "snakemake")) for place in (user_config_dir, site_config_dir))]
+    file = next(filter(None, (profile_file(folder / named) for folder in folders)), None)
+    return read_entries(file) if file else {}
+
+
+def profile_file(place: Path) -> Path | None:
+    return next((file for file in (place, *(place / name for name in PROFILES)) if file.is_file()), None)
 
 
 def forcing(arguments: list[str], forced: list[str]) -> list[str]:

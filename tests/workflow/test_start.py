@@ -8,7 +8,7 @@ import pytest
 
 from tests.disks import mounted
 from workflow_scripts.errors import UserError
-from workflow_scripts.start import check, parsed, read_profile
+from workflow_scripts.start import check, parsed, read_own_profile, read_profile
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,3 +76,15 @@ def test_a_profile_by_its_folder_its_name_or_its_file(folder: Path):
     assert read_profile(None) == read_profile("none") == {}
     with pytest.raises(UserError, match=r"slurm-gpu: no profile\.yaml there; take profiles/slurm-gpus"):
         read_profile("profiles/slurm-gpu")
+
+
+def test_the_users_own_profile_where_snakemake_looks_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """It may be what names the executor, when the call names no workflow profile."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "home"))
+    mine = folder / "home/snakemake/mycluster"
+    mine.mkdir(parents=True)
+    (mine / "config.yaml").write_text("executor: slurm\n")
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "mycluster")
+    assert read_own_profile(parsed([]).profile) == {"executor": "slurm"}
+    assert read_own_profile(parsed(["--profile", str(mine)]).profile) == {"executor": "slurm"}
+    assert read_own_profile(parsed(["--profile", "none"]).profile) == read_own_profile("nowhere") == {}
