@@ -26,9 +26,9 @@ from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.memory import over
 from workflow_scripts.reporting.spec import display_analyses
 
-# A plan of thousands of jobs is millions of objects that live until it is carried out. Looking for garbage among them
-# as often as Python does takes a quarter of the time of a dry run.
-gc.set_threshold(200_000, 50, 50)
+# A plan of thousands of jobs is millions of objects that live until it is carried out: nothing is looked for among them
+# while it is made, which takes a quarter of the time of a dry run, and they are passed over later.
+gc.disable()
 
 
 def typed(value):
@@ -103,6 +103,8 @@ def facts_of(rule, **same):
 
 # What the facts stand for is kept, so that a later `why` can say what has changed.
 onstart:
+    gc.freeze()
+    gc.enable()
     remember(MET.values())
     for scale, runs in trained().items():
         if device() == "cuda" and (said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs)):

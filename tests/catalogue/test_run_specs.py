@@ -4,7 +4,7 @@ import pytest
 
 from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.canonical import digest
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import _resolved, precision_as_made, resolve_run
 from workflow_scripts.errors import UserError
@@ -62,7 +62,7 @@ def test_one_gpu_is_no_setting_and_several_are(copy: Path):
             copy / "catalogue/scales.yaml",
             lambda scales, gpus=gpus: scales["demo"]["settings"]["training"].update(gpus=gpus),
         )
-        load_catalogue.cache_clear()
+        _catalogue.cache_clear()
         _resolved.cache_clear()
         found = resolve_run(load_catalogue(copy), run, "demo")
         assert (digest(found) == digest(before)) == same

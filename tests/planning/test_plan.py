@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import _resolved, resolve_run
 from workflow_scripts.catalogue.runs import Run
@@ -33,7 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "catalogue/step_times.csv").unlink(missing_ok=True)
     shutil.copy(ROOT / "config.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
-    load_catalogue.cache_clear()
+    _catalogue.cache_clear()
     return tmp_path
 
 
@@ -269,7 +269,7 @@ def forgetful() -> Iterator[None]:
     yield
     _resolved.cache_clear()
     resources.reckoned.cache_clear()
-    load_catalogue.cache_clear()
+    _catalogue.cache_clear()
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -283,7 +283,7 @@ def test_cluster_plan_of_a_training_on_two_gpus(project: Path, capsys: pytest.Ca
     _resolved.cache_clear()
     scales["paper"]["by_method"]["gpt2-small"]["training"] = {"gpus": 2}
     Path("catalogue/scales.yaml").write_text(yaml.safe_dump(scales))
-    load_catalogue.cache_clear()
+    _catalogue.cache_clear()
     assert main(["plan", "--scale", "paper", "--papers", "carma", "--cluster", f"profiles/{profile}"]) == 0
     said = capsys.readouterr().out
     lines = [line for line in said.splitlines() if flag.format(2) in line]

@@ -22,7 +22,7 @@ from workflow_scripts.cluster.slurm import QueuedJob, ask, queue, real, remember
 PATIENCE_SECONDS = 24 * 3600
 # An answer waits at most so long for news, and looks so often. The executor gives up after 60 s, of which a busy
 # slurmctld may need some.
-NEWS_SECONDS, PAUSE_SECONDS = 30, 2
+NEWS_SECONDS, PAUSE_SECONDS = 30, 1
 # So many looks in a row must miss a job: a slurmctld that has just started may not have read all of them.
 LOOKS = 5
 RUNNING = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "RESIZING", "STAGE_OUT")

@@ -22,7 +22,7 @@ def unfinished(arguments: list[str], half_made: bool) -> list[str]:
     only where `half_made` says so. The rule `all` does without, since it names all outputs.
     """
     failed = failed_again()
-    if not failed and not half_made:
+    if not failed and not (half_made and METADATA.exists()):
         return []
     try:
         jobs = jobs_of_dry_run("--forceall", *arguments)
