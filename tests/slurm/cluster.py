@@ -108,7 +108,7 @@ class Cluster:
 
     def start_slurmctld(self) -> None:
         self.run("slurmctld")
-        wait(lambda: "UP" in self.run("scontrol", "ping", check=False), 30, "slurmctld does not answer")
+        wait(lambda: "UP" in self.run("scontrol", "ping", check=False), 90, "slurmctld does not answer")
 
     def start_slurmd(self, node: str, begins: list[str] | None = None) -> None:
         """Start it, behind the words that begin its command."""
