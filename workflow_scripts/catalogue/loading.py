@@ -128,19 +128,19 @@ def _check_names(catalogue: Catalogue) -> None:
         for task in (*method.by_task, *(task for variant in method.variants.values() for task in variant.by_task)):
             known(task, catalogue.tasks, "catalogue/methods.yaml", f"{name}.by_task")
     for paper, entry in catalogue.papers.items():
+        file = f"papers/{paper}/displays.yaml"
         for name, display in entry.displays.items():
             for analysis in display_analyses(display):
-                known(analysis, entry.analyses, f"papers/{paper}/displays.yaml", f"displays.{name}")
-            file = f"papers/{paper}/displays.yaml"
+                known(analysis, entry.analyses, file, f"displays.{name}")
             # An analysis may give its scores names of its own.
             cells = [] if display_analyses(display) else [*display.get("rows", ()), *display.get("columns", ())]
             for part in (*cells, *display.get("runs", ())):
                 named(part, file, f"displays.{name}")
         for name, analysis in entry.analyses.items():
             for part in analysis.get("runs", ()):
-                named(part, f"papers/{paper}/displays.yaml", f"analyses.{name}")
+                named(part, file, f"analyses.{name}")
             if "published" in analysis:
-                known(analysis["published"], catalogue.papers, f"papers/{paper}/displays.yaml", f"analyses.{name}")
+                known(analysis["published"], catalogue.papers, file, f"analyses.{name}")
         for claim in entry.claims:
             for side in ("left", "right"):
                 display = claim[side].split("/")[0]
