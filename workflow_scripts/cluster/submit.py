@@ -3,7 +3,8 @@
 To the SLURM executor a submission that fails is a job that failed: a slurmctld that is away for a minute would cost
 every job that becomes ready all its retries.
 
-What the executor has no option for is added: a training whose state takes long to save is told to do so early enough.
+What the executor has no option for is added: a training whose state takes long to save is told to do so early enough,
+and a job's own Snakemake does not wait a second for more jobs when it has carried out its only one.
 """
 
 import os
@@ -18,6 +19,8 @@ from workflow_scripts.files import read_json
 # Then the failure goes to Snakemake, as an error.
 PATIENCE_SECONDS = 3600
 WAIT_SECONDS = 10
+# A Snakemake that has begun a job looks for further ones after this time and does not end before: by default 1 s.
+NO_MORE_JOBS = "--max-jobs-per-timespan 1/0s"
 # What sbatch says when slurmctld does not answer, or not in time; any other failure would come again.
 NO_ANSWER = (
     "Unable to contact slurm controller",
@@ -47,15 +50,22 @@ def early_signal(command: str) -> list[str]:
     return [f"--signal=TERM@{seconds}"] if seconds else []
 
 
+def ending_at_once(command: str) -> str:
+    """The command line of a job, if it is Snakemake's, with the option that lets it end with its job."""
+    return f"{command} {NO_MORE_JOBS}" if "--executor slurm-jobstep" in command else command
+
+
 def main() -> int:
     """Run sbatch; returns its exit code, and prints what it printed."""
     arguments, parent, began = sys.argv[1:], os.getppid(), time.monotonic()
     run, comment = (arguments[arguments.index(option) + 1] for option in ("--job-name", "--comment"))
-    script = sys.stdin.buffer.read() if "/dev/stdin" in arguments else b""
+    # With --slurm-pass-command-as-script the command comes by standard input.
+    script = ending_at_once(sys.stdin.read()) if "/dev/stdin" in arguments else ""
+    arguments[-1] = ending_at_once(arguments[-1])
     # First: an option of the user's own comes later, and counts.
-    arguments = [*early_signal(arguments[-1] + script.decode()), *arguments]
+    arguments = [*early_signal(arguments[-1] + script), *arguments]
     while True:
-        done = subprocess.run([real("sbatch"), *arguments], input=script, capture_output=True)
+        done = subprocess.run([real("sbatch"), *arguments], input=script.encode(), capture_output=True)
         number, error = done.stdout.decode().strip(), done.stderr.decode()
         answered = done.returncode == 0 or not any(text in error for text in NO_ANSWER)
         # A Snakemake that was killed meanwhile wants nothing any more.
