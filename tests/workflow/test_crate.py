@@ -54,8 +54,10 @@ def correct_checksum(crate: Path, name: str) -> None:
 
 def faults(project: Project, crate: Path) -> list[str]:
     done = call(project, "verify", str(crate))
-    assert done.returncode == 1 and "faults; do not trust it" in done.stderr
-    return done.stdout.splitlines()
+    found = done.stdout.splitlines()
+    count = "1 fault" if len(found) == 1 else f"{len(found)} faults"
+    assert done.returncode == 1 and f": {count}; do not trust it" in done.stderr
+    return found
 
 
 def test_it_is_a_workflow_run_crate(crate: Path):

@@ -49,7 +49,8 @@ def main(args: argparse.Namespace) -> None:
             following.append(f"{name(job)}: " + (f"reads {few(files, ', ')}, made again" if files else job["reason"]))
     for sentence in own + following:
         print(sentence)
-    print(f"{len(jobs)} jobs would run, {len(own)} of them for a reason of their own" if jobs else "Nothing would run")
+    count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
+    print(f"{count} would run" + (f", {len(own)} of them for a reason of their own" if following else ""))
     if note := other_versions(Path("results").glob(f"{config.scale}/{RUNS}")):
         print(note)
 

@@ -54,7 +54,8 @@ def main(args: argparse.Namespace) -> None:
     for fault in faults:
         print(fault)
     if faults:
-        raise UserError(f"{args.crate}: {len(faults)} faults; do not trust it, get it anew")
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        raise UserError(f"{args.crate}: {count}; do not trust it, get it anew")
     print("p-values over examples are taken from the tables' records: a crate holds no predictions")
     print(f"{args.crate}: checked {', '.join(said)}; all agree")
 
