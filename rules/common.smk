@@ -12,6 +12,7 @@ from shlex import quote
 from shutil import which
 
 from snakemake.common import overwrite_function_params
+from snakemake.resources import Resource
 
 from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
@@ -82,6 +83,10 @@ def called_often(function):
     looks at them anew unless they are kept."""
     overwrite_function_params(function, signature(function).parameters)
     return function
+
+
+# Snakemake calls the functions of resources through this one.
+called_often(Resource.evaluate)
 
 
 MET = {}  # facts of the jobs of this call, by their short form
