@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.models import seq2seq
 from workflow_scripts.models.settings import Seq2SeqSettings
@@ -58,11 +59,13 @@ def test_parameters_are_those_of_the_model_but_for_its_small_ones(gated):
 
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: "{scale}-{task}-{method}-{variant}".format(**row))
 def test_they_bound_what_was_measured(row):
-    """Not by more than 50 times, at the scale of real data."""
+    """Not by more than 15 times at the scale of real data, or 110 where most sentences are far from as long as they may
+    be."""
     run = Run(row["task"], row["method"], row["variant"], seed=0)
     assert 4.02 * sizes.model_parameters(run, row["scale"]) >= int(row["checkpoint_bytes"]) - 100_000
     seconds = sizes.run_step_seconds(run, row["scale"], "cpu") / float(row["seconds_per_step"])
-    assert seconds >= 1 and (row["scale"] == "demo" or seconds < 50)
+    short = resolve_run(load_catalogue(), run, row["scale"])["kind"] == "sentence"
+    assert seconds >= 1 and (row["scale"] == "demo" or seconds < (110 if short else 15))
 
 
 def test_of_each_run_of_the_papers_something_is_known_and_large_data_ask_for_more():

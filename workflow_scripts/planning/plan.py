@@ -4,6 +4,7 @@ import argparse
 import csv
 import statistics
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import cluster, memory
 from workflow_scripts.planning.downloads import hub_models, source_names
+from workflow_scripts.planning.sizes import model_parameters, run_step_seconds
 from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step, sizes
 from workflow_scripts.schema import Config
 
@@ -124,16 +126,20 @@ def record(catalogue: Catalogue, results: Path) -> None:
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
-def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
-    """(training hours of a CPU thread, or of one device of another kind, number of runs of unknown step time)."""
-    times, total, unknown = read_step_times(), 0.0, 0
+def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, float, int]:
+    """Training hours of a CPU thread, or of one device of another kind: (by recorded step times, at most, by sizes, for
+    the other runs, number of these)."""
+    times, total, at_most, reckoned = read_step_times(), 0.0, 0.0, 0
     for run in runs:
         seconds = seconds_per_step(times, run, scale, device)
         training = resolve_run(catalogue, run, scale, precision)["training"]
-        unknown += seconds is None
-        threads = training["torch_threads"] if device == "cpu" else 1
-        total += (seconds or 0.0) * threads * training["max_steps"] / 3600
-    return total, unknown
+        spent = (training["torch_threads"] if device == "cpu" else 1) * training["max_steps"] / 3600
+        if seconds is not None:
+            total += seconds * spent
+        elif spent:
+            at_most += run_step_seconds(replace(run, seed=0), scale, device) * spent
+            reckoned += 1
+    return total, at_most, reckoned
 
 
 def variants_searched(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
@@ -186,8 +192,12 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
             device: hours_text(*hours(catalogue, trained, config.scale, config.precision, device))
             for device in ("cpu", "cuda")
         }
-        print(f"  training   {spent['cpu']} hours of CPU threads, or {spent['cuda']} hours of GPU")
-        checkpoints = [checkpoint_bytes(times, run, config.scale) for run in own]
+        print(f"  training   hours of CPU threads: {spent['cpu']}; or of GPU: {spent['cuda']}")
+        # Checkpoints are of float32.
+        checkpoints = [
+            checkpoint_bytes(times, run, config.scale) or 4 * model_parameters(replace(run, seed=0), config.scale)
+            for run in own
+        ]
         disk = sum(
             catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]
         )
@@ -197,7 +207,10 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
         )
         for line in memory.report(catalogue, config, own):
             print(f"  GPU memory {line}")
-    print(f"Hours are steps times the step times of {STEP_TIMES}; '+ n unknown' counts runs without a record there.")
+    print(
+        f"Hours are steps times the step times of {STEP_TIMES}; 'at most' is an upper estimate for runs without a record"
+    )
+    print("there, by parameters, layers and tokens: plan --timing and --record replace it")
 
 
 def amount(sizes: list[int | None]) -> str:
@@ -210,6 +223,14 @@ def amount(sizes: list[int | None]) -> str:
     return known + (f" + {unknown} unknown" if unknown else "")
 
 
-def hours_text(total: float, unknown: int) -> str:
-    """`12 + 3 unknown` of what `hours` returns."""
-    return f"{total:.2g}" + (f" + {unknown} unknown" if unknown else "")
+def hours_text(total: float, at_most: float, reckoned: int) -> str:
+    """`12 + at most 30 (3 runs)` of what `hours` returns."""
+    if not reckoned:
+        return rounded(total)
+    known = f"{rounded(total)} + " if total else ""
+    return f"{known}at most {rounded(at_most)} ({reckoned} run{'s' * (reckoned > 1)})"
+
+
+def rounded(number: float) -> str:
+    """To two digits."""
+    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
