@@ -207,10 +207,8 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
         )
         for line in memory.report(catalogue, config, own):
             print(f"  GPU memory {line}")
-    print(
-        f"Hours are steps times the step times of {STEP_TIMES}; 'at most' is an upper estimate for runs without a record"
-    )
-    print("there, by parameters, layers and tokens: plan --timing and --record replace it")
+    print(f"Hours are steps times the step times of {STEP_TIMES}; 'at most' is an upper estimate, by parameters,")
+    print("layers and tokens, for runs without a record there: plan --timing and --record make one")
 
 
 def amount(sizes: list[int | None]) -> str:
