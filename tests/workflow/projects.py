@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from workflow_scripts.planning.records import SNAKEMAKE
+
 ROOT = Path(__file__).parents[2]
 PARTS = (
     "README.md",
@@ -77,16 +79,10 @@ def pretend(project: Project, *targets: str) -> None:
     record_as_made(project, *targets)
 
 
-# Without the tenth of a second that it waits behind each job: the times of files are finer than that.
-TOUCH = (
-    "from snakemake import cli; from snakemake.executors import touch; touch.Executor.SLEEPING_TIME = 0.001; cli.main()"
-)
-
-
 def record_as_made(project: Project, *targets: str) -> None:
     """Of files that are there."""
     environment = os.environ | {"PATH": f"{project.root / '.venv/bin'}:{os.environ['PATH']}"}
-    command = [".venv/bin/python", "-c", TOUCH, "--touch", "--forceall", "--quiet", "all", "--", *targets]
+    command = [".venv/bin/python", "-c", SNAKEMAKE, "--touch", "--forceall", "--quiet", "all", "--", *targets]
     done = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 

@@ -42,9 +42,15 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": path, "PYTHONPATH": f"{Path('profiles/logger').resolve()}"}
 
 
+# With --touch Snakemake waits a tenth of a second behind each job, so that files differ in time: they do without.
+SNAKEMAKE = (
+    "from snakemake import cli; from snakemake.executors import touch; touch.Executor.SLEEPING_TIME = 0.001; cli.main()"
+)
+
+
 def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Snakemake of this environment. Raises UserError with its message when it fails."""
-    command = [sys.executable, "-m", "snakemake", "--logger=plan", *arguments]
+    command = [sys.executable, "-c", SNAKEMAKE, "--logger=plan", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode != 0:
         if found := NO_RULE.search(done.stderr):
