@@ -24,7 +24,7 @@ COMMANDS = {
     "claims": ("workflow_scripts.reporting.claims", "give a verdict on every claim"),
     "export": (
         "workflow_scripts.reporting.export",
-        "copy measured tables, figures, claims and provenance to results/reference",
+        "copy measured tables, figures, claims, scores and provenance to results/reference",
     ),
     "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
     "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),

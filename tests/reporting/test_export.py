@@ -80,3 +80,22 @@ def test_nothing_measured_is_one_line_and_keeps_what_was_there(
     assert "demo holds no measured table; make one with ./reproduce --config scale=demo" in error
     assert error.count("\n") == 1
     assert (out / "demo/claims.csv").exists()
+
+
+def test_scores_are_kept_seed_by_seed_beside_those_of_other_runs(results: Path):
+    header = "task,method,variant,seed,metric,value\n"
+    for part, line in (
+        ("eval", "cogs,transformer,default,1,exact_match,5\n"),
+        ("interventions", "cogs,transformer,default,1,cv,3\n"),
+    ):
+        file = results / "small/runs" / RUN / part / "scores.csv"
+        file.parent.mkdir()
+        file.write_text(header + line)
+    out = results / "reference/small/scores.csv"
+    out.parent.mkdir(parents=True)
+    earlier = [f"cogs,transformer,default,{seed},exact_match,4" for seed in (10, 2, 1)]
+    out.write_text("\n".join([header.strip(), *earlier]) + "\n")
+    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out.parents[1])]) == 0
+    with open(out) as stream:
+        found = [(row["seed"], row["metric"], row["value"]) for row in csv.DictReader(stream)]
+    assert found == [("1", "exact_match", "5"), ("1", "cv", "3"), ("2", "exact_match", "4"), ("10", "exact_match", "4")]

@@ -1,4 +1,5 @@
-"""Copy the measured tables and figures, the claims and their provenance to a folder under version control."""
+"""Copy the measured tables and figures, the claims, each run's scores and their provenance to a folder under version
+control."""
 
 import argparse
 import csv
@@ -59,6 +60,8 @@ def main(args: argparse.Namespace) -> None:
                 shutil.copy(table.with_suffix(ending), folder / "tables" / table.parent.name)
         figures = copy_figures(source, target, folder)
         _write_claims(source / "claims.csv", target / "claims.csv", folder / "claims.csv")
+        scores = sorted(source.glob("runs/*/*/*/*/*/scores.csv"))
+        _write_scores(scores, target / "scores.csv", folder / "scores.csv")
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: {key: run[key] for key in PROVENANCE} for run in runs}
@@ -88,12 +91,28 @@ def _write_claims(new: Path, earlier: Path, out: Path) -> None:
     rows = _rows(new)
     said = {row["paper"] for row in rows}
     rows += [row for row in _rows(earlier) if row["paper"] not in said]
-    columns = dict.fromkeys(name for row in rows for name in row)  # earlier claims may lack some
+    _write(sorted(rows, key=lambda row: row["paper"]), out)
+
+
+def _write_scores(new: list[Path], earlier: Path, out: Path) -> None:
+    """The scores of every run, seed by seed, evaluation and interventions: what means and intervals are made of."""
+
+    def run(row: dict[str, str]) -> tuple[str, str, str, int]:
+        return row["task"], row["method"], row["variant"], int(row["seed"])
+
+    rows = [row for file in new for row in _rows(file)]
+    scored = set(map(run, rows))
+    rows += [row for row in _rows(earlier) if run(row) not in scored]
+    _write(sorted(rows, key=run), out)
+
+
+def _write(rows: list[dict[str, str]], out: Path) -> None:
+    columns = dict.fromkeys(name for row in rows for name in row)  # earlier rows may lack some
     if rows:
         with open(out, "w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
             writer.writeheader()
-            writer.writerows(sorted(rows, key=lambda row: row["paper"]))
+            writer.writerows(rows)
 
 
 def has_measured_cell(table: Path) -> bool:
