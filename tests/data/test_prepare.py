@@ -124,3 +124,20 @@ def test_wrong_arguments(tmp_path, words, message):
 def test_an_undeclared_source(tmp_path, spec_file):
     with pytest.raises(UserError, match=r"no source 'scan/train.txt' in sources.yaml"):
         run("--spec", spec_file(sources=["scan/train.txt"]), "--downloads", tmp_path, "--out", tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "key 'task' is missing"),
+        ("[]", "key 'task' is missing"),
+        (json.dumps({key: value for key, value in SPEC.items() if key != "sources"}), "key 'sources' is missing"),
+        (json.dumps(SPEC | {"prepare": "workflow_scripts.data.scna"}), "there is no module workflow_scripts.data.scna"),
+        (json.dumps(SPEC | {"prepare": "json"}), "module json has no `Options`"),
+    ],
+)
+def test_a_spec_that_is_none(tmp_path, text, message):
+    (tmp_path / "spec.json").write_text(text)
+    with pytest.raises(UserError, match=message):
+        run("--spec", tmp_path / "spec.json", "--out", tmp_path / "data")
+    assert not (tmp_path / "data").exists()

@@ -11,6 +11,7 @@ from workflow_scripts.canonical import canonical_json
 from workflow_scripts.catalogue.loading import Catalogue, find_scale, load_catalogue
 from workflow_scripts.checking import checked, nearest
 from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json
 from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.schema import Intervention
@@ -24,6 +25,16 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
     return json.loads(_data_spec(catalogue.root, task, scale))
 
 
+def read_data_spec(file: Path) -> dict:
+    """What `prepare` is to make, as `dataset.json` keeps it under `spec`. Raises UserError where a key is missing."""
+    spec = read_json(file)
+    for key in ("task", "prepare", "options", "sources", "protocol"):
+        if not isinstance(spec, dict) or key not in spec:
+            raise UserError(f"{file}: key '{key}' is missing; key 'spec' of any dataset.json shows a whole spec")
+    options_of(spec["prepare"], spec["task"])
+    return spec
+
+
 @lru_cache(maxsize=10_000)
 def _data_spec(root: Path, task: str, scale: str) -> str:
     catalogue = load_catalogue(root)
@@ -34,13 +45,13 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
         sources = sources if cut.sources is None else cut.sources
         prepare = cut.prepare or prepare
         protocol = worst_protocol(protocol, cut.protocol or protocol)
-    checked(_options_of(prepare, task), options, f"options of task {task} at scale {scale}")
+    checked(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
     return canonical_json(
         {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
     )
 
 
-def _options_of(prepare: str, task: str) -> type[BaseModel]:
+def options_of(prepare: str, task: str) -> type[BaseModel]:
     """What a data module's `prepare` takes. Raises UserError where there is no such module, or it lacks something."""
     try:
         module = importlib.import_module(prepare)

@@ -48,6 +48,6 @@ def _lines(path: Path) -> Iterator[str]:
                 try:
                     yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
-                    raise UserError(f"{path}:{number}: not UTF-8 text; fetch the file again") from error
+                    raise UserError(f"{path}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again") from error
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; give the path of a text file") from error

@@ -5,12 +5,11 @@ import importlib
 from pathlib import Path
 
 from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.catalogue.task_specs import read_data_spec, resolve_data
 from workflow_scripts.data import prepared as sentence_pairs
 from workflow_scripts.data import records, streamed
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
     """Prepare one task. Raises UserError when a source is missing, malformed or not the pinned file."""
     if bool(args.spec) == bool(args.task and args.scale):
         raise UserError("prepare: give either --task and --scale, or --spec FILE")
-    spec = read_json(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
+    spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
     sources, digests = downloaded(spec["sources"], args.downloads)
     prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
     writers = {records.PreparedRecords: records.write, streamed.Streamed: streamed.write}
