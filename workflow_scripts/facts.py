@@ -199,7 +199,8 @@ def _asked(config: str) -> dict[Run, list[str]]:
 def claimed(catalogue: Catalogue, paper: str) -> dict[str, dict]:
     """The displays that the claims of a paper compare, by name."""
     claims = catalogue.papers[paper].claims
-    names = dict.fromkeys(Path(claim[side]).parts[0] for claim in claims for side in ("left", "right"))
+    sides = [claim[side] for claim in claims for side in ("left", "right")]
+    names = dict.fromkeys(side.split("/")[0] for side in sides if isinstance(side, str))
     return {name: catalogue.papers[paper].displays[name] for name in names}
 
 

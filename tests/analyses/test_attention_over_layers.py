@@ -56,6 +56,14 @@ def test_a_part_of_a_split_is_drawn_with_the_seed(tmp_path: Path) -> None:
     assert first.shape != other.shape or not np.array_equal(first, other)
 
 
+def test_references_that_are_no_tokens_are_refused(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "cognition/lrf/default/seed-1")
+    model, _ = run.load()
+    with pytest.raises(UserError, match="the references of cg_test of cognition are not tokens; name another split"):
+        fusion_weights(model, run, "cg_test", 5, 0)
+    assert fusion_weights(model, run, "test", 5, 0)["decoder", 2].shape[0] > 5
+
+
 def test_scores_of_the_variants(tmp_path: Path) -> None:
     names = ("default", "uniform", "previous", "encoder", "with-current")
     runs = [add_run(tmp_path, f"scan-jump-x2/lrf/{name}/seed-1") for name in names]

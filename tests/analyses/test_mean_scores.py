@@ -70,6 +70,16 @@ def test_means_by_seed(runs):
     assert rows["one", "cat", 1]["protocol"] == "paper"
 
 
+def test_models_of_one_readout_name_none(tmp_path):
+    made = run(tmp_path, "a", "bert", "ft", 1, accuracy_all=70.0)
+    row = {**made.columns(), "split": "test", "unit": "percent", "n": 9, "protocol": "paper"}
+    scores = [row | {"metric": "exact_match", "subset": subset, "value": 5.0} for subset in ("all", "NP")]
+    write_scores(made.folder / "eval/scores.csv", scores)
+    means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}
+    (found,) = analyse([made], {"models": {"A": {"method": "bert", "variant": "ft"}}, "means": means}).scores
+    assert (found["value"], found["readout"], found["item_set"]) == (5.0, None, "m")
+
+
 def test_gains_by_seed(runs):
     rows = by_key(analyse(runs, OPTIONS | {"over": {"CAT": ["BERT"]}}))
     assert {key: row["value"] for key, row in rows.items()} == {

@@ -180,6 +180,7 @@ def test_the_command_prints_json_or_a_table(files, capsys):
     ("name", "number", "line", "parts"),
     [
         ("hypothesis", 3, "", ["hypothesis:3: an empty line"]),
+        ("hypothesis", 3, "@@ @@ ", ["hypothesis:3: no words in '@@ @@ '; for a sentence without"]),
         ("hypothesis", 10, None, ["hypothesis has 9 lines", "source has 10"]),
         ("source", 2, "every cat sleeps .", ["compound:2: the compound 'every dog' is not in its sentence"]),
         ("lexicon", 3, "dot\t狗", ["lexicon:3: 'dot' is no word of CoGnition's compounds"]),
@@ -201,6 +202,12 @@ def test_text_in_another_encoding_is_named_with_its_line_and_what_to_do(files, c
     number = next(number for number, line in enumerate(lines[2:], start=3) if not line.isascii())
     assert call(files) == 1
     assert_one_error(capsys.readouterr().err, f"hypothesis:{number}: not UTF-8 text; convert it", "iconv")
+
+
+@pytest.mark.parametrize("name", ["source", "compound", "lexicon", "hypothesis"])
+def test_a_folder(files, capsys, name):
+    assert call(files | {name: files[name].parent}) == 1
+    assert_one_error(capsys.readouterr().err, "is a folder; name a text file")
 
 
 def test_a_file_that_is_not_there(files, capsys):

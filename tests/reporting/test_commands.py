@@ -265,6 +265,7 @@ def test_what_a_claim_asks(relation, at_least, expected):
         ("t/Codes/A/m", "t/Codes/B/n", "greater", "t, Codes: A less B"),
         ("t/SRL/A/m", "u/Plain/B/m", "no_gain", "t, SRL, A less u, Plain, B"),
         ("t/KL/*/m", "t/Accuracy/*/n", "falls_with", "t: KL against Accuracy"),
+        ("t/LRF/COGS layers/m", 1, "greater", "t, LRF, COGS layers less 1"),
     ],
 )
 def test_what_a_claim_compares(left, right, relation, expected):

@@ -99,7 +99,7 @@ def test_every_claim_has_its_cells(folder):
     assert {outcome.verdict for outcome in outcomes} <= {"not run"}
     # A claim is about what can be measured: no side of it is a cell without a run.
     for claim in claims:
-        for side in (claim.left, claim.right):
+        for side in claim.sides:
             pattern = re.escape(side).replace(r"\*", "[^/]+")
             found = [cell for key, cell in cells(folder).items() if re.fullmatch(pattern, key)]
             assert {cell.status for cell in found} == {"not run"}, side

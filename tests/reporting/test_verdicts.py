@@ -207,6 +207,26 @@ def test_a_control_without_seeds_is_one_number(right, expected):
     assert (turned.verdict, turned.effect.value) == (expected, pytest.approx(right - 96.0))
 
 
+@pytest.mark.parametrize(
+    ("right", "expected"), [(40.0, "reproduced"), (96.0, "inconclusive"), (99.9, "not reproduced")]
+)
+def test_a_claim_against_a_number(right, expected):
+    (outcome,) = judged([claim(right=right)], [cell("d/New/J/m", [95.0, 96.0, 97.0], "stand_in")])
+    assert (outcome.verdict, outcome.reason) == ("not run", "made-up data")
+    (outcome,) = judged([claim(right=right)], [cell("d/New/J/m", [95.0, 96.0, 97.0], printed=(9.0, 1.0))])
+    assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (expected, pytest.approx(96.0 - right), 3)
+    half = stats.t.ppf(0.975, 2) / np.sqrt(3)  # the deviation is 1
+    assert (outcome.effect.low, outcome.effect.high) == pytest.approx((96 - right - half, 96 - right + half))
+    assert outcome.published is None
+    (outcome,) = judged([claim(right=right)], [cell("d/New/J/m")])
+    assert outcome.verdict == "not run"
+
+
+def test_a_trend_is_not_against_a_number():
+    with pytest.raises(ValueError, match="not about a number"):
+        claim("falls_with", left="d/New/*/m", right=1.0)
+
+
 def test_two_controls_are_no_claim():
     control = replace(cell("d/Plain/J/m"), status="computed", computed=5.0, protocol="reduced")
     (outcome,) = judged([claim()], [replace(control, row="New"), control])

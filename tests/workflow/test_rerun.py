@@ -37,7 +37,8 @@ def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 def judged_displays(project: Project, paper: str = PAPER) -> set[str]:
     claims = yaml.safe_load((project.root / f"papers/{paper}/claims.yaml").read_text()) or []
-    return {claim[side].split("/")[0] for claim in claims for side in ("left", "right")}
+    sides = [claim[side] for claim in claims for side in ("left", "right")]
+    return {side.split("/")[0] for side in sides if isinstance(side, str)}
 
 
 def requested(project: Project, paper: str) -> set[str]:

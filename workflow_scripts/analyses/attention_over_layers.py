@@ -30,6 +30,8 @@ def fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: 
     The decoder is given the reference. Layers count from 1; one without fuse-attention is left out.
     """
     pairs = read_pairs(run.data, split)
+    if not pairs.target.length.any():
+        raise UserError(f"displays.yaml: the references of {split} of {run.task} are not tokens; name another split")
     drawn = np.sort(np.random.default_rng(seed).permutation(len(pairs))[:count])
     lengths = [side.length[drawn] + 1 for side in (pairs.source, pairs.target)]
     longest = int(max(length.max() for length in lengths))

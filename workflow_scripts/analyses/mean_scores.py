@@ -17,7 +17,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     `over <the other>`, by seed, for each mean (in the column item_set), under the task of its first score.
 
     options:
-        models: name -> method, readout, variant, and `by_task`, variants on tasks where it is another.
+        models: name -> method, variant, readout where there are several, and `by_task`: variants on other tasks.
         means: name -> the scores of which it is the mean, each a task, split, subset and metric.
         over: name of a model -> the models over which its gains are formed.
     A seed counts where it has all scores of a mean; a gain is of the same seed of both.
@@ -51,7 +51,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     len(wanted),
                     subset=subset,
                     item_set=mean,
-                    readout=given["models"][name]["readout"],
+                    readout=given["models"][name].get("readout"),
                 )
                 for seed, value in values.items()
             ]
@@ -68,7 +68,7 @@ def means(
         mine = runs.get((cell["task"], model["method"], variant), [])
         used.append(mine)
         columns.append(
-            {run.seed: value for run in mine if (value := value_of(run, cell, model["readout"])) is not None}
+            {run.seed: value for run in mine if (value := value_of(run, cell, model.get("readout"))) is not None}
         )
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:

@@ -143,8 +143,9 @@ def _check_names(catalogue: Catalogue) -> None:
                 known(analysis["published"], catalogue.papers, file, f"analyses.{name}")
         for claim in entry.claims:
             for side in ("left", "right"):
-                display = claim[side].split("/")[0]
-                known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
+                if isinstance(claim[side], str):
+                    display = claim[side].split("/")[0]
+                    known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
         file = f"papers/{paper}/requests.yaml"
         for number, request in enumerate(entry.requests.requests):
             for task in request.tasks:

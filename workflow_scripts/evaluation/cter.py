@@ -17,6 +17,7 @@ from workflow_scripts.evaluation.compounds import (
     compound_errors,
     rates_by_phrase,
     read_lexicon,
+    without_spaces,
     words_of,
 )
 
@@ -38,6 +39,7 @@ def main(args: argparse.Namespace) -> None:
     lexicon = read_lexicon(args.lexicon)
     lines = aligned_lines([args.source, args.compound, args.hypothesis])
     check_compounds([line[:2] for line in lines], lexicon, args)
+    check_translations([line[2] for line in lines], args.hypothesis)
     compounds = [compound for _, compound, _ in lines]
     errors = compound_errors(compounds, [translation for *_, translation in lines], lexicon)
     rates = rates_by_phrase(compounds, errors)
@@ -59,6 +61,15 @@ def check_encoding(path: Path) -> None:
         raise UserError(f"{path}:{line}: not UTF-8 text; convert it, e.g. with: iconv -f GB18030 -t UTF-8") from error
     except FileNotFoundError:
         pass  # named by what reads it
+    except IsADirectoryError as error:
+        raise UserError(f"{path} is a folder; name a text file") from error
+
+
+def check_translations(lines: list[str], path: Path) -> None:
+    """Raise UserError, naming the line, for a translation of which nothing is left when its words are joined."""
+    for number, line in enumerate(lines, start=1):
+        if not without_spaces(line):
+            raise UserError(f"{path}:{number}: no words in '{line}'; for a sentence without a translation write '-'")
 
 
 def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argparse.Namespace) -> None:

@@ -99,7 +99,7 @@ def judge_paper(
     """Verdicts on the claims of one paper, from the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
     claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
-    names = dict.fromkeys(side.split("/")[0] for claim in claims for side in (claim.left, claim.right))
+    names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
             raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")

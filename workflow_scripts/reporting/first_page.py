@@ -165,7 +165,9 @@ def asked(claim: Claim) -> str:
 
 
 def compared(claim: Claim) -> str:
-    """Which cells a claim compares: `table1, JUMP: SQ-Transformer less Transformer`."""
+    """What a claim compares: `table1, JUMP: SQ-Transformer less Transformer`, or `table-layers, LRF, COGS less 1`."""
+    if not isinstance(claim.right, str):
+        return f"{', '.join(claim.left.split('/')[:3])} less {claim.right:g}"
     left, right = (side.split("/")[:3] for side in (claim.left, claim.right))
     pairs = list(zip(left, right, strict=True))
     common = ", ".join(one for one, other in pairs if one == other != "*")

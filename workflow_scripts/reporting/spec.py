@@ -124,7 +124,7 @@ class Analysis(Strict):
 
 
 class Claim(Strict):
-    """A claim of a paper as a comparison between cells `<display>/<row>/<column>/<metric>`.
+    """A claim of a paper as a comparison between cells `<display>/<row>/<column>/<metric>`, or of one with a number.
 
     `greater`: left - right > at_least; `less`: right - left > at_least; `no_gain`: left - right <= at_least.
     `falls_with`: left falls as right rises along the cells that `*` stands for: -(Kendall's tau) > at_least.
@@ -134,13 +134,24 @@ class Claim(Strict):
     statement: str
     source: str
     left: str
-    right: str
+    right: str | float
     relation: Relation
     at_least: float = Field(0.0, ge=0)
     unit: str
     given: str | None = Field(
         None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
     )
+
+    @model_validator(mode="after")
+    def trend_is_of_cells(self) -> "Claim":
+        if self.relation == "falls_with" and not isinstance(self.right, str):
+            raise ValueError("`falls_with` is about two rows of cells, not about a number")
+        return self
+
+    @property
+    def sides(self) -> list[str]:
+        """The cells that are compared."""
+        return [side for side in (self.left, self.right) if isinstance(side, str)]
 
 
 def display_analyses(display: dict) -> list[str]:

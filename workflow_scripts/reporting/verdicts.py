@@ -55,7 +55,7 @@ def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale
 
 
 def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, file: str) -> Outcome:
-    lefts, rights = (_matching(pattern, cells, claim, file) for pattern in (claim.left, claim.right))
+    lefts, rights = (_matching(side, cells, claim, file) for side in (claim.left, claim.right))
     pairs = [(left, rights[key]) for key, left in lefts.items() if key in rights]
     published = _published_effect(claim, pairs)
     # One side may be a number that no seed changes, such as a control without any model; of a trend, none.
@@ -155,8 +155,12 @@ def _published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> tuple[flo
     return left.value - right.value, half
 
 
-def _matching(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
-    """The cells of a claim's side by what `*` stands for in its place; a side without `*` is one cell."""
+def _matching(pattern: str | float, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
+    """The cells of a claim's side by what `*` stands for in its place; a side without `*` is one cell, or a number,
+    which is like a cell that no run changes."""
+    if not isinstance(pattern, str):
+        (other,) = _matching(claim.left, cells, claim, file).values()
+        return {"": replace(other, status=COMPUTED, computed=pattern, published=None, seeds={}, weights="")}
     parts = pattern.split("/")
     star = parts.index("*") if "*" in parts else None
     if (star is None) == (claim.relation == "falls_with"):
