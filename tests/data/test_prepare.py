@@ -141,3 +141,16 @@ def test_a_spec_that_is_none(tmp_path, text, message):
     with pytest.raises(UserError, match=message):
         run("--spec", tmp_path / "spec.json", "--out", tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("task", ["cogs", "bird", "idm", "wmt17-en-de", "pairs-wordpiece"])
+def test_made_again_over_itself_and_over_nothing_else(tmp_path, task):
+    words = ("--task", task, "--scale", "demo", "--out", tmp_path / "data")
+    run(*words)
+    made = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    run(*words)
+    assert {path.name for path in (tmp_path / "data").iterdir()} == made.keys()
+    (tmp_path / "data/thesis.tex").write_text("all of it")
+    with pytest.raises(UserError, match=r"data holds thesis\.tex, which is not of this command"):
+        run(*words)
+    assert (tmp_path / "data/thesis.tex").read_text() == "all of it"

@@ -11,6 +11,7 @@ from workflow_scripts.displays import add_run_arguments, analysis_sources, asked
 from workflow_scripts.facts import of_analysis, published
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.training.outputs import check_made_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +27,7 @@ def main(args: argparse.Namespace) -> None:
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = published(catalogue, entry["published"]) if "published" in entry else None
+    check_made_here(args.out, "scores.csv", ("*.csv", "analysis.json"))
 
     # torch takes more than a second to import: a wrong name should be said before.
     import torch

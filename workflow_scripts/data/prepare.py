@@ -10,6 +10,7 @@ from workflow_scripts.data import prepared as sentence_pairs
 from workflow_scripts.data import records, streamed
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.errors import UserError
+from workflow_scripts.training.outputs import check_made_here
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +27,7 @@ def main(args: argparse.Namespace) -> None:
     if bool(args.spec) == bool(args.task and args.scale):
         raise UserError("prepare: give either --task and --scale, or --spec FILE")
     spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
+    check_made_here(args.out, "*.parquet", ("*.json",))
     sources, digests = downloaded(spec["sources"], args.downloads)
     prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
     writers = {records.PreparedRecords: records.write, streamed.Streamed: streamed.write}

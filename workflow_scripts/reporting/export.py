@@ -8,6 +8,7 @@ from pathlib import Path
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing, write_json
+from workflow_scripts.training.outputs import check_replaceable
 
 # What a later reader needs to know of a run; its spec follows from its digest and the catalogue of the same commit.
 PROVENANCE = (
@@ -28,6 +29,8 @@ PROVENANCE = (
     "device_name",
     "cpu",
     "threads",
+    "precision",
+    "commit",
     "versions",
 )
 
@@ -49,6 +52,7 @@ def main(args: argparse.Namespace) -> None:
     if not tables or not runs:
         raise UserError(f"{source} holds no measured table; make one with ./reproduce --config scale={args.scale}")
     papers = {table.parent.name for table in tables}
+    check_replaceable(target, {"tables", "figures", "claims.csv", "scores.csv", "provenance.json"})
     with replacing(target) as folder:
         folder.mkdir()
         for earlier in target.glob("tables/*"):
