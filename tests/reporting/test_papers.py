@@ -150,7 +150,7 @@ def printed_table(folder, display):
     return [line.split("\t")[NAMES.get(key, 1) :] for line in lines[HEADINGS.get(key, 1) :]]
 
 
-def test_no_number_of_the_paper_is_missing(folder):
+def test_no_number_of_a_table_is_missing_nor_of_the_text_counted_by_hand(folder):
     counted = Counter(
         key[0] for key, n in read_published(folder / "published.csv").items() if not n.source.startswith("elsewhere: ")
     )
