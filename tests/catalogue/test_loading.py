@@ -75,6 +75,26 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
             "names 'defalt'; did you mean 'default'?",
         ),
         ("claims.yaml", lambda it: it[0].update(left="tabel1/a/b/c"), ".left' names 'tabel1'; did you mean 'table1'?"),
+        (
+            "claims.yaml",
+            lambda it: it[0].update(left="table1/SQ-Transformer/JUMPX/exact_match"),
+            "no cell 'table1/SQ-Transformer/JUMPX/exact_match' in displays.yaml; did you mean 'table1/SQ-Tr",
+        ),
+        (
+            "claims.yaml",
+            lambda it: it[0].update(relation="falls_with", left="table1/*/JUMPX/exact_match"),
+            "no cell 'table1/*/JUMPX/exact_match' in displays.yaml",
+        ),
+        (
+            "displays.yaml",
+            lambda it: it["displays"]["table1"].update(baseline="Tranformer"),
+            "`baseline` names 'Tranformer', which is none of its rows",
+        ),
+        (
+            "displays.yaml",
+            lambda it: it["displays"]["table1"]["columns"][0].pop("metric"),
+            "displays.table1: row 'LSTM-RNN' and column 'JUMP' name no metric",
+        ),
         ("claims.yaml", lambda it: it[0].update(relation="more"), "relation' is 'more'; input should be 'greater'"),
     ],
 )
@@ -107,6 +127,23 @@ def test_a_wrong_file_of_a_paper_is_one_line(copy: Path, file: str, content: str
         load_catalogue(copy)
     assert str(error.value).startswith(str(path)) and message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "instead", "message"),
+    [
+        ("table1,Transformer,JUMP,", "table1,Transforme,JUMP,", "no cell 'table1/Transforme/JUMP/exact_match'"),
+        ("table1,Transformer,JUMP,", "tabel1,Transformer,JUMP,", "no display 'tabel1' in displays.yaml; did you mean"),
+        ("40.04,", "4x.04,", "could not convert string to float: '4x.04'; value, std and n_seeds are numbers or empty"),
+    ],
+)
+def test_a_published_number_without_a_cell_is_refused_before_any_job(copy: Path, found, instead, message):
+    file = copy / "papers/sq_transformer/published.csv"
+    assert found in file.read_text()
+    file.write_text(file.read_text().replace(found, instead, 1))
+    with pytest.raises(UserError) as error:
+        load_catalogue(copy)
+    assert str(error.value).startswith(str(file)) and message in str(error.value)
 
 
 def test_a_paper_may_make_no_claims(copy: Path):

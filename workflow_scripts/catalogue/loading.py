@@ -7,6 +7,7 @@ from typing import Any
 
 from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
 from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
 from workflow_scripts.schema import Config, Displays, Method, Requests, Scale, Task
 
@@ -71,6 +72,8 @@ def _catalogue(root: Path) -> Catalogue:
             _claims(file.with_name("claims.yaml")),
         )
     _check_names(catalogue)
+    for paper, entry in catalogue.papers.items():
+        _check_cells(root / "papers" / paper, entry)
     return catalogue
 
 
@@ -96,6 +99,43 @@ def _check_displays(content: Displays, file: Path) -> None:
     for name, display in content.displays.items():
         model = FigureDisplay if display.get("kind") == "figure" else TableDisplay
         checked(model, display, file, f"displays.{name}")
+
+
+def _check_cells(folder: Path, paper: Paper) -> None:
+    """Published numbers and claims must be of cells that there are: a misspelt one would show when all is trained, or
+    never."""
+    cells, tables = set(), set()
+    for name, display in paper.displays.items():
+        if display["kind"] != "table":
+            continue
+        tables.add(name)
+        for row in display["rows"]:
+            for column in display["columns"]:
+                spec = column | row
+                for key in ("metric", "unit"):
+                    if key not in spec:
+                        where = f"displays.{name}: row '{row['row']}' and column '{column['column']}'"
+                        raise UserError(f"{folder / 'displays.yaml'}: {where} name no {key}; one of them must")
+                cells.add(f"{name}/{row['row']}/{column['column']}/{spec['metric']}")
+    file = folder / "published.csv"
+    for display, *parts in read_published(file):
+        if display not in paper.displays:
+            raise UserError(f"{file}: no display '{display}' in displays.yaml; {nearest(display, paper.displays)}")
+        if display in tables and (cell := "/".join((display, *parts))) not in cells:
+            raise UserError(f"{file}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+    for claim in paper.claims:
+        for side in ("left", "right"):
+            cell = claim[side]
+            if not isinstance(cell, str) or cell in cells:
+                continue
+            if "*" not in cell or not any(_same_cell(cell, known) for known in cells):
+                where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
+                raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+
+
+def _same_cell(pattern: str, cell: str) -> bool:
+    parts, names = pattern.split("/"), cell.split("/")
+    return len(parts) == len(names) and all(part in ("*", name) for part, name in zip(parts, names, strict=True))
 
 
 def _check_names(catalogue: Catalogue) -> None:

@@ -70,6 +70,12 @@ class TableDisplay(Strict):
     rows: list[Row] = Field(min_length=1)
     columns: list[Column] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def baseline_is_a_row(self) -> "TableDisplay":
+        if self.baseline and self.baseline not in [row.row for row in self.rows]:
+            raise ValueError(f"`baseline` names '{self.baseline}', which is none of its rows")
+        return self
+
 
 class Runs(Strict):
     """Every requested seed of one variant on one task."""
