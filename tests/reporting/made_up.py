@@ -45,6 +45,7 @@ def write_run(
             "parameters": 1_210_000,
             "seconds": 812.5,
             "device_name": "a made-up CPU",
+            "precision": "fp32",
         },
     )
 

@@ -126,7 +126,7 @@ def explanations(
 ) -> list[str]:
     """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable.
 
-    `data` are those on data sets that are not the papers' own.
+    `data` are those on data sets that are not the papers' own, and on the precision.
     """
     measured = [cell for cell in cells if cell.status == MEASURED]
     found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]

@@ -22,7 +22,7 @@ from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import TableDisplay, display_analyses
-from workflow_scripts.reporting.trained import reduced_data, what_was_run
+from workflow_scripts.reporting.trained import precision_note, reduced_data, what_was_run
 
 TABLE_COLUMNS = (
     "row",
@@ -97,13 +97,14 @@ def make_table(
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
-    data = reduced_data(catalogue, cells, results)
+    shown = _runs_of(cells)
+    data = [*reduced_data(catalogue, cells, results), *precision_note(shown, results)]
     notes = explanations(display, cells, tests, scale, data)
     grid, setting = arrange(display, cells), f"scale {scale}{protocols_of(cells)}"
     title = f"{display.source}: {display.title} ({setting})"
     subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
-    body = html_table(grid, tests, notes, what_was_run(_runs_of(cells), results), command)
+    body = html_table(grid, tests, notes, what_was_run(shown, results), command)
     rows = [csv_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
     return Made(
         rows,

@@ -66,3 +66,15 @@ def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> 
             if made["protocol"] == "reduced" and made["notes"]:
                 found.append(f"Data of {catalogue.tasks[task].title}, protocol reduced: {'; '.join(made['notes'])}.")
     return found
+
+
+def precision_note(runs: Iterable[Run], results: Path) -> list[str]:
+    """`Trained in bf16.`, or which runs in what; nothing where nothing was trained."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        precision = read_json(results / "runs" / str(run) / "run.json")["precision"]
+        found.setdefault(precision, []).append("/".join(run.unseeded))
+    if len(found) < 2:
+        return [f"Trained in {precision}." for precision in found]
+    told = (f"{name} in {precision}" for precision, names in sorted(found.items()) for name in dict.fromkeys(names))
+    return [f"Precision differs: {', '.join(told)}."]
