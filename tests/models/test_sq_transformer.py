@@ -1,3 +1,5 @@
+from unittest import mock
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -28,10 +30,10 @@ def test_parameter_counts_of_the_paper_on_scan():
 # Invariance
 
 
-def same_code_sentences(model, seed):
-    """Two source batches [8, 6] whose words differ and whose codes do not."""
+def same_code_sentences(model, seed, side="source"):
+    """Two batches [8, 6] of a side whose words differ and whose codes do not."""
     first = sentences([6, 6, 5, 4, 3, 6, 2, 6], vocabulary=30, seed=seed)
-    codes = model.assign_source(torch.arange(30))
+    codes = getattr(model, f"assign_{side}")(torch.arange(30))
     second = first.clone()
     generator = torch.Generator().manual_seed(seed)
     for position in first.ge(4).nonzero():
@@ -48,9 +50,25 @@ def same_code_sentences(model, seed):
 def test_sal_attends_alike_in_any_two_sentences_of_one_code_sequence(seed, name):
     model = make(name, seed, vocabulary=30, layers=3).eval()
     first, second = same_code_sentences(model, seed)
-    maps = model.encoder_attention(first)
-    torch.testing.assert_close(maps, model.encoder_attention(second), atol=1e-6, rtol=1e-5)
+    assert torch.equal(model.encoder_attention(first), model.encoder_attention(second))
     assert not torch.allclose(model.encode(first).states, model.encode(second).states)
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 999), name=st.sampled_from(["sal-code", "sal-word", "sal-systematic", "vq", "sal-cosine"]))
+def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_first_layer(seed, name):
+    """Cross-attention brings words into the codes' stream: beyond the first layer nothing is promised."""
+    model = make(name, seed, vocabulary=30, layers=3).eval()
+    source = sentences([6] * 8, vocabulary=30, seed=seed)
+    targets = same_code_sentences(model, seed, "target")
+    attention, asked = model.decoder[0].self_attention, []
+    attend = attention.attend
+    with mock.patch.object(attention, "attend", lambda *given: (asked.append(given), attend(*given))[1]):
+        logits = [model(source, target).logits for target in targets]
+    weights = [attention.weights(query, key, mask) for query, key, _, mask, *_ in asked]
+    assert weights[0].shape[-2:] == (6, 6) and torch.equal(*weights)
+    assert not torch.equal(asked[0][2], asked[1][2])  # the values are words
+    assert not torch.allclose(*logits)
 
 
 @pytest.mark.parametrize("name", ["srl", "none"])

@@ -99,6 +99,10 @@ class EncoderLayer(nn.Module):
     ) -> Tensor:
         """[S, N, d] -> [S, N, d]; `words_only` drops the codes from the result, where nothing reads them further.
 
+        `guided` is SAL (Jiang et al. 2024, section 3.2), with N = 2 B, words and codes beside each other:
+        z_{l+1} = MHAttn(q = z_l, k = z_l, v = z_l), x_{l+1} = MHAttn(q = z_l, k = z_l, v = x_l). Without it all
+        N attend by themselves: a Transformer's layer, and the two streams of SRL (section 3.3).
+
         With `at` (positions [N]) only the result at that position of each sentence: [1, N, d].
         """
         guide = codes_of(states) if guided else states
@@ -196,6 +200,10 @@ class DecoderLayer(nn.Module):
         words_only: bool = False,
     ) -> Tensor:
         """states [T, N, d] -> [T, N, d].
+
+        `guided` and `guided_cross` are SAL in the decoder (Jiang et al. 2024, appendix A.5), where N = 2 B:
+        y' = SelfAttn(q = z, k = z, v = y), then CrossAttn(q = y', k = x_L, v = x_L) in the text (`guided_cross` off);
+        the official code asks with the codes, q = z'.
 
         With `mask` (causal) the whole target is computed at once; without, states are the one next position and the
         earlier ones come from the cache. `guided_cross`: cross-attention queries come from the codes; where its values

@@ -129,6 +129,7 @@ class SQTransformer(Seq2Seq):
         return Seq2SeqOutput(logits, terms | target_terms)
 
     def _streams(self, words: Tensor, codes: Tensor) -> Tensor:
+        """[S, B, d] each -> [S, 2 B, d], what the layers run on; without SAL and SRL the words alone."""
         return words if self.settings.attention == "none" else torch.cat([words, codes], dim=1)
 
     def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
@@ -136,6 +137,7 @@ class SQTransformer(Seq2Seq):
         return straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
 
     def _train_encoder(self, source: Tensor) -> tuple[Memory, dict[str, Tensor]]:
+        """[B, S] -> (what the decoder reads, the terms of the source)."""
         mask, real = padding_mask(source), source.t().ne(0)
         words = self.embed(self.source_embedding, source)
         quantised = self.source_quantiser(words)
@@ -150,6 +152,7 @@ class SQTransformer(Seq2Seq):
         return Memory(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
 
     def _train_decoder(self, memory: Memory, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """target_in [B, T] -> (word logits, the terms of the target); a target's codes are those of the next words."""
         real, mask = target_in.t().ne(0), causal_mask(target_in.size(1), target_in.device)
         # Dropout falls on the words, on the codes that enter the decoder and on the codes to predict independently.
         words = self.embed(self.target_embedding, target_in)
@@ -176,6 +179,7 @@ class SQTransformer(Seq2Seq):
     def _common_terms(
         self, quantiser: Quantiser, words: Tensor, quantised: Quantised, real: Tensor, outputs: list[Tensor]
     ) -> dict[str, Tensor]:
+        """The terms that both sides have: words [S, B, d] and the `outputs` of the layers, each [S, B or 2 B, d]."""
         output = outputs[-1]
         if output.size(1) > words.size(1):
             output = codes_of(output) if self.settings.next_code_stream == "code" else words_of(output)
