@@ -1,6 +1,10 @@
 import json
 from pathlib import Path
 
+import jsonschema
+import pytest
+import yaml
+
 from workflow_scripts import schema
 
 ROOT = Path(__file__).parents[1]
@@ -10,3 +14,11 @@ def test_json_schemas_are_in_step_with_the_models():
     for name, expected in schema.json_schemas().items():
         written = json.loads((ROOT / "catalogue/schemas" / name).read_text())
         assert written == json.loads(json.dumps(expected)), f"{name} is old; run python -m workflow_scripts.schema"
+
+
+@pytest.mark.parametrize("kind", ["claims", "displays", "requests"])
+def test_the_papers_files_agree_with_their_json_schema(kind):
+    content = json.loads((ROOT / f"catalogue/schemas/{kind}.json").read_text())
+    for file in sorted((ROOT / "papers").glob(f"*/{kind}.yaml")):
+        jsonschema.validate(yaml.safe_load(file.read_text()), content)
+        assert f"catalogue/schemas/{kind}.json" in file.read_text().splitlines()[0]

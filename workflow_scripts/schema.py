@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
 
 from workflow_scripts.checking import Strict
 from workflow_scripts.protocols import Protocol
@@ -273,9 +273,18 @@ class Displays(Strict):
 
 
 def json_schemas() -> dict[str, dict]:
-    """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above."""
+    """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above and those of tables
+    and claims."""
+    from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay
+
+    class Shown(Strict):
+        analyses: dict[str, Analysis] = {}
+        displays: dict[str, TableDisplay | FigureDisplay]
+
     by_name = {"tasks": Task, "methods": Method, "scales": Scale}
     return {
+        "displays.json": Shown.model_json_schema(),
+        "claims.json": TypeAdapter(list[Claim]).json_schema(),
         "config.json": Config.model_json_schema(),
         "requests.json": Requests.model_json_schema(),
         **{
