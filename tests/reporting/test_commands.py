@@ -203,9 +203,15 @@ def test_claims_csv(results, capsys):
 def test_a_scale_for_show_bears_no_verdict(results, capsys):
     assert claims(results, scale="demo") == 0
     found = rows(results / "claims.csv")
-    assert {row["verdict"] for row in found} == {"not run"}
-    assert sum(bool(row["effect"]) for row in found) == 2
+    assert [row["verdict"] for row in found if row["effect"]] == ["no verdict"] * 2
+    assert {row["verdict"] for row in found if not row["effect"]} == {"not run"}
     assert {row["p_value"] for row in found} == {""}
+    counts, no_verdict, not_run = capsys.readouterr().out.splitlines()
+    assert counts == f"2 no verdict, {len(found) - 2} not run"
+    assert no_verdict.startswith(
+        f"no verdict: this scale only shows that everything works; 2 of {len(found)} claims have such numbers"
+    )
+    assert not_run == "not run: this scale does not measure it"
 
 
 def test_scores_that_were_copied_from_another_run_are_refused(results, capsys):

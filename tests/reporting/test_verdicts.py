@@ -75,9 +75,9 @@ def test_verdict_by_interval(relation, at_least, low, high, expected):
     [
         (("reduced", 3), ("reduced", 3), True, "reproduced", ""),
         (("paper", 3), ("reduced", 3), True, "reproduced", ""),
-        (("paper", 3), ("stand_in", 3), True, "not run", "made-up data"),
-        (("stand_in", 3), ("stand_in", 3), False, "not run", "made-up data"),
-        (("reduced", 3), ("reduced", 3), False, "not run", "the small scale bears no verdict"),
+        (("paper", 3), ("stand_in", 3), True, "no verdict", "made-up data"),
+        (("stand_in", 3), ("stand_in", 3), False, "no verdict", "made-up data"),
+        (("reduced", 3), ("reduced", 3), False, "no verdict", "the small scale bears no verdict"),
         (("reduced", 3), ("reduced", 0), True, "not run", "not measured at small"),
         (("reduced", 3), ("reduced", 1), True, "inconclusive", "one seed has no interval"),
     ],
@@ -90,7 +90,7 @@ def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
     (outcome,) = judged([claim(at_least=25)], cells, verdicts)
     assert (outcome.verdict, outcome.reason) == (expected, reason)
     assert (outcome.effect is None) == (right[1] == 0)
-    assert (outcome.p_holm is None) == (expected == "not run" or right[1] == 1)
+    assert (outcome.p_holm is None) == (expected in ("no verdict", "not run") or right[1] == 1)
 
 
 def test_holm_counts_only_the_claims_that_bear_a_verdict():
@@ -149,6 +149,8 @@ def test_the_absence_of_a_gain_supposes_that_there_is_one(sal, expected, reason)
     # A gain where none should be is seen without any condition.
     cells[1] = cell("d/New/J/m", [60.0, 61.0, 62.0])
     assert judged([absent, gain], cells)[0].verdict == "not reproduced"
+    cells = [cell("d/SAL/J/m", [1.0, 2.0], "stand_in"), cell("d/New/J/m", [0.1, 0.2, 0.3]), *cells[2:]]
+    assert judged([absent, gain], cells)[0].reason == "says nothing while gain has no verdict"
     with pytest.raises(UserError, match=r"claims.yaml: claim c: given: no claim 'gian'; .*'gain'"):
         judged([claim("no_gain", 1.0, given="gian"), gain], cells)
 
@@ -212,7 +214,7 @@ def test_a_control_without_seeds_is_one_number(right, expected):
 )
 def test_a_claim_against_a_number(right, expected):
     (outcome,) = judged([claim(right=right)], [cell("d/New/J/m", [95.0, 96.0, 97.0], "stand_in")])
-    assert (outcome.verdict, outcome.reason) == ("not run", "made-up data")
+    assert (outcome.verdict, outcome.reason) == ("no verdict", "made-up data")
     (outcome,) = judged([claim(right=right)], [cell("d/New/J/m", [95.0, 96.0, 97.0], printed=(9.0, 1.0))])
     assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (expected, pytest.approx(96.0 - right), 3)
     half = stats.t.ppf(0.975, 2) / np.sqrt(3)  # the deviation is 1

@@ -173,7 +173,7 @@ def test_changed_missing_and_added_files_are_named(demo: Project, damaged: Path)
         ("results/demo/tables/sq_transformer/table1.csv", "measured", "not run", "table1.csv: table1/"),
         ("results/demo/tables/sq_transformer/table1.csv", "stand_in", "reduced", "table1.csv: table1/"),
         ("results/demo/tables/sq_transformer/table1.csv", "percent", "points", "table1.csv: table1/"),
-        ("results/demo/claims.csv", "not run", "reproduced", "claims.csv: "),
+        ("results/demo/claims.csv", "no verdict", "reproduced", "claims.csv: "),
     ],
 )
 def test_what_the_scores_do_not_give_is_named(demo, damaged, name, before, after, said):

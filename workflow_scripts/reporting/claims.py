@@ -23,7 +23,15 @@ from workflow_scripts.reporting.layout import DECIMALS, number
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
-from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome, judge
+from workflow_scripts.reporting.verdicts import (
+    INCONCLUSIVE,
+    NO_VERDICT,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    Outcome,
+    judge,
+)
 
 CLAIM_COLUMNS = (
     "paper",
@@ -44,7 +52,7 @@ CLAIM_COLUMNS = (
     "protocol",
     "verdict",
 )
-COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NOT_RUN: "dim"}
+COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NO_VERDICT: "dim", NOT_RUN: "dim"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -138,8 +146,7 @@ def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
 
 
 def print_ledger(path: Path) -> None:
-    """Print the verdicts of claims.csv: a line for each claim that anything was measured of, and how many there are of
-    each kind."""
+    """Print the verdicts of claims.csv: a line for each claim that bears one, and how many there are of each kind."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
@@ -150,6 +157,25 @@ def print_ledger(path: Path) -> None:
         raise UserError(f"{path}: not UTF-8 text; name a claims.csv") from error
     if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
         raise UserError(f"{path} is no whole claims.csv; if ./reproduce made it, delete it and make it again")
+    console = Console(highlight=False, soft_wrap=True)
+    counts = Counter(row["verdict"] for row in rows)
+    judged = [row for row in rows if row["verdict"] not in (NO_VERDICT, NOT_RUN)]
+    if judged:
+        console.print(ledger(judged), soft_wrap=False)
+    console.print(", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name]))
+    if counts[NO_VERDICT]:
+        only_made_up = all(row["protocol"] == "stand_in" for row in rows if row["verdict"] == NO_VERDICT)
+        why = "their data are made up" if only_made_up else "this scale only shows that everything works"
+        console.print(
+            f"no verdict: {why}; {counts[NO_VERDICT]} of {len(rows)} claims have such numbers, see overview.html and "
+            f"{path.name}"
+        )
+    if counts[NOT_RUN]:
+        console.print("not run: this scale does not measure it")
+
+
+def ledger(rows: list[dict[str, str]]) -> Table:
+    """A line for each of these rows of claims.csv."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading, options in (
         ("claim", {"overflow": "fold"}),
@@ -158,22 +184,13 @@ def print_ledger(path: Path) -> None:
     ):
         table.add_column(heading, **options)
     for row in rows:
-        if not row["effect"]:
-            continue
         colour = COLOURS[row["verdict"]]
         table.add_row(escape(row["claim"]), ledger_effect(row), f"[{colour}]{row['verdict']}[/]")
-    console = Console(highlight=False)
-    console.print(table)
-    counts = Counter(row["verdict"] for row in rows)
-    console.print(", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name]))
-    if counts[NOT_RUN]:
-        console.print("not run: this scale does not measure it, or its numbers may not decide (see overview.html)")
+    return table
 
 
 def ledger_effect(row: dict[str, str]) -> str:
-    """`+59.4 (37.9 to 80.9) percent` of a row of claims.csv; empty when nothing was measured."""
-    if not row["effect"]:
-        return ""
+    """`+59.4 (37.9 to 80.9) percent` of a row of claims.csv."""
     interval, decimals = "", DECIMALS.get(row["unit"], 2)
     if row["ci_low"]:
         interval = f" ({number(float(row['ci_low']), decimals)} to {number(float(row['ci_high']), decimals)})"

@@ -7,7 +7,7 @@ from workflow_scripts.reporting.layout import DECIMALS, PROTOCOL_NOTES, number, 
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.trained import Trained
-from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
+from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NO_VERDICT, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
 
 ASKED = {"greater": "above", "less": "under", "no_gain": "at most", "falls_with": "under"}
 OVERVIEW = """
@@ -124,7 +124,7 @@ def rst_escape(text: str) -> str:
 def summary(outcomes: list[Outcome]) -> str:
     """How many claims came out how."""
     counts = Counter(outcome.verdict for outcome in outcomes)
-    order = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NOT_RUN)
+    order = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NO_VERDICT, NOT_RUN)
     return f"{len(outcomes)} claims: " + ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) + "."
 
 
@@ -143,8 +143,8 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
         "another one that is not reproduced. The unit of replication "
         "is the training seed: two sides whose runs start from the same weights (the same run or model of the hub) are "
         "paired by seed, all others are independent.",
-        "Without a verdict (not run): claims whose runs this scale does not make, that rest on made-up data, or whose "
-        "scale is only meant to show that everything works.",
+        "No verdict: measured, but on made-up data, or at a scale that only shows that everything works. Not run: this "
+        "scale does not measure it.",
         "p: no effect at all, two-sided, corrected by Holm over the claims of a paper that bear a verdict.",
     ]
     notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)

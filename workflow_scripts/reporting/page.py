@@ -49,7 +49,7 @@ small { display: block; color: var(--soft); font-size: .75rem; font-weight: norm
 .chip { display: inline-block; padding: .05rem .5rem; border-radius: 1rem; font-size: .8rem; font-weight: 600;
         white-space: nowrap; border: 1px solid currentColor; }
 .reproduced { color: var(--good); } .not-reproduced { color: var(--bad); } .inconclusive { color: var(--open); }
-.not-run { color: var(--grey); }
+.no-verdict, .not-run { color: var(--grey); }
 ul.notes { padding-left: 1.1rem; color: var(--soft); font-size: .85rem; max-width: 46rem; }
 ul.notes li { margin: .2rem 0; }
 details { margin: .8rem 0; font-size: .85rem; } summary { cursor: pointer; color: var(--soft); }

@@ -20,7 +20,9 @@ from workflow_scripts.reporting.statistics import (
     welch_half_width,
 )
 
-REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NOT_RUN = "reproduced", "not reproduced", "inconclusive", "not run"
+REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
+NO_VERDICT = "no verdict"  # measured, but on made-up data, or at a scale whose numbers may not decide
+NOT_RUN = "not run"  # not measured
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
 
 
@@ -46,9 +48,8 @@ def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale
     outcomes = [_outcome(claim, cells, verdicts, scale, file) for claim in claims]
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
     outcomes = [_on_condition(outcome, verdict_of, file) for outcome in outcomes]
-    tested = [
-        i for i, outcome in enumerate(outcomes) if outcome.verdict != NOT_RUN and outcome.effect.p_value is not None
-    ]
+    judged = [i for i, outcome in enumerate(outcomes) if outcome.verdict not in (NO_VERDICT, NOT_RUN)]
+    tested = [i for i in judged if outcomes[i].effect.p_value is not None]
     for i, corrected in zip(tested, holm([outcomes[i].effect.p_value for i in tested]), strict=True):
         outcomes[i] = replace(outcomes[i], p_holm=corrected)
     return outcomes
@@ -67,7 +68,7 @@ def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, f
         return Outcome(claim, NOT_RUN, published=published, reason=f"not measured at {scale}")
     protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     effect = _effect(claim, measured, file)
-    outcome = Outcome(claim, NOT_RUN, protocol, effect, published)
+    outcome = Outcome(claim, NO_VERDICT, protocol, effect, published)
     if protocol == "stand_in":
         return replace(outcome, reason="made-up data")
     if not verdicts:
@@ -92,7 +93,8 @@ def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Ou
         raise UserError(f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {nearest(given, verdict_of)}")
     if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
         return outcome
-    return replace(outcome, verdict=INCONCLUSIVE, reason=f"says nothing while {given} is {verdict_of[given]}")
+    gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"
+    return replace(outcome, verdict=INCONCLUSIVE, reason=f"says nothing while {given} {gain}")
 
 
 def _depths(pairs: list[tuple[Cell, Cell]]) -> list[str]:
