@@ -239,6 +239,7 @@ class DataScale(Strict):
 
 class Scale(Strict):
     title: str
+    purpose: str = Field(description="What the scale is for, as the report says it.")
     protocol: Protocol = Field(description="The most that a run of this scale can claim.")
     verdicts: bool = Field(True, description="Whether its numbers may decide on a claim; the demo's may not.")
     extra: bool = Field(False, description="Runs the requests marked `extra` in any case.")

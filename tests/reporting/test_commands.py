@@ -282,8 +282,11 @@ def test_what_a_claim_compares(left, right, relation, expected):
 def test_overview_html(results):
     assert claims(results, "--overview", results) == 0
     text = (results / "overview.html").read_text().replace("\u00a0", " ").replace("\u200b", "")
+    found = rows(results / "claims.csv")
+    assert f'<li>{len(found) - 2}\n<span class="chip not-run">not run</span> this scale does not measure it' in text
     for part in (
-        "2 reproduced",
+        "It is for verdicts within hours on a laptop",
+        '<li>2\n<span class="chip reproduced">reproduced</span> the whole 95% interval',
         "SQ-Transformer (SAL) beats the Transformer by far on SCAN ADDJUMP 2x",
         "<i>paper</i> +59.4",
         "37.9 to 80.8",
@@ -295,12 +298,20 @@ def test_overview_html(results):
         "so few seeds cannot go under p 0.",
         "95% interval by Welch&#39;s t, p by exact permutation of seeds",
         "corrected by Holm",
-        "12 trainings, 2.7 h of training in all, on a made-up CPU",
+        "12 trainings, 2.7 h of training in all, on a made-up CPU. By protocol: 12 reduced (smaller models",
         "scan-jump-x2/sq-transformer/sal",
         "Protocol reduced",
     ):
         assert part in text, part
     assert not re.search(r"(src|href)=|url\(", text)
+
+
+def test_a_paper_without_claims_has_no_heading(results):
+    more = ["--papers", "sq_transformer", "recompose", "--overview", results]
+    assert call("claims", results, "--out", results / "claims.csv", *more) == 0
+    title = load_catalogue().papers["recompose"].requests.title
+    for name in ("overview.html", "overview.rst"):
+        assert title not in (results / name).read_text()
 
 
 def test_overview_rst_is_what_snakemake_can_show(results):
@@ -315,7 +326,10 @@ def test_overview_rst_is_what_snakemake_can_show(results):
         # report_level 1: any message of docutils would stand in the page.
         html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
         assert "system-message" not in html
-        assert html.count("<strong>reproduced</strong>") == 2
+        assert html.count("<strong>reproduced</strong>") == 3  # once with its meaning
+        assert "Scale small: the real data, small models and short schedules. It is for verdicts within" in html
+        assert "By protocol: 12 reduced (smaller" in html
+        assert re.search(r"<td>SCAN ADDJUMP 2x</td>\s*<td>Transformer \(3\); SQ-Transformer \(3\)</td>", html)
         assert html.count("showResultInfo('results/small/overview.html')") == link
         assert '<div style="max-height' in html
 

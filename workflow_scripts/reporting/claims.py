@@ -91,13 +91,9 @@ def main(args: argparse.Namespace) -> None:
     )
     if args.overview:
         trained = what_was_run(runs, args.results)
-        titles = {paper: catalogue.papers[paper].requests.title for paper in args.papers}
-        for name, text in (
-            ("overview.html", overview_html(outcomes, titles, trained, args.scale, catalogue.scales[args.scale].title)),
-            ("overview.rst", overview_rst(outcomes, titles, trained, args.scale, catalogue.scales[args.scale].title)),
-        ):
+        for name, overview in (("overview.html", overview_html), ("overview.rst", overview_rst)):
             with replacing(args.overview / name) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+                temporary.write_text(overview(catalogue, args.scale, outcomes, trained), encoding="utf-8")
     print_ledger(args.out)
 
 

@@ -3,15 +3,32 @@
 import re
 from collections import Counter
 
+from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.reporting.layout import DECIMALS, PROTOCOL_NOTES, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NO_VERDICT, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
 
+VERDICTS = {
+    REPRODUCED: "the whole 95% interval of the effect lies beyond what is claimed",
+    NOT_REPRODUCED: "the whole interval lies short of what is claimed",
+    INCONCLUSIVE: "the interval holds both, or one seed has none, or all seeds of both sides are at 0% or at 100%, or "
+    "the claim supposes another one that is not reproduced",
+    NO_VERDICT: "measured, but on made-up data, or at a scale that only shows that everything works",
+    NOT_RUN: "this scale does not measure it",
+}
+PROTOCOLS = {
+    "paper": "the papers' own data, models and schedules",
+    "reduced": "smaller models, data or schedules than the papers'",
+    "stand_in": "made-up data",
+}
 ASKED = {"greater": "above", "less": "under", "no_gain": "at most", "falls_with": "under"}
 OVERVIEW = """
-<p>{{ summary }}</p>
+{% for sentence in said %}<p>{{ sentence }}</p>
+{% endfor %}
+<ul class="notes">{% for name, count, meaning in verdicts %}<li>{{ count }}
+<span class="chip {{ name | replace(' ', '-') }}">{{ name }}</span> {{ meaning }}</li>{% endfor %}</ul>
 {% for paper in papers %}
 <h2>{{ paper.title }}</h2>
 <div class="scroll"><table>
@@ -36,7 +53,6 @@ OVERVIEW = """
 <h2>How a verdict comes about</h2>
 <ul class="notes">{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
 <h2>What was run</h2>
-<p>{{ runs }}</p>
 <div class="scroll"><table>
 <thead><tr><th class="label">task / method / variant</th><th>seeds</th><th>protocol</th><th>steps</th>
 <th>parameters</th><th>time</th></tr></thead>
@@ -54,25 +70,15 @@ OVERVIEW = """
 RST = """Recompose
 =========
 
-{summary}
+{said}
 
 .. raw:: html
 
-   <div style="max-height: 55vh; overflow-y: auto; padding-right: 1em">
+   <div style="max-height: 50vh; overflow-y: auto; padding-right: 1em">
 
-.. list-table::
-   :header-rows: 1
-   :widths: 62 38
-
-   * - Claim
-     - Verdict
-{rows}
-
-.. raw:: html
+{verdicts}{runs}{claims}.. raw:: html
 
    </div>
-
-{runs}
 
 {{% for file in files if (file.path | string).endswith("overview.html") %}}
 `All intervals, methods and runs <javascript:app.showResultInfo('{{{{ file.path | string | urlencode }}}}')>`__
@@ -80,40 +86,51 @@ RST = """Recompose
 """
 
 
-def overview_html(
-    outcomes: dict[str, list[Outcome]], titles: dict[str, str], trained: list[Trained], scale: str, scale_title: str
-) -> str:
+def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[Trained]) -> str:
     """A page that stands alone: claims with effects and verdicts by paper, how they were reached, and all runs."""
-    papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items()]
+    titles = {key: paper.requests.title for key, paper in catalogue.papers.items()}
+    papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items() if judged]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     body = render(
         OVERVIEW,
-        summary=summary(everything),
+        said=introduction(catalogue, scale, trained),
+        verdicts=verdict_counts(everything),
         papers=papers,
         notes=method_notes(everything),
-        runs=run_summary(trained),
         trained=trained,
         protocols=[PROTOCOL_NOTES[name] for name in dict.fromkeys(run.protocol for run in trained)],
     )
-    return page("Which claims reproduce", f"Recompose, scale {scale}: {scale_title}", body)
+    return page("Which claims reproduce", f"Recompose, scale {scale}: {catalogue.scales[scale].title}", body)
 
 
-def overview_rst(
-    outcomes: dict[str, list[Outcome]], titles: dict[str, str], trained: list[Trained], scale: str, scale_title: str
-) -> str:
+def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[Trained]) -> str:
     """The same in short, for the narrow first page of Snakemake's report, which fills it as a Jinja template."""
-    rows = []
+    claims = []
     for key, judged in outcomes.items():
-        rows += [f"   * - **{rst_escape(titles[key])}**", "     -"]
+        rows = []
         for texts in _claims_texts(judged):
             effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
-            rows += [f"   * - {rst_escape(texts['statement'])}", f"     - **{texts['verdict']}**{effect}"]
+            rows.append((rst_escape(texts["statement"]), f"**{texts['verdict']}**{effect}"))
+        claims.append(rst_table((rst_escape(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
     everything = [outcome for judged in outcomes.values() for outcome in judged]
+    verdicts = [(str(count), f"**{name}**", rst_escape(text)) for name, count, text in verdict_counts(everything)]
+    runs = [tuple(map(rst_escape, texts)) for texts in trained_by_task(catalogue, trained)]
     return RST.format(
-        summary=rst_escape(f"Scale {scale}: {scale_title}. {summary(everything)}"),
-        rows="\n".join(rows),
-        runs=rst_escape(run_summary(trained)),
+        said="\n\n".join(map(rst_escape, introduction(catalogue, scale, trained))),
+        verdicts=rst_table(("Claims", "Verdict", "It means"), (8, 20, 72), verdicts),
+        runs=rst_table(("What was trained", "Methods, and their trainings"), (40, 60), runs),
+        claims="".join(claims),
     )
+
+
+def rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]) -> str:
+    """A table in reStructuredText; nothing where there are no rows."""
+    if not rows:
+        return ""
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, widths))}", ""]
+    for row in (heads, *rows):
+        lines += [f"   {'  ' if i else '* '}- {text}" for i, text in enumerate(row)]
+    return "\n".join([*lines, "", ""])
 
 
 def rst_escape(text: str) -> str:
@@ -121,30 +138,43 @@ def rst_escape(text: str) -> str:
     return re.sub(r"([\\*`|_{}<>\[\]])", r"\\\1", text)
 
 
-def summary(outcomes: list[Outcome]) -> str:
-    """How many claims came out how."""
-    counts = Counter(outcome.verdict for outcome in outcomes)
-    order = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NO_VERDICT, NOT_RUN)
-    return f"{len(outcomes)} claims: " + ", ".join(f"{counts[name]} {name}" for name in order if counts[name]) + "."
-
-
-def run_summary(trained: list[Trained]) -> str:
-    """Number of trainings, their time, and where they ran."""
-    runs, hours = sum(len(run.seeds) for run in trained), sum(run.hours for run in trained)
+def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> list[str]:
+    """What the scale is, what it is for, and what was run at it, in sentences."""
+    described = catalogue.scales[scale]
+    said = [f"Scale {scale}: {described.title}. It is for {described.purpose}."]
+    counts = Counter()
+    for run in trained:
+        counts[run.protocol] += len(run.seeds)
+    if not counts:
+        return [*said, "Nothing was run."]
+    hours = duration(sum(run.hours for run in trained))
     devices = ", ".join(sorted({device for run in trained for device in run.devices}))
-    return f"{runs} trainings, {duration(hours)} of training in all, on {devices}." if runs else "Nothing was run."
+    kinds = ", ".join(f"{counts[name]} {name} ({text})" for name, text in PROTOCOLS.items() if counts[name])
+    return [*said, f"{counts.total()} trainings, {hours} of training in all, on {devices}. By protocol: {kinds}."]
+
+
+def verdict_counts(outcomes: list[Outcome]) -> list[tuple[str, int, str]]:
+    """Each verdict with the number of claims that have it, and what it means."""
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    return [(name, counts[name], meaning) for name, meaning in VERDICTS.items()]
+
+
+def trained_by_task(catalogue: Catalogue, trained: list[Trained]) -> list[tuple[str, str]]:
+    """Title of a task, and of the methods that were trained on it, each with how many trainings of it."""
+    counts: dict[str, Counter] = {}
+    for run in trained:
+        task, method, _ = run.name.split("/")
+        counts.setdefault(catalogue.tasks[task].title, Counter())[catalogue.methods[method].title] += len(run.seeds)
+    return [
+        (task, "; ".join(f"{method} ({count})" for method, count in found.items())) for task, found in counts.items()
+    ]
 
 
 def method_notes(outcomes: list[Outcome]) -> list[str]:
-    """The rule, and the method and assumptions of every kind of interval that the claims use."""
+    """What is replicated, and the method and assumptions of every kind of interval that the claims use."""
     notes = [
-        "Reproduced: the whole 95% interval of the effect lies beyond what is claimed; not reproduced: it lies short "
-        "of it; inconclusive: it holds both, or all seeds of both sides are at 0% or at 100%, or the claim supposes "
-        "another one that is not reproduced. The unit of replication "
-        "is the training seed: two sides whose runs start from the same weights (the same run or model of the hub) are "
-        "paired by seed, all others are independent.",
-        "No verdict: measured, but on made-up data, or at a scale that only shows that everything works. Not run: this "
-        "scale does not measure it.",
+        "The unit of replication is the training seed: two sides whose runs start from the same weights (the same run "
+        "or model of the hub) are paired by seed, all others are independent.",
         "p: no effect at all, two-sided, corrected by Holm over the claims of a paper that bear a verdict.",
     ]
     notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)
