@@ -200,6 +200,32 @@ def test_claims_csv(results, capsys):
     assert f"2 reproduced, {len(others)} not run" in printed
 
 
+def test_claims_that_were_written_after_the_results_say_so(results, capsys, monkeypatch):
+    """In claims.csv, in the lines at the end and in both pages."""
+    catalogue = load_catalogue()
+    monkeypatch.setitem(catalogue.papers["sq_transformer"].claims[0], "post_hoc", True)
+    assert claims(results, "--overview", results) == 0
+    found = {row["claim"]: row["post_hoc"] for row in rows(results / "claims.csv")}
+    assert (found["sq-over-transformer-addjump"], found["neighbours-over-transformer-cogs"]) == ("yes", "yes")
+    assert found["atomic-copies-1"] == "no"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith("reproduced, post hoc") and lines[2].rstrip().endswith("reproduced")
+    assert "post hoc: written, or its margin set, after results had been seen" in lines
+    assert "SCAN ADDJUMP 2x <b>(post hoc)</b><small>" in (results / "overview.html").read_text()
+    assert "by far on SCAN ADDJUMP 2x (post hoc)\n     - **reproduced**" in (results / "overview.rst").read_text()
+
+
+def test_the_committed_ledger_can_be_read(capsys):
+    """And it says of each claim what claims.yaml says."""
+    ledger = ROOT / "results/reference/small/claims.csv"
+    assert main(["claims", "--show", str(ledger)]) == 0
+    assert "not run: this scale does not measure it" in capsys.readouterr().out
+    written = {key: {claim["claim"]: claim for claim in paper.claims} for key, paper in load_catalogue().papers.items()}
+    for row in rows(ledger):
+        expected = "yes" if written[row["paper"]][row["claim"]].get("post_hoc") else "no"
+        assert row["post_hoc"] == expected, row["claim"]
+
+
 def test_a_scale_for_show_bears_no_verdict(results, capsys):
     assert claims(results, scale="demo") == 0
     found = rows(results / "claims.csv")

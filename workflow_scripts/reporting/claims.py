@@ -38,6 +38,7 @@ CLAIM_COLUMNS = (
     "claim",
     "statement",
     "source",
+    "post_hoc",
     "left",
     "right",
     "relation",
@@ -134,7 +135,7 @@ def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
         values |= {"effect": effect.value, "ci_low": effect.low, "ci_high": effect.high}
     texts = {
         name: getattr(claim, name) for name in ("claim", "statement", "source", "left", "right", "relation", "unit")
-    }
+    } | {"post_hoc": "yes" if claim.post_hoc else "no"}
     numbers = {name: "" if value is None else f"{value:.6g}" for name, value in values.items()}
     method = {"n_seeds": str(effect.n), "method": effect.method} if effect else {"n_seeds": "", "method": ""}
     judged = {"protocol": outcome.protocol, "verdict": outcome.verdict}
@@ -159,6 +160,8 @@ def print_ledger(path: Path) -> None:
     if judged:
         console.print(ledger(judged), soft_wrap=False)
     console.print(", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name]))
+    if any(row["post_hoc"] == "yes" for row in judged):
+        console.print("post hoc: written, or its margin set, after results had been seen")
     if counts[NO_VERDICT]:
         only_made_up = all(row["protocol"] == "stand_in" for row in rows if row["verdict"] == NO_VERDICT)
         why = "their data are made up" if only_made_up else "this scale only shows that everything works"
@@ -181,7 +184,8 @@ def ledger(rows: list[dict[str, str]]) -> Table:
         table.add_column(heading, **options)
     for row in rows:
         colour = COLOURS[row["verdict"]]
-        table.add_row(escape(row["claim"]), ledger_effect(row), f"[{colour}]{row['verdict']}[/]")
+        after = ", post hoc" if row["post_hoc"] == "yes" else ""
+        table.add_row(escape(row["claim"]), ledger_effect(row), f"[{colour}]{row['verdict']}[/]{after}")
     return table
 
 

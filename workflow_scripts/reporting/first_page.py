@@ -35,7 +35,8 @@ OVERVIEW = """
 <thead><tr><th class="label">claim</th><th>effect</th><th class="label">verdict</th></tr></thead>
 <tbody>
 {% for claim in paper.claims %}
-<tr><td class="text">{{ claim.statement }}<small>{{ claim.source }}; claimed: {{ claim.asked }}</small>
+<tr><td class="text">{{ claim.statement }}{% if claim.post_hoc %} <b>(post hoc)</b>{% endif %}
+<small>{{ claim.source }}; claimed: {{ claim.asked }}</small>
 <small>{{ claim.compared }}</small></td>
 <td><div class="pair stack">
 {% if claim.published %}<span class="paper"><i>paper</i> {{ claim.published }}
@@ -110,7 +111,8 @@ def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outc
         rows = []
         for texts in _claims_texts(judged):
             effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
-            rows.append((rst_escape(texts["statement"]), f"**{texts['verdict']}**{effect}"))
+            after = " (post hoc)" if texts["post_hoc"] else ""
+            rows.append((rst_escape(texts["statement"]) + after, f"**{texts['verdict']}**{effect}"))
         claims.append(rst_table((rst_escape(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     verdicts = [(str(count), f"**{name}**", rst_escape(text)) for name, count, text in verdict_counts(everything)]
@@ -175,6 +177,8 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
     notes = [
         "The unit of replication is the training seed: two sides whose runs start from the same weights (the same run "
         "or model of the hub) are paired by seed, all others are independent.",
+        "Post hoc: the claim was written, or its margin set, after results had been seen. What had been seen may have "
+        "led to it: its verdict says less.",
         "p: no effect at all, two-sided, corrected by Holm over the claims of a paper that bear a verdict.",
     ]
     notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)
@@ -224,6 +228,7 @@ def _claim_texts(outcome: Outcome, tested: int) -> dict:
     return {
         "statement": claim.statement,
         "source": claim.source,
+        "post_hoc": claim.post_hoc,
         "published": number(published, decimals, signed=True) if outcome.published else "",
         "published_interval": _interval(published - half, published + half, decimals) if half else "",
         "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",

@@ -147,6 +147,10 @@ class Claim(Strict):
     given: str | None = Field(
         None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
     )
+    post_hoc: bool = Field(
+        False,
+        description="Written, or its sides or margin set, after results of the paper had been seen at some scale.",
+    )
 
     @model_validator(mode="after")
     def trend_is_of_cells(self) -> "Claim":
