@@ -36,6 +36,25 @@ def test_an_embedding_map_shows_every_word_where_the_table_says(results: Results
     assert len(figure.axes[1].lines) - leaders == len(codes) - codes.nunique()
 
 
+@pytest.mark.parametrize(
+    ("accuracies", "shown", "said"),
+    [
+        ((20.0, 90.0, 60.0), 3, "accuracy 60.0%, median seed 3"),
+        ((60.0, 20.0), 2, "accuracy 20.0%, median seed 2"),
+        ((0.0, 0.0, 0.0), 1, "accuracy 0.0%, median seed 1"),
+        ((12.0,), 1, "accuracy 12.0%, seed 1"),
+    ],
+)
+def test_the_seed_of_median_accuracy_is_shown(results: Results, accuracies, shown: int, said: str) -> None:
+    for seed, accuracy in enumerate(accuracies, start=1):
+        results.add(f"scan-jump-x2/sq-transformer/sal/seed-{seed}", accuracy=accuracy)
+    results.analyse("figure3")
+    inputs = results.inputs("figure3")
+    figure, plotted = embedding_maps.draw(inputs)
+    assert plotted["seed"].unique().tolist() == [shown]
+    assert f"(b) SoVQ, 6 codes\n{said}" in texts(figure)
+
+
 @pytest.mark.parametrize("display", ["figure3", "figure6", "figure-codes"])
 def test_labels_of_an_embedding_map_do_not_overlap(results: Results, display: str) -> None:
     results.add(JUMP, "scan-jump-x2/transformer/default/seed-1", "scan-jump-x2/sq-transformer/codes-12/seed-1")

@@ -18,7 +18,8 @@ TITLES, LEFT, BELOW, BAR, EMPTY = 0.42, 0.42, 0.42, 0.5, 0.4
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A row per entry of `runs` (its lowest seed), a panel per sentence; returns the figure and the plotted weights.
+    """A row per entry of `runs` (its seed of median test accuracy), a panel per sentence; returns the figure and
+    the plotted weights.
 
     options:
         sentences: which of the analysis' sentences to show; the first is the one that the others are compared with.
@@ -30,30 +31,32 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     weights, by_head = inputs.table("attention"), inputs.table("kl_by_head")
     accuracies, divergences = inputs.accuracies(), inputs.measured("attention_kl")
     width = PAGE / len(sentences) - LEFT - 0.05
-    seeds = [inputs.seeds(entry)[:1] for entry in entries]
-    tables = [of_entry(weights, entry, seed[0]) if seed else None for entry, seed in zip(entries, seeds, strict=True)]
+    seeds = [inputs.median_seed(entry) for entry in entries]
+    tables = [
+        None if seed is None else of_entry(weights, entry, seed) for entry, seed in zip(entries, seeds, strict=True)
+    ]
     heights = [EMPTY if table is None else width * height_per_width(table, sentences[0]) for table in tables]
-    gaps = [BELOW if seed else 0.15 for seed in seeds]
+    gaps = [0.15 if seed is None else BELOW for seed in seeds]
     total = sum(heights) + len(entries) * TITLES + sum(gaps) + BAR
     figure = new_figure(PAGE, total, layout=None)
     shown, top = [], total
     for entry, seed, table, height, gap in zip(entries, seeds, tables, heights, gaps, strict=True):
         title = entry["panel"]
-        if seed:
-            accuracy = of_entry(accuracies, entry, seed[0])["value"].item()
-            divergence = of_entry(divergences, entry, seed[0])["value"].item()
-            title += f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats (seed {seed[0]})"
+        if seed is not None:
+            accuracy = of_entry(accuracies, entry, seed)["value"].item()
+            divergence = of_entry(divergences, entry, seed)["value"].item()
+            title += f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats ({inputs.seed_text(entry)})"
         figure.text(LEFT / PAGE, (top - 0.14) / total, title, fontweight="bold")
         top -= TITLES + height
         for number, sentence in enumerate(sentences):
             left = number * PAGE / len(sentences) + LEFT
             panel = figure.add_axes((left / PAGE, top / total, width / PAGE, height / total))
             panel.set_title(f"“{sentence}”", pad=3)
-            if not seed:
+            if seed is None:
                 not_run(panel, inputs.scale)
                 continue
             draw_panel(panel, table[table["sentence"] == sentence], sentence)
-            heads = of_entry(by_head, entry, seed[0])
+            heads = of_entry(by_head, entry, seed)
             frame_heads(panel, heads[heads["sentence"] == sentence], sentence, options["highlight"])
             shown.append(table[table["sentence"] == sentence].assign(panel=entry["panel"]))
         top -= gap

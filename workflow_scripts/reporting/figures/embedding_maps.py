@@ -18,7 +18,7 @@ END = "</s>"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """One panel per entry of `runs`, showing its lowest seed; returns the figure and the plotted words.
+    """One panel per entry of `runs`, its seed of median test accuracy; returns the figure and the plotted words.
 
     options:
         label: words to label, the most important first (all of them). A label without a free place is left out.
@@ -37,14 +37,14 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     shown = []
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
         title = f"({chr(ord('a') + number)}) {entry['panel']}"
-        seeds = inputs.seeds(entry)
-        if not seeds:
+        seed = inputs.median_seed(entry)
+        if seed is None:
             panel.set_title(title, loc="left")
             not_run(panel, inputs.scale)
             continue
-        accuracy = of_entry(accuracies, entry, seeds[0])["value"].item()
-        panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, seed {seeds[0]}", loc="left")
-        table = of_entry(words, entry, seeds[0]).assign(panel=entry["panel"], accuracy=accuracy)
+        accuracy = of_entry(accuracies, entry, seed)["value"].item()
+        panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.seed_text(entry)}", loc="left")
+        table = of_entry(words, entry, seed).assign(panel=entry["panel"], accuracy=accuracy)
         draw_points(panel, table, looks, options["codes"])
         shown.append((panel, table))
     for unused in axes[len(entries) :]:

@@ -76,6 +76,19 @@ class Inputs:
         name = (entry["task"], entry["method"], entry["variant"])
         return sorted(run.seed for run in self.requested if run.unseeded == name)
 
+    def median_seed(self, entry: dict[str, Any]) -> int | None:
+        """The seed of an entry of `runs` with the median test accuracy: of an even number the lower of the two in the
+        middle, of equal ones the lowest seed; None if the scale does not run it."""
+        table = of_entry(self.accuracies(), entry).sort_values(["value", "seed"])
+        if table.empty:
+            return None
+        median = table["value"].iloc[(len(table) - 1) // 2]
+        return int(table.loc[table["value"] == median, "seed"].iloc[0])
+
+    def seed_text(self, entry: dict[str, Any]) -> str:
+        """`median seed 22`, or `seed 21` where there is no other."""
+        return f"{'median ' if len(self.seeds(entry)) > 1 else ''}seed {self.median_seed(entry)}"
+
     def published(self, cell: str) -> Published:
         """A published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
         key = tuple(cell.split("/"))

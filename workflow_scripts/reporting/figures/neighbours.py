@@ -12,7 +12,7 @@ MODEL, WORDS = 0.75, 1.6  # inches at which the columns behind the words start
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """For each word a line of the paper's neighbours and one per entry of `runs` (its lowest seed).
+    """For each word a line of the paper's neighbours and one per entry of `runs` (its seed of median test accuracy).
 
     options:
         space: tsne or embedding.
@@ -28,7 +28,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         printed = inputs.published(options["published"].format(word=word)).printed.split(", ")
         lines.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display["runs"]:
-            seed = min(inputs.seeds(entry), default=None)
+            seed = inputs.median_seed(entry)
             found = of_entry(table, entry, seed)
             found = found[found["word"] == word].sort_values("rank")["neighbour"].tolist()
             lines.append({"word": word, "model": entry["panel"], "seed": seed, "neighbours": found})
