@@ -132,6 +132,9 @@ def test_divergence_and_accuracy_of_one_seed_are_one_point(results: Results) -> 
     assert list(points[0].get_xdata()) == pytest.approx(numbers(ours, "divergence"))
     hollow = [line for line in right.lines if line not in points and len(line.get_xdata())]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow] == [(0.001, 100)]
+    (legend,) = figure.legends
+    shapes = {text.get_text(): line.get_marker() for text, line in zip(legend.texts, legend.get_lines(), strict=True)}
+    assert shapes["20x primitives"] == hollow[0].get_marker() != "o" and shapes["hollow: published"] == "None"
 
 
 def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
@@ -143,6 +146,14 @@ def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
     assert list(mean.get_ydata()) == [8, 16, 24, 32, 40] and list(mean.get_xdata()) == [20, 40, 60, 80, 100]
     assert numbers(plotted, "value") == [4, 8, 12, 16, 20, 12, 24, 36, 48, 60]
     assert texts(figure).count("not run at demo") == 2
+
+
+@pytest.mark.parametrize(("accuracy", "top"), [(60, 61.8), (5, 5.15), (0, 1.03)])
+def test_the_axis_of_learning_curves_ends_at_the_highest_value(results: Results, accuracy: float, top: float) -> None:
+    results.add(JUMP, accuracy=accuracy)
+    results.add("cogs/transformer/default/seed-1", accuracy=100)
+    figure, _ = learning_curves.draw(results.inputs("learning-curves"))
+    assert figure.axes[0].get_ylim()[1] == pytest.approx(top) and figure.axes[2].get_ylim()[1] == pytest.approx(103)
 
 
 def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:

@@ -38,9 +38,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.spines[["top", "right"]].set_visible(False)
     if accuracy.empty:
         not_run(right, inputs.scale)
-    hollow = [
-        Line2D([], [], marker="o", color=GREY, linestyle="", markerfacecolor="none", markersize=7, label="published")
-    ]
+    hollow = [Line2D([], [], linestyle="", label="hollow: published")]  # each in the shape of its training set
     handles = [
         Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label)
         for look, label in zip(LOOKS, labels, strict=False)

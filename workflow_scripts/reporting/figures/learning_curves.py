@@ -10,7 +10,8 @@ from workflow_scripts.reporting.figures.style import LOOKS, PAGE, legend_below, 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """A panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
 
-    Returns the figure and the plotted values. Seeds that were validated at different steps have no mean.
+    The axis of a panel ends at its highest value. Returns the figure and the plotted values. Seeds that were validated
+    at different steps have no mean.
     """
     entries, curves, shown = inputs.display["runs"], inputs.curves("valid_exact_match"), []
     panels = list(dict.fromkeys(entry["panel"] for entry in entries))
@@ -35,7 +36,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
             (lines[entry["series"]],) = axes.plot(mean, label=entry["series"], **shape)
             shown.append(table.assign(panel=name, series=entry["series"]))
-        axes.set(ylim=(-3, 103), xlabel="updates")
+        # Its own range for each panel: where all is under 10%, an axis up to 100% shows nothing.
+        top = max([1.0, *(table["value"].max() for table in shown if table["panel"].iloc[0] == name)])
+        axes.set(ylim=(-0.03 * top, 1.03 * top), xlabel="updates")
         axes.margins(x=0.02)
         axes.spines[["top", "right"]].set_visible(False)
         if number == 0:
