@@ -38,8 +38,20 @@ def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
     file.write_bytes(b'{"a": "\xe9"}')
     with pytest.raises(UserError, match=r"run\.json: not UTF-8 text; if ./reproduce made it, .*; if it is yours"):
         read_json(file)
-    with pytest.raises(UserError, match="does not exist"):
-        read_json(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "advice"),
+    [
+        ("/none/run.json", "give one that does"),
+        ("none.json", "give one that does"),
+        ("results/demo/none.json", "make it with ./reproduce results/demo/none.json"),
+    ],
+)
+def test_reproduce_is_advised_for_what_it_makes(path: str, advice: str):
+    with pytest.raises(UserError) as raised:
+        read_json(path)
+    assert str(raised.value) == f"{path} does not exist; {advice}"
 
 
 def test_sha256_is_that_of_the_bytes(tmp_path: Path):

@@ -42,11 +42,17 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
+        raise missing(path) from error
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {MEND}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; {MEND}") from error
+
+
+def missing(path: str | Path) -> UserError:
+    """The error that a file does not exist: ./reproduce makes what stands under results/, and nothing else."""
+    made = Path(path).parts[0] == "results"
+    return UserError(f"{path} does not exist; {f'make it with ./reproduce {path}' if made else 'give one that does'}")
 
 
 def sha256_file(path: str | Path) -> str:

@@ -15,7 +15,7 @@ from workflow_scripts.checking import checked, nearest
 from workflow_scripts.displays import asked_runs, display_runs, find_paper, intervened
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import claimed, of_claims
-from workflow_scripts.files import replacing
+from workflow_scripts.files import missing, replacing
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
@@ -149,7 +149,7 @@ def print_ledger(path: Path) -> None:
             reader = csv.DictReader(stream)
             header, rows = tuple(reader.fieldnames or ()), list(reader)
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
+        raise missing(path) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; name a claims.csv") from error
     if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):

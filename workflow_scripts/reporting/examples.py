@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import check_whole, read_json
+from workflow_scripts.files import check_whole, missing, read_json
 from workflow_scripts.reporting.cells import MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.statistics import Effect, bootstrap_over_examples
@@ -94,7 +94,7 @@ def _predictions(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
         table = pq.read_table(file, columns=["split", "row", "subset", "correct"])
     except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; make it with ./reproduce {file}") from error
+        raise missing(file) from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
     table = table.sort_by([("split", "ascending"), ("row", "ascending")])

@@ -9,7 +9,7 @@ import pandas
 from workflow_scripts.analyses.options import options_from
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import check_whole
+from workflow_scripts.files import check_whole, missing
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.published import Published
 
@@ -113,4 +113,4 @@ def _read(file: Path) -> pandas.DataFrame:
         # A word of a vocabulary may be spelt like one of pandas' signs for "missing".
         return pandas.read_csv(file, keep_default_na=False, na_values=[""])
     except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; make it with ./reproduce {file}") from error
+        raise missing(file) from error
