@@ -73,6 +73,15 @@ def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
     assert run["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
 
+def test_without_state_it_stands_beside_what_is_written(capsys, toy, tmp_path):
+    arguments = ["train", "--spec", str(toy / "spec.json"), "--out", f"{tmp_path}/out"]
+    assert main([*arguments, "--data", str(tmp_path / "none")]) == 1
+    assert "none/dataset.json does not exist" in capsys.readouterr().err
+    assert (tmp_path / "out.state").is_dir()
+    assert call(*arguments, "--data", toy / "data").returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_the_history_has_a_row_per_value_and_interval(toy):
     with open(toy / "out/training.csv") as stream:
         rows = list(csv.DictReader(stream))
