@@ -1,5 +1,6 @@
 """Candidates: the rules on a small dictionary, the ranking against plain loops, a whole data set of real glosses."""
 
+import importlib
 import re
 import time
 from collections import Counter
@@ -7,7 +8,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.catalogue.copies import ROOT
 from tests.interventions.small_lexicon import write_sources
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.candidates import (
     build,
@@ -18,6 +23,7 @@ from workflow_scripts.interventions.candidates import (
     write,
 )
 from workflow_scripts.interventions.lexical_vectors import gloss_vectors
+from workflow_scripts.interventions.stand_in import made_up_resources
 from workflow_scripts.interventions.synonym_rules import Query, best, polarities, queries_of, split_words, wordnet_pairs
 from workflow_scripts.interventions.synonyms import perturb
 
@@ -232,6 +238,21 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
         texts, realised = perturb(contents, candidates, rate, 42)
         assert least < np.mean(realised) < rate + 0.05
         assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.95 * len(contents)
+
+
+@pytest.mark.parametrize("task", ["idm", "sst"])
+def test_the_demo_replaces_words_of_its_definitions_and_reviews(task):
+    catalogue = load_catalogue(ROOT)
+    wanted = resolve_intervention(catalogue, parse_run(catalogue, f"{task}/qwen-small/ft/seed-1"), "demo")
+    data = resolve_run(catalogue, f"{task}/qwen-small/ft/seed-1", "demo")["data"]
+    contents = importlib.import_module(data["prepare"]).prepare(data["options"], {}).tables["test"]["content"]
+    table = build(contents, made_up_resources(), wanted["candidates"])
+    known = facts(table)
+    assert known["words_with_candidates"] > 0.15 * known["words"]
+    for rate in wanted["rates"]:
+        texts, realised = perturb(contents, candidates_of(table), rate, wanted["seeds"][0])
+        assert rate / 3 < np.mean(realised) <= rate
+        assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.6 * len(contents)
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.training.causal_toy import causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.interventions.candidates import build, write
+from workflow_scripts.interventions.candidates import build, candidates_of, read, write
 from workflow_scripts.interventions.intervene import chosen_blocks, share
 from workflow_scripts.interventions.stand_in import made_up_resources
+from workflow_scripts.interventions.synonyms import perturb
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
 
@@ -94,9 +95,26 @@ def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(sco
         assert 0 <= low <= cv
 
 
-def test_few_words_are_replaced_where_few_have_synonyms(scores):
-    realised = scores[scores["metric"] == "realised_rate"]
-    assert len(realised) == 6 and realised["value"].between(0, 100).all()
+def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, answers):
+    table = candidates_of(read(place / "candidates/candidates.parquet"))
+    prompts = pd.read_parquet(place / "prompts/test.parquet").set_index("item")
+    items = list(dict.fromkeys(answers["item"]))
+    contents, labels = (prompts.loc[items, column].tolist() for column in ("content", "label"))
+    realised = scores[scores["metric"] == "realised_rate"].set_index(["rate", "intervention_seed"])["value"]
+    assert len(realised) == 6
+    for (rate, seed), value in realised.items():
+        texts, _ = perturb(contents, table, rate, int(seed), items=items, labels=labels)
+        changed = [
+            np.mean([new != old for new, old in zip(text.split(), content.split(), strict=True)])
+            for text, content in zip(texts, contents, strict=True)
+        ]
+        assert np.mean(np.array(changed) > 0) > 0.8
+        assert value == pytest.approx(100 * np.mean(changed))
+
+
+def test_other_words_have_other_answers(answers):
+    changed = answers.query("intervention == 'synonyms' and correct != correct_before")
+    assert set(changed["intervention_seed"]) == set(SETTINGS["seeds"])
 
 
 @pytest.mark.parametrize(

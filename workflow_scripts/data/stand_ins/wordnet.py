@@ -2,7 +2,8 @@
 
 A noun is what its kind and its place say (an animal of the mountains is always a `goat`), a word of another part of
 speech what its manner says; the rest of a definition varies. There are what readers stumble over, too: phrases,
-examples, fields, remarks on usage, markers of syntax, and words that the counted texts do not have.
+examples, fields, remarks on usage, markers of syntax, and words that the counted texts do not have. Some words of these
+definitions and of the made-up reviews (`sst`) have synonyms.
 """
 
 import random
@@ -33,6 +34,35 @@ OTHERS = {
     "adv": ("in a manner {} {}", {"soon": "without delay"}),
 }
 MANNERS = ["on land", "at nightfall", "in the open", "before sunrise", "among others", "over and over", "unexpectedly"]
+# Of words in these definitions and in the made-up reviews; of a mood, only words of that mood.
+SYNONYMS = {
+    "noun": {
+        "a living thing that moves": ["animal", "beast", "creature"],
+        "a living thing that grows": ["plant", "herb"],
+        "a thing to work with": ["tool", "implement"],
+        "a human being": ["person", "individual"],
+        "a dry country": ["desert", "wasteland"],
+        "the warm months": ["summertime", "summer"],
+        "a coloured place": ["mark", "spot"],
+        "a series of pictures that move": ["film", "movie", "motion_picture"],
+        "what is told": ["story", "tale"],
+        "many leaves between two covers": ["book", "volume"],
+        "sounds in time": ["music", "melody"],
+    },
+    "verb": {"lay colours on": ["paint", "colour"]},
+    "adj": {
+        "of much size": ["large", "big"],
+        "of no great size": ["small", "tiny"],
+        "of few years": ["young", "youthful"],
+        "of many years": ["old", "aged"],
+        "causing fear": ["dreadful", "appalling"],
+        "without interest": ["dull", "tiresome", "boring"],
+        "as most are": ["ordinary", "standard", "usual"],
+        "giving joy": ["charming", "enjoyable", "pleasant"],
+        "of the best kind": ["brilliant", "superb", "splendid"],
+    },
+    "adv": {"and nothing more": ["simply", "merely"], "without doubt": ["certainly", "surely"]},
+}
 EXAMPLES = ['; "they spoke of it for hours"', '; "nobody had expected it"; "it came to nothing"', "", ""]
 
 
@@ -98,4 +128,7 @@ def make_entries() -> dict[str, list[Entry]]:
                 lemma = f"{word}(p)" if part == "adj" and rng.random() < 0.3 else word
                 gloss = f"{remark}{frame.format(manner, first)}, {second}{rng.choice(EXAMPLES)}"
                 entries[part].append(Entry([lemma], gloss))
+    # Without counts, so that they are nobody's answer; behind the rest, so that its offsets do not hang on them.
+    for part, synsets in SYNONYMS.items():
+        entries[part] += [Entry(lemmas, gloss) for gloss, lemmas in synsets.items()]
     return entries
