@@ -35,6 +35,14 @@ def _compiles(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_compiles)]
 
 
+def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
+    if isinstance(wanted, int) and wanted < 1:
+        raise ValueError("a number of blocks is at least 1")
+    if isinstance(wanted, list) and (not wanted or min(wanted) < 0):
+        raise ValueError("a list names one block or more, each 0 or above")
+    return _once(wanted) if isinstance(wanted, list) else wanted
+
+
 class DataSources(Strict):
     mirror: str | None = Field(
         None, description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same."
@@ -135,15 +143,19 @@ class Intervention(Strict):
     """What is changed in a trained model or in its prompts to see what it answers then."""
 
     split: str = "test"
-    blocks: Literal["all"] | int | list[int] = Field(
+    blocks: Annotated[Literal["all"] | int | list[int], AfterValidator(_pooled_blocks)] = Field(
         "all",
         description="CAP pools before each block but the first, or before so many of them, evenly spread, or before "
         "those of a list, which may hold block 0: before it the embeddings are pooled.",
     )
-    poolings: list[Literal["max", "mean", "sum"]] = ["max", "mean", "sum"]
+    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(_once)] = Field(
+        ["max", "mean", "sum"], min_length=1
+    )
     bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")
-    rates: list[float] = Field([0.25, 0.4], description="Shares of the words that synonyms take the place of.")
-    seeds: list[Seed] = Field([42, 123, 19, 7, 14, 23], description="Of the choice of words and synonyms.")
+    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(_once)] = Field(
+        [0.25, 0.4], min_length=1, description="Shares of the words that synonyms take the place of."
+    )
+    seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
     may_be_label: bool = Field(False, description="Whether a synonym may be the answer (official code: yes).")
     candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
 

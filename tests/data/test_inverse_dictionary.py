@@ -110,6 +110,13 @@ def test_the_stand_in_and_a_folder(tmp_path):
     assert len(set(keys)) == len(keys)
 
 
+def test_a_dictionary_without_counts_is_one_line(tmp_path):
+    write(tmp_path)
+    (tmp_path / "cntlist.rev").unlink()
+    with pytest.raises(UserError, match=r"^\S+: cntlist\.rev, which counts [^\n]* is missing or empty; add it$"):
+        prepare({"folder": str(tmp_path)}, {})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

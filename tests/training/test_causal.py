@@ -258,6 +258,21 @@ def test_a_tokenizer_without_offsets_is_one_line(capsys, tmp_path):
     assert_one_error(capsys.readouterr().err, "tokenizer.json does not exist", "a fast tokenizer, which has offsets")
 
 
+def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, tmp_path):
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("text", max_steps=2), "text") == 0
+    capsys.readouterr()
+    folder = tmp_path / "runs/pretrain/checkpoint"
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    embeddings = tokenizer.get_vocab_size()
+    tokenizer.add_tokens(["beast", "fowl"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
+    parts = (f"has {embeddings + 2} tokens, and the model embeddings of {embeddings}", "belongs to the model")
+    assert_one_error(capsys.readouterr().err, *parts)
+
+
 def test_an_answer_may_have_a_space_before_it(tmp_path):
     write_text(tmp_path / "text")
     tokenizer = Tokenizer.from_file(str(tmp_path / "text/tokenizer.json"))

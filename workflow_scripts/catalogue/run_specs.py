@@ -14,6 +14,9 @@ from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.checking import Strict, checked, nearest
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.errors import UserError
+from workflow_scripts.models.settings import without_module
+from workflow_scripts.objectives.settings import SETTINGS as OBJECTIVES
+from workflow_scripts.objectives.settings import CarmaSettings
 from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Training
 
@@ -67,7 +70,28 @@ def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
     entries = merged(load_catalogue(root), run, scale)
     with placed(entries):
         section = {key: value for key, (value, _) in entries[name].items()}
-        return checked(kind, section, _where(run), name).model_dump()
+        settings = checked(kind, section, _where(run), name)
+        if isinstance(settings, Intervention):
+            _check_intervention(settings, entries, _where(run))
+        return settings.model_dump()
+
+
+def _check_intervention(settings: Intervention, entries: dict[str, dict], where: str) -> None:
+    """Check that the model has the blocks and the task the split, where the catalogue names them."""
+    sections = {section: {key: value for key, (value, _) in found.items()} for section, found in entries.items()}
+    layers = sections["model"].get("layers")
+    if layers and isinstance(settings.blocks, list) and max(settings.blocks) >= layers:
+        raise UserError(
+            f"{where}: key 'intervention.blocks' is {settings.blocks}, but the model has {layers} blocks; "
+            f"name some of 0 to {layers - 1}"
+        )
+    validated = sections["training"].get("validation", {}).get("split")
+    splits = dict.fromkeys(filter(None, ["train", validated, *sections["evaluation"].get("splits", [])]))
+    if settings.split not in splits:
+        raise UserError(
+            f"{where}: key 'intervention.split' is {settings.split!r}, no split of the task; "
+            f"{nearest(settings.split, splits)}"
+        )
 
 
 @lru_cache(maxsize=10_000)
@@ -93,6 +117,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
     if settings.gpus == 1:  # the same run as one that does not name it
         training.pop("gpus", None)
     check_modules(sections, settings.gpus, _where(run))
+    _check_read_blocks(sections, _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return canonical_json(
         {
@@ -111,6 +136,22 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             **_search(run, sections["search"], settings),
         }
     )
+
+
+def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
+    """Check that the model has the blocks whose states CARMA reads, as the training does once the model is there."""
+    if OBJECTIVES.get(sections["objective"]["module"]) is not CarmaSettings or "layers" not in sections["model"]:
+        return
+    settings, layers = CarmaSettings(**without_module(sections["objective"])), sections["model"]["layers"]
+    for weight, name, read in (
+        (settings.mi, "last_block_mi", settings.mi_blocks(layers)),
+        (settings.stability, "last_block_stability", settings.stability_blocks(layers)),
+    ):
+        if settings.weight and weight and read[-1] >= layers:
+            raise UserError(
+                f"{where}: objective: {name} is {getattr(settings, name)} and reads block {read[-1]}, but the model "
+                f"has {layers} blocks, 0 to {layers - 1}; lower it"
+            )
 
 
 def _where(run: Run) -> str:

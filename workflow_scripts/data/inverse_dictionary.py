@@ -92,17 +92,25 @@ def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[W
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
             stand_in.write(Path(folder))
-            return read(Path(folder)), ["a made-up dictionary in the format of WordNet"]
+            return counted(Path(folder)), ["a made-up dictionary in the format of WordNet"]
     if settings.folder:
         folder = Path(settings.folder)
         if not folder.is_dir():
             raise UserError(f"options: folder {folder} does not exist; install WordNet's dictionary or leave it out")
         digest = sha256_files(folder).get("data.noun", "none")
-        return read(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
+        return counted(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
     named = [name for name in SOURCES if name in sources]
     if not named:
         raise UserError(f"options: from: upstream needs the source {' or '.join(SOURCES)}, or the option folder")
-    return read(sources[named[0]]), [f"dictionary {named[0]}"]
+    return counted(sources[named[0]]), [f"dictionary {named[0]}"]
+
+
+def counted(path: Path) -> WordNet:
+    """The dictionary at `path`. Raises UserError when it lacks the counts that choose the words."""
+    wordnet = read(path)
+    if not wordnet.counts:
+        raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")
+    return wordnet
 
 
 def frequent_words(wordnet: WordNet, count: int) -> set[str]:

@@ -119,7 +119,8 @@ def reckoned_scoring(run: Run, scale: str, device: str, rule: str) -> Resources:
     if rule == "intervene":
         given = resolve_intervention(load_catalogue(), run, scale)
         # Answers with words replaced, and with words pooled before some blocks in each way.
-        blocks = sizes.layers(run, scale) if given["blocks"] == "all" else given["blocks"]
+        wanted = sizes.layers(run, scale) if given["blocks"] == "all" else given["blocks"]
+        blocks = len(wanted) if isinstance(wanted, list) else wanted
         seconds *= len(given["rates"]) * len(given["seeds"]) + len(given["poolings"]) * blocks
     # The file and the model made from it; the sentences are few.
     return Resources(

@@ -73,6 +73,12 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
     contents, labels = (table[column].to_pylist() for column in ("content", "label"))
     groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
     tokenizer, space = read_tokenizer(tokenizer_folder), settings.get("label_space", False)
+    tokens, rows = tokenizer.get_vocab_size(), model.get_input_embeddings().num_embeddings
+    if tokens > rows:
+        raise UserError(
+            f"{tokenizer_folder}: tokenizer.json has {tokens} tokens, and the model embeddings of {rows}; "
+            "take the tokenizer that belongs to the model"
+        )
     where, whose = data / f"{split}.parquet", f"of {tokenizer_folder / 'tokenizer.json'}"
     try:
         prompts = encode_prompts(tokenizer, contents, labels, settings["template"], bos, space, groups)

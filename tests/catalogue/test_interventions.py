@@ -1,0 +1,97 @@
+"""What a run is asked that its model or its task does not have is refused before any job starts."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.catalogue.copies import edit
+from workflow_scripts.catalogue.loading import _catalogue, load_catalogue
+from workflow_scripts.catalogue.run_specs import _resolved, _section, resolve_intervention, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.errors import UserError
+from workflow_scripts.planning.resources import reckoned_scoring
+
+RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
+
+
+def set_at_small(copy: Path, section: str, values: dict) -> None:
+    edit(
+        copy / "catalogue/scales.yaml",
+        lambda scales: scales["small"]["by_method"]["gpt2-small"].setdefault(section, {}).update(values),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("seeds", [1, 1], "1 stands there twice"),
+        ("seeds", [], "at least 1 item"),
+        ("blocks", 0, "a number of blocks is at least 1"),
+        ("blocks", -2, "a number of blocks is at least 1"),
+        ("blocks", [], "a list names one block or more, each 0 or above"),
+        ("blocks", [-1], "a list names one block or more, each 0 or above"),
+        ("blocks", [1, 1], "1 stands there twice"),
+        ("blocks", [1, 4], "the model has 4 blocks; name some of 0 to 3"),
+        ("poolings", [], "at least 1 item"),
+        ("poolings", ["max", "max"], "max stands there twice"),
+        ("rates", [0.25, 0.25], "0.25 stands there twice"),
+        ("split", "tset", "no split of the task; did you mean 'test'?"),
+    ],
+)
+def test_an_intervention_that_cannot_be_is_one_line(copy: Path, key: str, value: object, message: str):
+    set_at_small(copy, "intervention", {key: value})
+    catalogue = load_catalogue(copy)
+    with pytest.raises(UserError) as caught:
+        resolve_intervention(catalogue, parse_run(catalogue, RUN), "small")
+    said = str(caught.value)
+    assert f"settings of idm/gpt2-small/carma: key 'intervention.{key}" in said and message in said
+    assert "catalogue/scales.yaml small.by_method.gpt2-small" in said and "\n" not in said
+
+
+@pytest.mark.parametrize("rate", [0, -0.1, 1.5, 25])
+def test_a_rate_is_a_share(copy: Path, rate: float):
+    set_at_small(copy, "intervention", {"rates": [0.25, float(rate)]})
+    catalogue = load_catalogue(copy)
+    with pytest.raises(UserError, match=rf"key 'intervention\.rates\.1' is {float(rate)}; input should be"):
+        resolve_intervention(catalogue, parse_run(catalogue, RUN), "small")
+
+
+@pytest.mark.parametrize(
+    ("values", "read"),
+    [
+        ({"last_block_mi": 4}, "last_block_mi is 4 and reads block 4"),
+        ({"last_block_stability": 9}, "last_block_stability is 9 and reads block 9"),
+        ({"last_block_stability": 3, "stability_pairs": "paper"}, "last_block_stability is 3 and reads block 4"),
+    ],
+)
+def test_blocks_that_the_losses_read_are_blocks_of_the_model(copy: Path, values: dict, read: str):
+    set_at_small(copy, "objective", values)
+    catalogue = load_catalogue(copy)
+    with pytest.raises(UserError) as caught:
+        resolve_run(catalogue, RUN, "small")
+    assert f"objective: {read}, but the model has 4 blocks, 0 to 3; lower it (catalogue/" in str(caught.value)
+    # Fine-tuning alone reads none.
+    assert resolve_run(catalogue, RUN.replace("carma", "ft"), "small")["objective"]["weight"] == 0
+
+
+@pytest.fixture
+def afresh():
+    """Nothing that was read in another folder is known here, nor what is read here later."""
+
+    def forget() -> None:
+        for known in (_catalogue, _resolved, _section, reckoned_scoring):
+            known.cache_clear()
+
+    forget()
+    yield forget
+    forget()
+
+
+def test_a_list_of_blocks_takes_as_long_as_so_many_blocks(monkeypatch, afresh, copy: Path):
+    monkeypatch.chdir(copy)
+    reckoned = []
+    for blocks in ([0, 2], 2):
+        set_at_small(copy, "intervention", {"blocks": blocks})
+        afresh()
+        reckoned.append(reckoned_scoring(parse_run(load_catalogue(), RUN), "small", "cpu", "intervene"))
+    assert reckoned[0] == reckoned[1]
