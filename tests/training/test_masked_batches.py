@@ -159,6 +159,19 @@ def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
     assert len(known) >= 4 and max(len(tokenizer.encode(word, add_special_tokens=False).ids) for word in known) > 1
 
 
+def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, folder):
+    """The capitalised keys stand first by the alphabet; `On` and `Tent` have no lower case."""
+    cases = {"GOAT": [5], "Goat": [0], "goat": [4, 1], "ON": [3], "On": [2, 3], "Tent": [5], "tents": [0]}
+    lists = pa.array([cases[word] for word in sorted(cases)], pa.list_(pa.int32()))
+    pq.write_table(pa.table({"word": sorted(cases), "sememes": lists}), folder / "sememes.parquet")
+    lexicon, _ = read_lexicon(folder, tokenizer)
+    texts = ["goat", "Goat", "on", "tent"]
+    batch = pairs_of(tokenizer, [(text, "zzz") for text in texts], lexicon=lexicon)
+    batch = batch.batch(np.arange(4), np.random.default_rng(0))
+    found = [sorted(n for n in batch.gold[row, 1].tolist() if n != NONE) for row in range(4)]
+    assert found == [[1, 4], [1, 4], [2, 3], [5]]
+
+
 def test_masked_words_and_words_of_several_pieces_can_be_left_out(tokenizer, folder):
     lexicon, _ = read_lexicon(folder, tokenizer)
     pieces = {word: len(tokenizer.encode(word, add_special_tokens=False).ids) for word in ("goat", "runners", "on")}

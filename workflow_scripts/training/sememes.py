@@ -67,29 +67,40 @@ def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.
 def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
     """(the single words of sememes.parquet as pieces of the tokenizer, number of sememes).
 
-    Words with an unknown piece, and phrases, are left out. Raises UserError when a file is missing or broken.
+    Words with an unknown piece, and phrases, are left out. Of the keys that the tokenizer makes one word of, that which
+    is written as the tokenizer writes it counts alone: `be` is no metal, `may` no month. Where there is none (`CD`, a
+    disc, and `Cd`, cadmium), the text does not tell them apart, and the word has the sememes of all. Raises UserError
+    when a file is missing or broken.
     """
     names = read_json(data / "sememe_names.json")
     table = read_table(data, "sememes", ["word", "sememes"])
     found = sequences(table["sememes"])
     if not isinstance(names, list) or found.ids.min(initial=0) < 0 or found.ids.max(initial=0) >= len(names):
         raise UserError(f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again")
-    words = table["word"].to_pylist()
     unknown = tokenizer.token_to_id("[UNK]")
-    encoded = [row.ids for row in tokenizer.encode_batch(words, add_special_tokens=False)]
-    kept = [i for i, ids in enumerate(encoded) if ids and unknown not in ids and " " not in words[i].strip()]
-    if not kept:
+    words = table["word"].to_pylist()
+    encoded = [tuple(row.ids) for row in tokenizer.encode_batch(words, add_special_tokens=False)]
+    single = [
+        (pieces, tokenizer.normalizer.normalize_str(word) == word, numbers)
+        for word, pieces, numbers in zip(words, encoded, table["sememes"].to_pylist(), strict=True)
+        if pieces and unknown not in pieces and " " not in word.strip()
+    ]
+    if not single:
         raise UserError(f"{data / 'sememes.parquet'}: the tokenizer knows no word; delete {data} and prepare it again")
-    pieces = np.array([len(encoded[i]) for i in kept])
-    starts = np.cumsum(pieces) - pieces
+    as_written = {pieces for pieces, exact, _ in single if exact}
+    known: dict[tuple[int, ...], set[int]] = {}
+    for pieces, exact, numbers in single:
+        if exact or pieces not in as_written:
+            known.setdefault(pieces, set()).update(numbers)
+    length = np.array([len(pieces) for pieces in known])
+    starts = np.cumsum(length) - length
     keys = word_keys(
-        np.concatenate([encoded[i] for i in kept]).astype(np.int64), starts, np.repeat(np.arange(len(kept)), pieces)
+        np.concatenate([np.array(pieces) for pieces in known]), starts, np.arange(len(known)).repeat(length)
     )
     keys, first = np.unique(keys, return_index=True)
-    chosen = np.array(kept)[first]
-    count = found.length[chosen]
-    column = np.arange(max(int(count.max()), 1))
-    position = np.minimum(found.start[chosen][:, None] + column, max(len(found.ids) - 1, 0))
-    sememes = np.where(column < count[:, None], found.ids[position], NONE)
-    sememes = np.concatenate([sememes, np.full((1, sememes.shape[1]), NONE)]).astype(np.int32)
-    return Lexicon(keys, sememes, np.append(count, 0)), len(names)
+    lists = [sorted(numbers) for numbers in known.values()]
+    count = np.array([len(lists[row]) for row in first] + [0])
+    sememes = np.full((len(first) + 1, max(int(count.max()), 1)), NONE, np.int32)
+    for row, chosen in enumerate(first):
+        sememes[row, : count[row]] = lists[chosen]
+    return Lexicon(keys, sememes, count), len(names)
