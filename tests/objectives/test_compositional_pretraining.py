@@ -102,7 +102,7 @@ def test_sparsity_is_the_mean_weight_of_real_tokens_and_layers_and_has_a_gradien
 
 @pytest.mark.parametrize(("beta_on", "on_comp", "on_cont"), [("contextual", 1, 0.1), ("compositional", 0.1, 1)])
 def test_reconstruction_moves_each_side_by_its_own_weight(beta_on, on_comp, on_cont):
-    """By finite differences of each term with the other side held still."""
+    """Against the gradient by hand, and finite differences of the first term, which has no weight."""
     cont, comp = states()
     reconstruction_consistency(cont, comp, REAL, 0.1, beta_on).backward()
     difference = 2 * (comp - cont).detach() / (8 * REAL.sum()) * REAL[..., None]
@@ -199,10 +199,121 @@ def test_terms_of_no_weight_are_not_computed_and_without_next_sentences_there_ar
 
 
 def test_every_parameter_learns():
-    model, objective = case()
-    objective(model, batch())[0].backward()
+    """Initial weights are as large as trained ones: with small ones all tokens are alike to the attention."""
+    torch.manual_seed(0)
+    model = pretraining.build(SMALL | {"deviation": 0.5}, 20)
+    compositional_pretraining.build({})(model, batch())[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+        # A softmax over keys is the same with another bias of the keys.
+        assert parameter.grad.abs().max() > 1e-6 or name.endswith("self.key.bias"), name
+
+
+NO_WEIGHT = dict.fromkeys(
+    ("mixed", "contextual", "compositional", "consistency", "nuance", "decomposition", "sparsity"), 0.0
+)
+
+
+def cut(model: pretraining.Pretraining) -> dict[str, torch.Tensor]:
+    """The model's own output for `batch`, which its encoder returns from now on with each part cut from the others: a
+    gradient is then that of a term with respect to this part alone."""
+    given = batch()
+    output = model.encoder(given.ids, given.real, given.types)
+
+    def leaf(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().clone().requires_grad_()
+
+    parts = {name: leaf(output[name]) for name in ("last_hidden_state", "contextual", "compositional")}
+    gaps = [leaf(gap) for gap in output.gaps]
+    codes = [CodeWeights(leaf(layer.weights), leaf(layer.scale)) for layer in output.codes]
+    returned = replace(output, **parts, gaps=tuple(gaps), codes=tuple(codes))
+    model.encoder.register_forward_hook(lambda *_: returned)
+    parts |= {f"gap_{i}": gap for i, gap in enumerate(gaps)}
+    parts |= {f"codes_{i}": layer.weights for i, layer in enumerate(codes)}
+    return parts | {f"scale_{i}": layer.scale for i, layer in enumerate(codes)}
+
+
+def both_tasks(model: pretraining.Pretraining, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """MLM and NSP of `batch`, by hand."""
+    words = model.heads["words"](states).log_softmax(-1)
+    follows = model.heads["next_sentence"](states[:, 0]).log_softmax(-1)
+    return -(words[0, 1, 7] + words[0, 3, 11] + words[1, 1, 12]) / 3, -(follows[0, 1] + follows[1, 0]) / 2
+
+
+def of_states(name: str):
+    return lambda model, parts: sum(both_tasks(model, parts[name]))
+
+
+def consistency(on_comp: float, on_cont: float):
+    def term(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
+        cont, comp = parts["contextual"][REAL], parts["compositional"][REAL]
+        return on_comp * (comp - cont.detach()).square().mean() + on_cont * (cont - comp.detach()).square().mean()
+
+    return term
+
+
+def nuance(together):
+    def term(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
+        shares = [parts[f"gap_{i}"][REAL].softmax(-1) for i in range(2)]
+        entropy = [torch.exp((share * share.log()).sum(-1).mean()) for share in shares]
+        return sum(entropy) / 2 + together(*both_tasks(model, parts["gap_1"]))
+
+    return term
+
+
+def o(parts: dict[str, torch.Tensor], layer: int) -> torch.Tensor:
+    """|O|: the weights of the codes are not negative."""
+    return parts[f"codes_{layer}"] * parts[f"scale_{layer}"].abs()
+
+
+def decomposition(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
+    first = o(parts, 1)[0, 1:3].mean(0)
+    return (first[[0, 2, 3, 5, 6]].mean() + o(parts, 1)[1, 1, :6].mean()) / 2
+
+
+def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
+    return (o(parts, 0)[REAL].mean() + o(parts, 1)[REAL].mean()) / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected", "moved"),
+    [
+        ("mixed", {}, of_states("last_hidden_state"), {"last_hidden_state"}),
+        ("contextual", {}, of_states("contextual"), {"contextual"}),
+        ("compositional", {}, of_states("compositional"), {"compositional"}),
+        ("consistency", {"beta": 0.3}, consistency(1, 0.3), {"contextual", "compositional"}),
+        (
+            "consistency",
+            {"beta": 0.3, "beta_on": "compositional"},
+            consistency(0.3, 1),
+            {"contextual", "compositional"},
+        ),
+        ("nuance", {}, nuance(lambda words, follows: torch.exp(-words) + torch.exp(-follows)), {"gap_0", "gap_1"}),
+        (
+            "nuance",
+            {"nuance_task": "sum"},
+            nuance(lambda words, follows: torch.exp(-words - follows)),
+            {"gap_0", "gap_1"},
+        ),
+        ("decomposition", {}, decomposition, {"codes_1", "scale_1"}),
+        ("sparsity", {}, l1, {"codes_0", "codes_1", "scale_0", "scale_1"}),
+    ],
+)
+def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(name, options, expected, moved):
+    """Each alone in the loss, with an odd weight, against the same by hand, for what the encoder itself returned."""
+    model, objective = case(**NO_WEIGHT | {name: 3.7} | options)
+    parts = cut(model.double())
+    loss, _ = objective(model, batch())
+    wanted = 3.7 * expected(model, parts)
+    near = {"rtol": 1e-4, "atol": 1e-9, "check_dtype": False}  # likelihoods are in float32
+    torch.testing.assert_close(loss, wanted, **near)
+    found, by_hand = (
+        dict(zip(parts, torch.autograd.grad(value, list(parts.values()), materialize_grads=True), strict=True))
+        for value in (loss, wanted)
+    )
+    for part in parts:
+        torch.testing.assert_close(found[part], by_hand[part], **near, msg=lambda text, part=part: f"{part}: {text}")
+        assert found[part].any() == (part in moved), part
 
 
 def test_a_batch_without_a_masked_word_has_a_finite_loss():

@@ -4,7 +4,7 @@ cont, comp and mix [B, S, d] are h_cont, h_comp and h_mix of the last layer, rea
 is one over the real tokens of the whole batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -77,28 +77,43 @@ def nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
     return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
 
 
+def tasks(
+    model: "Pretraining", states: Tensor, batch: "MaskedBatch", next_sentence: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Ptask = MLM + NSP of one representation: states [B, S, d] -> (MLM, NSP), scalars, in nats; NSP is 0 without
+    `next_sentence`."""
+    words = means(word_nats(model, states, batch))
+    return words, means(sentence_nats(model, states, batch)) if next_sentence else torch.zeros_like(words)
+
+
+def semantic_sufficiency(
+    model: "Pretraining", states: Mapping[str, Tensor], batch: "MaskedBatch", next_sentence: bool = True
+) -> dict[str, Tensor]:
+    """The terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), each by the same heads.
+
+    states: name -> its representation [B, S, d]. Returns scalars `mlm_<name>` and `nsp_<name>`, in nats.
+    """
+    terms = {}
+    for name, representation in states.items():
+        terms[f"mlm_{name}"], terms[f"nsp_{name}"] = tasks(model, representation, batch, next_sentence)
+    return terms
+
+
 def build(settings: dict) -> Callable[["Pretraining", "MaskedBatch"], tuple[Tensor, dict[str, Tensor]]]:
     """objective(model, batch) -> (L, its terms, unweighted); `settings`: see CompositionalSettings."""
     s = read_settings(CompositionalSettings, settings, "objective")
 
-    def tasks(model: "Pretraining", states: Tensor, batch: "MaskedBatch") -> tuple[Tensor, Tensor]:
-        """Ptask: (MLM, NSP) of one representation, in nats."""
-        words = means(word_nats(model, states, batch))
-        return words, means(sentence_nats(model, states, batch)) if s.next_sentence else torch.zeros_like(words)
-
     def objective(model: "Pretraining", batch: "MaskedBatch") -> tuple[Tensor, dict[str, Tensor]]:
         output = model.encoder(batch.ids, batch.real, batch.types)
         mix, cont, comp = output.last_hidden_state, output.contextual, output.compositional
-        terms, weights = {}, {}
-        for name, states in (("mixed", mix), ("contextual", cont), ("compositional", comp)):
-            words, follows = tasks(model, states, batch)
-            terms |= {f"mlm_{name}": words, f"nsp_{name}": follows}
-            weights |= {f"mlm_{name}": getattr(s, name), f"nsp_{name}": getattr(s, name)}
+        states = {"mixed": mix, "contextual": cont, "compositional": comp}
+        terms = semantic_sufficiency(model, states, batch, s.next_sentence)
+        weights = {f"{task}_{name}": getattr(s, name) for task in ("mlm", "nsp") for name in states}
         if s.consistency:
             terms["consistency"] = reconstruction_consistency(cont, comp, batch.real, s.beta, s.beta_on)
         if s.nuance:
             terms["nuance"] = nuance_entropy(output.gaps, batch.real)
-            terms["nuance_task"] = nuance_task(*tasks(model, output.gaps[-1], batch), s.nuance_task)
+            terms["nuance_task"] = nuance_task(*tasks(model, output.gaps[-1], batch, s.next_sentence), s.nuance_task)
             weights["nuance_task"] = s.nuance
         if s.decomposition:
             terms["decomposition"] = guided_decomposition(output.codes[-1], batch.share, batch.gold, s.wrong_codes)
