@@ -18,7 +18,7 @@ from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
 from workflow_scripts.__main__ import main
 from workflow_scripts.data import records, squad
 from workflow_scripts.errors import UserError
-from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised
+from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
 from workflow_scripts.models import encoder
 from workflow_scripts.models.span import best_spans
 from workflow_scripts.objectives.sentence_settings import SpanSettings
@@ -118,6 +118,13 @@ def test_measures_are_of_what_is_left_after_normalisation(one, other):
         assert f1(one, [other]) == 1
 
 
+def test_of_the_variants_of_a_question_the_worst_counts():
+    """The question as it was counts only where it has no variant, wherever it stands; of equal ones the first."""
+    items = ["a", "a-high-conf-turk0", "a-high-conf-turk1", "b", "c-x", "c", "d-x", "d-y", "d-z", "d"]
+    f1s = [0.1, 0.7, 0.5, 0.3, 0.9, 0.2, 0.6, 0.6, 0.8, 0.0]
+    assert [items[row] for row in worst_variants(items, f1s)] == ["a-high-conf-turk1", "b", "c-x", "d-x"]
+
+
 def test_a_model_learns_to_answer(place):
     spec = sentence_spec(
         task="squad", steps=250, training={"validation": {"split": "valid", "metric": "f1"}, "learning_rate": 0.005}
@@ -135,8 +142,14 @@ def test_a_model_learns_to_answer(place):
     scores = pd.read_csv(place / "ft/eval/scores.csv").set_index(["split", "metric"])["value"]
     # The verb decides, so that an answer is easily learnt; another's sentence misleads.
     assert scores["test", "f1"] > 80 and scores["test", "exact_match"] > 60
-    assert scores["add_sent", "f1"] < scores["test", "f1"]
+    assert scores["add_sent", "adversarial_f1"] < scores["add_sent", "f1"] < scores["test", "f1"]
+    assert "adversarial_f1" not in scores["test"]
     predictions = pd.read_parquet(place / "ft/eval/predictions.parquet")
+    misled = predictions[predictions["item"].str.contains("-")].assign(question=lambda rows: rows["item"].str[:-6])
+    assert misled["question"].nunique() == 80 and len(misled) == 160
+    worst = misled.loc[misled.groupby("question")["f1"].idxmin()]
+    for metric in ("f1", "exact_match"):
+        assert 100 * worst[metric].mean() == pytest.approx(scores["add_sent", f"adversarial_{metric}"])
     assert 100 * predictions.query("split == 'test'")["f1"].mean() == pytest.approx(scores["test", "f1"])
 
 

@@ -1,5 +1,6 @@
 """Scores of an encoder on questions: exact match and F1 of the spans that it gives as answers."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from workflow_scripts.evaluation.span_metrics import exact_match, f1
+from workflow_scripts.evaluation.span_metrics import exact_match, f1, worst_variants
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.models.span import load
@@ -20,7 +21,9 @@ from workflow_scripts.training.span import found_answers, read_split, span_setti
 def score(
     run_dir: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(predictions, score rows) of every split: `exact_match` and `f1`, percent, means over questions."""
+    """(predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows; of a split with
+    variants of its questions also `adversarial_exact_match` and `adversarial_f1`, means over questions of what
+    `worst_variants` gives."""
     run = checked_run(run_dir, data)
     spec = run["spec"]
     sizes = without_module(spec["model"])
@@ -36,9 +39,14 @@ def score(
             content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
             for name, measure in (("exact_match", exact_match), ("f1", f1)):
                 content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
-                row = {"metric": name, "value": 100 * float(np.mean(content[name])), "unit": "percent"}
-                readout = {"split": split, "subset": "all", "readout": model.readout}
-                scores.append({**row, **readout, "n": len(given)})
+            items = content["item"].to_pylist()
+            rows = {"": list(range(len(items)))}
+            if any("-" in item for item in items):
+                rows["adversarial_"] = worst_variants(items, content["f1"])
+            for prefix, name in itertools.product(rows, ("exact_match", "f1")):
+                value = 100 * float(np.mean(np.array(content[name])[rows[prefix]]))
+                row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(rows[prefix])}
+                scores.append({**row, "split": split, "subset": "all", "readout": model.readout})
             predictions.append(pa.table({"split": [split] * len(given), **content}))
             reporter.advance(len(given))
     return pa.concat_tables(predictions), scores

@@ -1,5 +1,6 @@
-"""Made-up paragraphs in the format of SQuAD: who lives where and keeps what; in the adversarial files with one more
-sentence, on somebody else."""
+"""Made-up paragraphs in the format of SQuAD: who lives where and keeps what; in the adversarial files as they are, and
+then with one more sentence, on somebody else: in two ways in AddSent, in one in AddOneSent. The keys of these questions
+are those of the questions as they are with `-` and a name behind, as upstream's are."""
 
 import json
 import random
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROWS = {"train-v1.1.json": 120, "dev-v1.1.json": 40, "AddSent.json": 40, "AddOneSent.json": 40}
+VARIANTS = {"AddSent.json": 2, "AddOneSent.json": 1}
 PEOPLE = ["Anna", "Boris", "Clara", "David", "Edith", "Frank"]
 PLACES = ["Athens", "Bergen", "Cairo", "Dublin", "Essen"]
 ANIMALS = ["a goat", "an otter", "a camel", "a hen", "two geese"]
@@ -17,29 +19,37 @@ def write(folder: Path, seed: int) -> dict[str, Path]:
     rng = random.Random(f"{seed}/squad stand-in")
     written = {}
     for name, rows in ROWS.items():
-        made = [paragraph(rng, f"{name.split('.')[0]}-{row}", name.startswith("Add")) for row in range(rows)]
+        made = [
+            variant
+            for row in range(rows)
+            for variant in paragraphs(rng, f"{name.partition('.')[0].partition('-')[0]}{row}", VARIANTS.get(name, 0))
+        ]
         written[f"squad/{name}"] = folder / name
         written[f"squad/{name}"].write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": made}]}))
     return written
 
 
-def paragraph(rng: random.Random, key: str, misled: bool) -> dict[str, Any]:
-    """Two sentences, three where `misled`, and two questions on the first person."""
+def paragraphs(rng: random.Random, key: str, variants: int) -> list[dict[str, Any]]:
+    """Two sentences with two questions on the first person, then `variants` times the same with a third sentence."""
     one, other, third = rng.sample(PEOPLE, 3)
     place, animal = rng.choice(PLACES), rng.choice(ANIMALS)
-    context = f"{one} lives in {place} and keeps {animal}. {other} is a friend."
-    if misled:
-        context += f" {third} lives in {rng.choice(PLACES)} and keeps {rng.choice(ANIMALS)}."
-    return {
-        "context": context,
-        "qas": [
-            {
-                "id": f"{key}-{number}",
-                "question": question,
-                "answers": [{"text": answer, "answer_start": context.index(answer)}],
-            }
-            for number, (question, answer) in enumerate(
-                [(f"Where does {one} live?", place), (f"What does {one} keep?", animal)]
-            )
-        ],
-    }
+    plain = f"{one} lives in {place} and keeps {animal}. {other} is a friend."
+    contexts = {"": plain}
+    for number in range(variants):
+        contexts[f"-turk{number}"] = f"{plain} {third} lives in {rng.choice(PLACES)} and keeps {rng.choice(ANIMALS)}."
+    return [
+        {
+            "context": context,
+            "qas": [
+                {
+                    "id": f"{key}q{number}{name}",
+                    "question": question,
+                    "answers": [{"text": answer, "answer_start": context.index(answer)}],
+                }
+                for number, (question, answer) in enumerate(
+                    [(f"Where does {one} live?", place), (f"What does {one} keep?", animal)]
+                )
+            ],
+        }
+        for name, context in contexts.items()
+    ]
