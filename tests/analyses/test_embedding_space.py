@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ from sklearn.metrics import silhouette_score
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import embedding_space
-from workflow_scripts.analyses.embedding_space import focus, tsne, word_table
+from workflow_scripts.analyses.embedding_space import focus, target_codes, tsne, with_any, word_table
 from workflow_scripts.errors import UserError
 
 FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
@@ -59,6 +60,24 @@ def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alon
     assert focus(table(codes), **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
 
 
+@pytest.mark.parametrize(("jump", "expected"), [(1, True), (2, True), (3, False)])
+def test_an_output_word_has_the_code_of_a_peer(jump: int, expected: bool) -> None:
+    codes = {"I_JUMP": jump, "I_WALK": 1, "I_LOOK": 2, "I_TURN_LEFT": 3}
+    assert with_any(codes, "I_JUMP", ["I_WALK", "I_LOOK"], "verb") == ("I_JUMP_with_any_verb", expected)
+
+
+def test_target_codes_are_the_nearest_of_the_embeddings(tmp_path: Path) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+    codes, (model, _) = target_codes(run), run.load()
+    words = json.loads((run.data / "vocabulary.json").read_text())["target"]
+    assert list(codes) == words
+    codebook = model.target_quantiser.codebook.detach().numpy()
+    weights = model.target_embedding.weight.detach().numpy()
+    vectors = weights * weights.shape[1] ** 0.5
+    nearest = ((vectors[:, None] - codebook) ** 2).sum(-1).argmin(-1)
+    assert list(codes.values())[1:] == nearest.tolist()[1:]  # padding is never embedded
+
+
 def test_a_table_has_every_word_but_those_that_no_sentence_holds(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
     words, vectors = word_table(run, "scan")
@@ -77,7 +96,8 @@ def test_a_table_has_every_word_but_those_that_no_sentence_holds(tmp_path: Path)
 
 def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None:
     runs = [add_run(tmp_path, f"scan-jump-x2/{name}/seed-1") for name in ("transformer/default", "sq-transformer/sal")]
-    found = embedding_space.analyse(runs, {"classes": "scan", "focus": FOCUS})
+    output = {"word": "I_WALK", "peers": ["</s>"], "name": "end"}
+    found = embedding_space.analyse(runs, {"classes": "scan", "focus": FOCUS, "output": output})
     plain, structured = (
         {row["metric"]: row["value"] for row in found.scores if row["method"] == run.method} for run in runs
     )
@@ -88,6 +108,7 @@ def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None
         "adjusted_rand",
         "jump_with_verbs",
         "jump_alone",
+        "I_WALK_with_any_end",
     }
     words, vectors = word_table(runs[0], "scan")
     real = (words["word"] != "</s>").to_numpy()
@@ -99,8 +120,9 @@ def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None
 
 def test_a_focus_that_the_data_lack_is_noted(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
-    found = embedding_space.analyse([run], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}})
-    assert found.notes == [f"{run}: not in the training data: jump9"]
+    output = {"word": "I_HOP", "peers": ["</s>"], "name": "end"}
+    found = embedding_space.analyse([run], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}, "output": output})
+    assert found.notes == [f"{run}: not in the training data: {name}" for name in ("jump9", "I_HOP")]
     assert "v_measure" in {row["metric"] for row in found.scores}
 
 

@@ -1,6 +1,6 @@
 """Where words stand in the space of source embeddings: t-SNE, codes and syntactic classes (figures 3, 4, 6 and 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
 from workflow_scripts.data.prepared import SPECIAL_TOKENS
 from workflow_scripts.errors import UserError
 from workflow_scripts.training.batches import EOS
+from workflow_scripts.training.prepared import read_vocabulary
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # no source sentence holds them
@@ -71,6 +72,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         classes: `scan` or `cogs`.
         seed: of t-SNE.
         focus: {word, peers, name}: also say whether the codes treat `word` as its peers, e.g. jump as the verbs.
+        output: {word, peers, name}: the same of a word of the target and its code, e.g. I_JUMP.
     Scores, on all words but (except the first) `</s>`:
         codes_in_use: how many codes the words and `</s>` have, for models with codes.
         silhouette: mean silhouette of the embeddings by class (Euclidean; -1..1; a class of one word counts 0).
@@ -78,8 +80,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         <word>_silhouette: of the focus alone.
         <word>_with_<name>: 1 if the code of `word` is that of every peer, else 0; for models with codes.
         <word>_alone: 1 if no other word has its code, else 0. Words that only differ by a number (jump, jump1) are one.
+        <word>_with_any_<name>: of the output: 1 if the code of `word` is that of a peer, else 0.
     """
-    given = options_from(options, classes="scan", seed=0, focus=None)
+    given = options_from(options, classes="scan", seed=0, focus=None, output=None)
     tables, scores, notes = [], [], []
     for run in runs:
         table, vectors = word_table(run, given["classes"])
@@ -96,16 +99,35 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             labels = (table["class"], table["code"].astype(int))
             scores.append(score(run, "v_measure", v_measure_score(*labels), "index", len(table)))
             scores.append(score(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
-        if given["focus"]:
+        if given["focus"] and _has(silhouettes, given["focus"], run, notes):
             word = given["focus"]["word"]
-            missing = [name for name in (word, *given["focus"]["peers"]) if name not in silhouettes]
-            if missing:
-                notes.append(f"{run}: not in the training data: {', '.join(missing)}")
-                continue
             scores.append(score(run, f"{word}_silhouette", silhouettes[word], "index", 1))
             for name, value in focus(table, **given["focus"]).items() if coded else ():
                 scores.append(score(run, name, value, "share", 1))
+        if given["output"] and coded and _has(codes := target_codes(run), given["output"], run, notes):
+            name, value = with_any(codes, **given["output"])
+            scores.append(score(run, name, value, "share", 1))
     return Analysis(scores, {"words": stacked(tables, ["word", "class", "code", "x", "y"])}, notes)
+
+
+def _has(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: list[str]) -> bool:
+    """Whether the data have a word and its peers; noted if not."""
+    missing = [name for name in (wanted["word"], *wanted["peers"]) if name not in words]
+    if missing:
+        notes.append(f"{run}: not in the training data: {', '.join(missing)}")
+    return not missing
+
+
+def target_codes(run: TrainedRun) -> dict[str, int]:
+    """Code of each word of the target, special tokens included, in a model with codes."""
+    model, words = run.load()[0], read_vocabulary(run.data)["target"]
+    with torch.no_grad():
+        return dict(zip(words, model.assign_target(torch.arange(len(words))).tolist(), strict=True))
+
+
+def with_any(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> tuple[str, bool]:
+    """The score <word>_with_any_<name> of `analyse`, and its value."""
+    return f"{word}_with_any_{name}", codes[word] in [codes[peer] for peer in peers]
 
 
 def focus(table: pandas.DataFrame, word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
