@@ -91,6 +91,44 @@ def test_a_wrong_value_is_named_with_the_file_and_entry_that_set_it(copy: Path, 
         resolve_evaluation(catalogue, run, "paper")
 
 
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        (
+            "methods.yaml",
+            lambda it: it["transformer"]["settings"]["model"].update(layerz=2),
+            "catalogue/methods.yaml: unknown key 'transformer.settings.model.layerz'; did you mean 'layers'?",
+        ),
+        (
+            "scales.yaml",
+            lambda it: it["small"].setdefault("by_method", {}).update(transformer={"model": {"layerz": 2}}),
+            "catalogue/scales.yaml: unknown key 'small.by_method.transformer.model.layerz'; did you mean 'layers'?",
+        ),
+        (
+            "scales.yaml",
+            lambda it: it["small"]["settings"]["model"].update(heads=5),
+            "width 128 is not a multiple of heads 5 (catalogue/scales.yaml small)",
+        ),
+        (
+            "methods.yaml",
+            lambda it: it["transformer"]["variants"]["default"].update(settings={"model": {"heads": 5}}),
+            "width 128 is not a multiple of heads 5 (model.heads: catalogue/methods.yaml "
+            "transformer.variants.default; model.width: catalogue/scales.yaml small)",
+        ),
+        (
+            "methods.yaml",
+            lambda it: it["transformer"]["settings"]["model"].update(module="workflow_scripts.models.none"),
+            "(catalogue/methods.yaml transformer)",
+        ),
+    ],
+)
+def test_a_wrong_model_is_named_with_every_entry_that_makes_it_so(copy: Path, file, change, said):
+    edit(copy / "catalogue" / file, change)
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+    assert str(error.value).endswith(said), error.value
+
+
 def test_an_unknown_scale_is_refused_with_the_nearest():
     with pytest.raises(UserError, match=r"no scale 'smal' in catalogue/scales\.yaml; did you mean 'small'"):
         resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "smal")

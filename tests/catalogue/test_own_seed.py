@@ -51,7 +51,7 @@ def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
         ({"learning_rate": [0.1]}, "give both, or neither"),
         (
             {"learning_rates": [0.1]},
-            "unknown key 'demo.by_task.sst.settings.search.learning_rates'; did you mean 'learning_rate'?",
+            "unknown key 'demo.by_task.sst.search.learning_rates'; did you mean 'learning_rate'?",
         ),
         ({"learning_rate": [-1.0], "batch_sentences": [8]}, "greater than 0"),
     ],

@@ -5,17 +5,41 @@ import pytest
 from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.catalogue.task_specs import data_origins, resolve_data
 from workflow_scripts.errors import UserError
 
 
-def test_wrong_options_of_data_are_refused_before_any_job(copy: Path):
-    edit(
-        copy / "catalogue/scales.yaml",
-        lambda scales: scales["demo"]["data"]["scan-jump"]["options"].update(limit={"train": "lots"}),
-    )
-    with pytest.raises(UserError, match=r"options of task scan-jump at scale demo: key 'limit\.train' is 'lots'"):
-        resolve_data(load_catalogue(copy), "scan-jump", "demo")
+@pytest.mark.parametrize(
+    ("scale", "file", "change", "said"),
+    [
+        (
+            "demo",
+            "scales.yaml",
+            lambda it: it["demo"]["data"]["scan-jump"]["options"].update(limit={"train": "lots"}),
+            r"key 'limit\.train' is 'lots'.* \(catalogue/scales.yaml demo\.data\.scan-jump\)$",
+        ),
+        (
+            "small",
+            "tasks.yaml",
+            lambda it: it["scan-jump"]["options"].update(atomic_copies="x"),
+            r"key 'atomic_copies' is 'x'.* \(catalogue/tasks.yaml scan-jump\)$",
+        ),
+    ],
+)
+def test_wrong_options_of_data_are_refused_before_any_job(copy: Path, scale: str, file: str, change, said: str):
+    edit(copy / "catalogue" / file, change)
+    with pytest.raises(UserError, match=f"options of task scan-jump at scale {scale}: {said}"):
+        resolve_data(load_catalogue(copy), "scan-jump", scale)
+
+
+def test_each_key_of_the_data_has_the_entry_that_sets_it():
+    catalogue = load_catalogue(ROOT)
+    demo, small = (data_origins(catalogue, "cogs", scale) for scale in ("demo", "small"))
+    assert demo["sources"] == demo["protocol"] == "catalogue/scales.yaml demo.data.cogs"
+    assert small["sources"] == small["prepare"] == "catalogue/tasks.yaml cogs"
+    for scale, origins in (("demo", demo), ("small", small)):
+        data = resolve_data(catalogue, "cogs", scale)
+        assert origins.keys() == {*(data.keys() - {"options"}), *(f"options.{key}" for key in data["options"])}
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,7 @@ def test_show_says_where_each_value_comes_from(project: Path, capsys: pytest.Cap
     assert lines["model.source_codes"].endswith("catalogue/methods.yaml sq-transformer.variants.codes-12")
     assert lines["model.source_codes"].split()[1] == "12"
     assert lines["model.width"].endswith("catalogue/scales.yaml small")
+    assert lines["data.options.atomic_copies"].split()[1:] == ["1000", "catalogue/tasks.yaml", "scan-jump-x2"]
 
 
 def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys: pytest.CaptureFixture[str]):

@@ -72,11 +72,13 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
             begins = section not in fixed and "module" in given and given["module"] != _module(result[section])
             if begins:
                 result[section] = {}
-            known = fixed.get(section) or {*result[section], *_module_settings(section, result[section])}
+            module = given["module"] if begins else _module(result[section])
+            own = MODULES.get(section, {}).get(module)
+            known = fixed.get(section) or {"module", *result[section], *(f.name for f in (fields(own) if own else ()))}
             for key, value in given.items():
-                if key not in known and not begins:
+                if key not in known and (own or not begins):  # else the module is unknown: that is said first
                     file, entry = where.split(" ")
-                    path = f"{entry}.settings.{section}.{key}"
+                    path = f"{entry if '.by_' in entry else f'{entry}.settings'}.{section}.{key}"
                     raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
                 result[section][key] = (value, where)
     return result
@@ -84,20 +86,21 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
 
 @contextmanager
 def placed(entries: dict[str, dict[str, tuple[Any, str]]]) -> Iterator[None]:
-    """An error about the value of a key, as `training.key` or `model: key`, says in which file and entry it is set."""
+    """An error about values of `entries` says in which file and entry each key that it names is set: a section and its
+    key are found as words of what is wrong, before the advice."""
     try:
         yield
     except UserError as error:
-        named = re.search(r"\b(\w+)(?:\.|: )(\w+)(?=' is | is |\.)", str(error))
-        section, key = named.groups() if named else ("", "")
-        place = entries.get(section, {}).get(key)
-        raise UserError(f"{error} ({place[1]})" if place else str(error)) from error
-
-
-def _module_settings(section: str, given: dict[str, tuple[Any, str]]) -> list[str]:
-    """Names of the settings of the module that a section names; none where it names none that is known."""
-    module = MODULES.get(section, {}).get(_module(given))
-    return [field.name for field in fields(module)] if module else []
+        words = set(re.findall(r"\w+", str(error).split(";")[0]))
+        named = {
+            f"{section}.{key}": where
+            for section, found in entries.items()
+            for key, (_, where) in found.items()
+            if section in words and key in words
+        }
+        places = list(dict.fromkeys(named.values()))
+        said = places if len(places) == 1 else [f"{key}: {where}" for key, where in named.items()]
+        raise UserError(f"{error} ({'; '.join(said)})" if said else str(error)) from error
 
 
 def _module(section: dict[str, tuple[Any, str]]) -> str | None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from workflow_scripts.canonical import canonical_json
 from workflow_scripts.catalogue.loading import Catalogue, find_scale, load_catalogue
+from workflow_scripts.catalogue.merging import placed
 from workflow_scripts.checking import checked, nearest
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
@@ -45,10 +46,27 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
         sources = sources if cut.sources is None else cut.sources
         prepare = cut.prepare or prepare
         protocol = worst_protocol(protocol, cut.protocol or protocol)
-    checked(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
+    origins = data_origins(catalogue, task, scale)
+    with placed({"options": {key: (value, origins[f"options.{key}"]) for key, value in options.items()}}):
+        checked(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
     return canonical_json(
         {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
     )
+
+
+def data_origins(catalogue: Catalogue, task: str, scale: str) -> dict[str, str]:
+    """The file and entry that sets each key of a data spec, and each of its options, as `options.<key>`."""
+    entry, cut = catalogue.tasks[task], catalogue.scales[scale].data.get(task)
+    in_tasks, in_scales = f"catalogue/tasks.yaml {task}", f"catalogue/scales.yaml {scale}.data.{task}"
+    origins = dict.fromkeys(("task", "prepare", "sources", "protocol"), in_tasks)
+    origins |= {f"options.{key}": in_tasks for key in entry.options}
+    if cut:
+        given = {"prepare": cut.prepare, "sources": cut.sources, "protocol": cut.protocol}
+        if cut.protocol and worst_protocol(entry.protocol, cut.protocol) == entry.protocol:
+            given["protocol"] = None
+        origins |= {key: in_scales for key, value in given.items() if value is not None}
+        origins |= {f"options.{key}": in_scales for key in cut.options}
+    return origins
 
 
 def options_of(prepare: str, task: str) -> type[BaseModel]:
@@ -69,14 +87,20 @@ def options_of(prepare: str, task: str) -> type[BaseModel]:
 
 def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What the words of a task's items may be replaced with: split, sources, options. The same for every method."""
-    layers = [catalogue.tasks[task].settings, catalogue.scales[scale].settings]
-    if task in catalogue.scales[scale].by_task:
-        layers.append(catalogue.scales[scale].by_task[task])
-    merged = {key: value for layer in layers for key, value in layer.intervention.items()}
-    settings = checked(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
-    options = checked(
-        intervention_settings.Options, settings.candidates, f"settings of task {task}", "intervention.candidates"
-    )
+    at = catalogue.scales[scale]
+    layers = {
+        f"catalogue/tasks.yaml {task}": catalogue.tasks[task].settings,
+        f"catalogue/scales.yaml {scale}": at.settings,
+    }
+    if task in at.by_task:
+        layers[f"catalogue/scales.yaml {scale}.by_task.{task}"] = at.by_task[task]
+    entries = {key: (value, where) for where, layer in layers.items() for key, value in layer.intervention.items()}
+    with placed({"intervention": entries}):
+        merged = {key: value for key, (value, _) in entries.items()}
+        settings = checked(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
+        options = checked(
+            intervention_settings.Options, settings.candidates, f"settings of task {task}", "intervention.candidates"
+        )
     return {
         "split": settings.split,
         "options": settings.candidates,

@@ -14,7 +14,7 @@ from workflow_scripts.catalogue.merging import merged
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
-from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.catalogue.task_specs import data_origins, resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
@@ -72,11 +72,10 @@ def main(args: argparse.Namespace) -> None:
 
 def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     """Print every value of a run's spec with the file and entry that set it."""
-    data = resolve_data(catalogue, run.task, scale)
-    rows = [
-        (f"data.{key}", value, f"catalogue/tasks.yaml {run.task}, catalogue/scales.yaml {scale}.data")
-        for key, value in data.items()
-    ]
+    data, origins = resolve_data(catalogue, run.task, scale), data_origins(catalogue, run.task, scale)
+    values = {key: value for key, value in data.items() if key != "options"}
+    values |= {f"options.{key}": value for key, value in data["options"].items()}
+    rows = [(f"data.{key}", value, origins[key]) for key, value in values.items()]
     for section, entries in merged(catalogue, run, scale).items():
         rows += [(f"{section}.{key}", value, where) for key, (value, where) in entries.items()]
     spec, named = resolve_run(catalogue, run, scale, precision), {row[0] for row in rows}
