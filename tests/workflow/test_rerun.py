@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 from hashlib import sha256
 
@@ -104,9 +105,13 @@ def made(project: Project, part: str) -> set[str]:
 
 
 def test_nothing_changed(demo):
+    """A second call has nothing to do, and takes seconds: not time on the clock, which other work lengthens."""
     assert demo.planned() == set()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = demo.reproduce()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert (done.returncode, "Nothing to be done" in done.stderr) == (0, True)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
 
 
 def test_touched_and_commented_code_reruns_nothing(demo):
