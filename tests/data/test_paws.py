@@ -64,11 +64,16 @@ def test_swapped_words(words, rng):
     assert not paws.only_swapped(" ".join(words), " ".join([*other, "d"]))
 
 
-def test_the_stand_in_has_swapped_pairs_of_one_label_only():
+def test_the_stand_in_has_swapped_pairs_of_both_labels():
     made = paws.prepare({"from": "stand_in", "validation": 80}, {})
     assert made == paws.prepare({"from": "stand_in", "validation": 80}, {})
     assert made.protocol == "stand_in"
-    assert {"swap", ""} == set(made.tables["test"]["subset"])
+    test = made.tables["test"]
+    assert {"swap", ""} == set(test["subset"])
+    assert {label for label, subset in zip(test["label"], test["subset"], strict=True) if subset == "swap"} == {
+        0.0,
+        1.0,
+    }
     assert set(made.tables["train"]["label"]) == {0.0, 1.0}
     with pytest.raises(UserError, match=r"key .validation. is 500; .* has 500 pairs"):
         paws.prepare({"from": "stand_in", "validation": 500}, {})
@@ -105,3 +110,13 @@ def test_an_index_of_another_form(tmp_path, mirror):
     index = packed(tmp_path / "paws_qqp.tar.gz", files)
     with pytest.raises(UserError, match=r"paws_qqp.tar.gz: line 2 is not a pair of lists of words"):
         paws_qqp.read(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+    files = {name: content.replace("qid2", "question2", 1) for name, content in files.items()}
+    with pytest.raises(UserError, match=r"paws_qqp.tar.gz: no column 'qid2'"):
+        paws_qqp.read(packed(index, files), tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+
+
+def test_a_question_as_long_as_a_file_is_named(tmp_path):
+    """One quote too many makes one field of all lines behind it."""
+    (tmp_path / "questions.tsv").write_text(QUESTIONS + '2\t5\t6\t"Who' + "\nand so on" * 20_000)
+    with pytest.raises(UserError, match=r"questions.tsv:\d+: field larger than field limit .*; get the file again"):
+        paws_qqp.question_words(tmp_path / "questions.tsv", {5}, str.split)

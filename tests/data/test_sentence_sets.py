@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from workflow_scripts.data import amazon, bird, glue, imdb, mnli_letters, sst2, sts
+from workflow_scripts.data import amazon, bird, glue, imdb, mnli_letters, squad, sst2, sts
 from workflow_scripts.errors import UserError
 
 
@@ -128,6 +128,15 @@ def test_mrpc_has_its_own_dev_set(tmp_path):
         for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "mrpc_dev_ids.tsv")
     }
     made = glue.prepare({"task": "mrpc"}, sources)
+    for content, message in (
+        ("12\t13\n<html>\n", r"mrpc_dev_ids.tsv:2: not the two ids of a pair"),
+        ("12\t13\t1\n", r"mrpc_dev_ids.tsv:1: not the two ids of a pair"),
+        ("13\t12\n", r"mrpc_dev_ids.tsv: no pair 13 12 in the training set"),
+        ("", r"mrpc_dev_ids.tsv: no pair; fetch"),
+    ):
+        (tmp_path / "mrpc_dev_ids.tsv").write_text(content)
+        with pytest.raises(UserError, match=message):
+            glue.prepare({"task": "mrpc"}, sources)
     assert made.tables["train"]["item"] == ["10/11"] and made.tables["valid"]["item"] == ["12/13"]
     assert made.tables["test"]["first"] == ['He said "no.', "A"]
 
@@ -219,6 +228,47 @@ def test_a_bad_line_of_glue_is_named(tmp_path, task):
     with pytest.raises(UserError, match=f"a.zip: {message}.*fetch") as caught:
         glue.prepare({"task": task, "validation": 1}, {name: path})
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("task", GLUE_FILES)
+@pytest.mark.parametrize("content", ["", "\n"])
+def test_a_file_of_glue_without_examples_is_named(tmp_path, task, content):
+    name, files = GLUE_FILES[task]
+    train = next(file for file in files if file.endswith("train.tsv"))
+    path = zipped(tmp_path / "a.zip", files | {train: content})
+    with pytest.raises(UserError, match=r"a.zip: train.tsv:.* fetch the file again"):
+        glue.prepare({"task": task, "validation": 1}, {name: path})
+
+
+def question(**changes) -> dict:
+    return {"id": "q1", "question": "Who?", "answers": [{"text": "Anna", "answer_start": 0}]} | changes
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (question(question=7), "question q1: its key, question, paragraph or answer is no text"),
+        (question(id=7), "question 7: its key, question, paragraph or answer is no text"),
+        (question(answers=[{"text": "Anna", "answer_start": 1e400}]), "cannot convert float infinity to integer"),
+        (question(answers=[]), "list index out of range"),
+        ([], "list indices must be integers"),
+    ],
+)
+def test_a_question_of_another_form_is_named(tmp_path, content, message):
+    paragraphs = [{"context": "Anna ran.", "qas": [content]}]
+    (tmp_path / "train.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    with pytest.raises(UserError, match=rf"train.json is not a file of SQuAD's form \({message}.*fetch it again"):
+        squad.read(tmp_path / "train.json")
+
+
+def test_json_that_is_nested_too_deeply_is_named(tmp_path):
+    (tmp_path / "train.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"train.json is not a file of SQuAD's form .maximum recursion depth exceeded"):
+        squad.read(tmp_path / "train.json")
+    with gzip.open(tmp_path / "reviews.json.gz", "wt") as stream:
+        stream.write("[" * 100_000)
+    with pytest.raises(UserError, match=r"reviews.json.gz:1: not a review .*maximum recursion depth exceeded"):
+        amazon.read(tmp_path / "reviews.json.gz")
 
 
 def test_a_bad_line_of_mrpc_and_of_mnli_is_named(tmp_path):

@@ -105,6 +105,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
     found = {split: read(sources, settings.task, split) for split in layout.files}
     if settings.task == "mrpc":
         wanted = dev_ids(named_source(sources, [DEV_IDS], WHERE))
+        if unknown := wanted - {row.item for row in found["train"]}:
+            pair = min(unknown).replace("/", " ")
+            raise UserError(f"{sources[DEV_IDS]}: no pair {pair} in the training set; fetch the file again")
         train = [row for row in found["train"] if row.item not in wanted]
         valid = [row for row in found["train"] if row.item in wanted]
         notes = ["valid: the pairs of the training set that GLUE names as its dev set"]
@@ -122,9 +125,9 @@ def read(
     names, file = layout.files[split]
     path = named_source(sources, names, where)
     if task == "qqp":  # upstream's file has broken lines
-        lines = list(read_lines(path, file))
-        columns = lines[0][1].split("\t")
-        rows = [(n, dict(zip(columns, line.split("\t"), strict=True))) for n, line in lines[1:] if whole(line, columns)]
+        lines = [(n, line.split("\t")) for n, line in read_lines(path, file)]
+        columns = lines[0][1] if lines else []
+        rows = [(n, dict(zip(columns, fields, strict=True))) for n, fields in lines[1:] if len(fields) == len(columns)]
     else:
         rows = tsv_rows(path, file, layout.header)
     found = []
@@ -136,14 +139,19 @@ def read(
             item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
             second = row[layout.second].strip() if layout.second else None
             found.append(Sentence(item, row[layout.first].strip(), second, label))
+    if not found:
+        raise UserError(f"{path}: {file}: no example{f' of the genre {genre}' if genre else ''}; fetch the file again")
     return found
 
 
-def whole(line: str, columns: list[str]) -> bool:
-    """Whether a line of QQP has all of its columns."""
-    return line.count("\t") == len(columns) - 1
-
-
 def dev_ids(path: Path) -> set[str]:
-    """The keys of the pairs of MRPC's dev set, from a file with two ids a line."""
-    return {"/".join(line.split("\t")[:2]) for _, line in read_lines(path, path.name)}
+    """The keys of the pairs of MRPC's dev set, from a file of two ids a line. Raises UserError naming any other."""
+    found = set()
+    for number, line in read_lines(path, path.name):
+        ids = line.split("\t")
+        if len(ids) != 2 or not all(part.isdecimal() for part in ids):
+            raise UserError(f"{path}:{number}: not the two ids of a pair; fetch the file again")
+        found.add("/".join(ids))
+    if not found:
+        raise UserError(f"{path}: no pair; fetch the file again")
+    return found

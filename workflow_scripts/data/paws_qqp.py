@@ -43,6 +43,8 @@ def read(index: Path, questions: Path, punkt: Path) -> tuple[dict[str, list[Sent
 
 def questions_of(row: dict[str, str], index: Path, line: int) -> set[int]:
     """The ids of the questions that a pair is made of. Raises UserError when the line is not of the index's form."""
+    if missing := [name for name in COLUMNS if name not in row]:
+        raise UserError(f"{index}: no column '{missing[0]}'; fetch the archive again")
     parts = [part for n in (1, 2) for word in row[f"sentence{n}"].split("/") for part in word.split(":")]
     if not all(part.isdecimal() or PART.fullmatch(part) for part in parts) or not (
         row["qid1"].isdecimal() and row["qid2"].isdecimal()
@@ -56,13 +58,16 @@ def question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[
     found: dict[int, list[str]] = {}
     reader = csv.DictReader((f"{line}\n" for _, line in read_lines(path, path.name)), delimiter="\t")
     needed = {"qid1", "qid2", "question1", "question2"}
-    if not needed <= set(reader.fieldnames or ()):
-        raise UserError(f"{path}: its columns are not those of Quora's question pairs; get the file again")
-    for row in reader:
-        for n in (1, 2):
-            qid, text = row[f"qid{n}"] or "", row[f"question{n}"]
-            if qid.isdecimal() and int(qid) in wanted and int(qid) not in found:
-                found[int(qid)] = words_of(text or "")
+    try:
+        if not needed <= set(reader.fieldnames or ()):
+            raise UserError(f"{path}: its columns are not those of Quora's question pairs; get the file again")
+        for row in reader:
+            for n in (1, 2):
+                qid, text = row[f"qid{n}"] or "", row[f"question{n}"]
+                if qid.isdecimal() and int(qid) in wanted and int(qid) not in found:
+                    found[int(qid)] = words_of(text or "")
+    except csv.Error as error:  # an unpaired quote makes one field of all that follows
+        raise UserError(f"{path}:{reader.line_num}: {error}; get the file again") from error
     return found
 
 
