@@ -292,11 +292,18 @@ def test_evaluation_gives_the_task_alone():
     assert torch.equal(loss.detach(), parts["task"])
 
 
-def test_without_a_word_of_several_tokens_mi_is_zero_and_the_rest_is_the_task():
+def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_minus_lambda():
+    """With η 0. The equation weighs the task by 1 - λ whatever the other terms are: only the size differs from FT."""
     model, batch = language_model("gpt2"), prompts([[1, 1, 1], [1, 1]])
+    torch.manual_seed(0)
     loss, parts = carma.build(LAYERS | {"stability": 0, "weight": 0.3})(model, batch)
     assert (float(parts["mi"]), float(parts["pairs"]), float(parts["without_pairs"])) == (0, 0, 1)
     assert torch.equal(loss.detach(), 0.7 * parts["task"])
+    torch.manual_seed(0)  # the same dropout
+    (wanted, _), parameters = carma.build(LAYERS | {"weight": 0.0})(model, batch), list(model.parameters())
+    ours, theirs = (torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted))
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.allclose(a, 0.7 * b, atol=1e-6)
     states = [state.requires_grad_() for state in random_states(batch)]
     nothing, _ = mi(states, batch.words, batch.real)
     nothing.backward()
