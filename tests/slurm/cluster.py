@@ -171,7 +171,8 @@ def wait(until, seconds: float, what: str) -> None:
 
 def free_ports(count: int) -> int:
     """The first of `count` ports in a row that nobody listens on."""
-    for first in random.sample(range(20000, 30000, count), 100):
+    # Tests in other processes draw too, and hypothesis gives all of them one state of `random`.
+    for first in random.SystemRandom().sample(range(20000, 30000, count), 100):
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:
