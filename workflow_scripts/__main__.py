@@ -5,7 +5,6 @@ import importlib
 import os
 import signal
 import sys
-from pathlib import Path
 
 import workflow_scripts.provenance  # noqa: F401 - a command's clock starts with it
 from workflow_scripts.errors import UserError
@@ -48,14 +47,9 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     command = parser.parse_args(arguments[:1]).command
     module = importlib.import_module(COMMANDS[command][0])
-    trains = command in ("search", "train")
-    options = argparse.ArgumentParser(
-        prog=f"python -m workflow_scripts {command}",
-        description=module.__doc__,
-        epilog="Without --state it is OUT.state, beside --out." if trains else None,
-    )
+    options = argparse.ArgumentParser(prog=f"python -m workflow_scripts {command}", description=module.__doc__)
     module.add_arguments(options)
-    given = options.parse_args([*arguments[1:], *(default_state(arguments[1:]) if trains else ())])
+    given = options.parse_args(arguments[1:])
     try:
         module.main(given)
     except UserError as error:
@@ -77,16 +71,6 @@ def main(arguments: list[str] | None = None) -> int:
         print("interrupted; call the same command again to go on", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
-
-
-def default_state(arguments: list[str]) -> list[str]:
-    """`--state OUT.state` where a command that trains is not told where its resume state is. It stands here since each
-    line of train.py is of the code that trainings are made by: another one makes them all again."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--out", nargs="?", type=Path)
-    parser.add_argument("--state", nargs="?")
-    given, _ = parser.parse_known_args(arguments)
-    return ["--state", f"{given.out}.state"] if given.out and not given.state else []
 
 
 if __name__ == "__main__":

@@ -282,6 +282,7 @@ def test_a_trend_uses_the_seeds_that_all_cells_have():
         (claim(left="d/Nwe/J/m"), r"papers/p/claims.yaml: claim c: there is no cell d/Nwe/J/m in displays.yaml"),
         (claim(left="d/*/J/m"), r"only falls_with has it"),
         (claim("falls_with"), r"only falls_with has it"),
+        (claim("falls_with", left="d/*/*/m", right="d/*/J/m"), r"only falls_with has it"),
     ],
 )
 def test_claims_about_nothing_are_refused(wrong, message):

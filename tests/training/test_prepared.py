@@ -36,7 +36,7 @@ def test_other_data_have_another_digest(tmp_path):
 
 
 def test_a_folder_without_data(tmp_path):
-    with pytest.raises(UserError, match=r"dataset.json does not exist; make it with ./reproduce "):
+    with pytest.raises(UserError, match=r"dataset.json does not exist; give one that does"):
         data_digest(tmp_path)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses
+from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses, stars
 from workflow_scripts.schema import Config, Displays, Method, Requests, Scale, Task
 
 
@@ -128,14 +128,9 @@ def _check_cells(folder: Path, paper: Paper) -> None:
             cell = claim[side]
             if not isinstance(cell, str) or cell in cells:
                 continue
-            if "*" not in cell or not any(_same_cell(cell, known) for known in cells):
+            if not any(stars(cell, known) for known in cells):
                 where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
                 raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
-
-
-def _same_cell(pattern: str, cell: str) -> bool:
-    parts, names = pattern.split("/"), cell.split("/")
-    return len(parts) == len(names) and all(part in ("*", name) for part, name in zip(parts, names, strict=True))
 
 
 def _check_names(catalogue: Catalogue) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import check_whole
+from workflow_scripts.files import check_whole, missing
 from workflow_scripts.protocols import PROTOCOLS
 
 SCORE_COLUMNS = (
@@ -62,7 +62,7 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
             texts = list(reader)
         _check(texts)
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make it with ./reproduce {path}") from error
+        raise missing(path) from error
     except (ValueError, csv.Error) as error:
         raise UserError(f"{path}: {error}; delete it and make it again") from error
     return [{name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()} for row in texts]

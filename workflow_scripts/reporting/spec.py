@@ -164,6 +164,14 @@ class Claim(Strict):
         return [side for side in (self.left, self.right) if isinstance(side, str)]
 
 
+def stars(pattern: str, cell: str) -> list[str] | None:
+    """What each `*` in a claim's side stands for in the key of a cell; None where the key is not of that side."""
+    parts, names = pattern.split("/"), cell.split("/")
+    if len(parts) != len(names) or any(part not in ("*", name) for part, name in zip(parts, names, strict=True)):
+        return None
+    return [name for part, name in zip(parts, names, strict=True) if part == "*"]
+
+
 def display_analyses(display: dict) -> list[str]:
     """Names of the analyses of the same paper that an entry of displays.yaml reads."""
     cells = [*display.get("rows", ()), *display.get("columns", ())]

@@ -10,7 +10,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
-from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.reporting.spec import Claim, stars
 from workflow_scripts.reporting.statistics import (
     Effect,
     association,
@@ -163,15 +163,9 @@ def _matching(pattern: str | float, cells: dict[str, Cell], claim: Claim, file: 
     if not isinstance(pattern, str):
         (other,) = _matching(claim.left, cells, claim, file).values()
         return {"": replace(other, status=COMPUTED, computed=pattern, published=None, seeds={}, weights="")}
-    parts = pattern.split("/")
-    star = parts.index("*") if "*" in parts else None
-    if (star is None) == (claim.relation == "falls_with"):
+    if pattern.split("/").count("*") != (claim.relation == "falls_with"):
         raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
-    found = {}
-    for key, cell in cells.items():
-        names = key.split("/")
-        if len(names) == len(parts) and all(part in (name, "*") for name, part in zip(names, parts, strict=True)):
-            found[names[star] if star is not None else ""] = cell
+    found = {"".join(names): cell for key, cell in cells.items() if (names := stars(pattern, key)) is not None}
     if not found:
         raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
     return found

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.files import missing, read_json, sha256_file
 from workflow_scripts.provenance import FIELDS
 from workflow_scripts.training.batches import Pairs, Sequences, sequences
 
@@ -29,15 +29,13 @@ def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=columns)
     except FileNotFoundError as error:
-        raise UserError(
-            f"{path} does not exist; delete {folder} and make it with ./reproduce {folder}/dataset.json"
-        ) from error
+        raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
-    missing = sorted(set(columns) - set(table.column_names))
-    if missing:
-        raise UserError(f"{path} has no column {missing[0]}; delete {folder} and prepare it again")
+    absent = sorted(set(columns) - set(table.column_names))
+    if absent:
+        raise UserError(f"{path} has no column {absent[0]}; delete {folder} and prepare it again")
     if not table.num_rows:
         raise UserError(f"{path} has no rows; delete {folder} and prepare it again")
     return table
@@ -74,7 +72,7 @@ def data_digest(folder: Path) -> str:
     """
     manifest = folder / "dataset.json"
     if not manifest.exists():
-        raise UserError(f"{manifest} does not exist; make it with ./reproduce {manifest}")
+        raise missing(manifest)
     files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path != manifest)
     lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in files)
     how = {"sources", *FIELDS} - {"spec"}

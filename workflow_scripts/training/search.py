@@ -23,7 +23,7 @@ from workflow_scripts.facts import of_search
 from workflow_scripts.files import read_json, replacing, sha256_files, write_json
 from workflow_scripts.schema import Search, Training
 from workflow_scripts.training.outputs import check_replaceable, make_writable
-from workflow_scripts.training.train import add_common_arguments, read_spec, weights_digest
+from workflow_scripts.training.train import add_common_arguments, default_state, read_spec, weights_digest
 
 OUTPUTS = {"search.csv", "chosen.json"}
 COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric", "value", "seconds")
@@ -51,6 +51,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{args.run or args.spec}: key 'search' must have values, and be of the spec's seed")
     if settings.gpus > 1:
         raise UserError(f"{args.run or args.spec}: a search works on one device; set training.gpus to 1")
+    args.state = args.state or default_state(args.out)
     check_replaceable(args.out, OUTPUTS)
     make_writable(args.state)
     work(args, spec, settings, search)

@@ -61,17 +61,28 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     )
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
-    parser.add_argument("--state", type=Path, required=True, metavar="DIR", help="resume state; removed when complete")
+    parser.add_argument(
+        "--state",
+        type=Path,
+        metavar="DIR",
+        help="resume state, removed when complete (default: OUT.state)",
+    )
     parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     parser.add_argument("--save-every", type=float, default=60, metavar="SECONDS", help="least between saved states")
     parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
 
 
+def default_state(out: Path) -> Path:
+    """OUT.state, beside `out`."""
+    return out.with_name(f"{out.name}.state")
+
+
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     spec, settings = read_spec(args)
     settings = with_chosen(spec, settings, args.search)
+    args.state = args.state or default_state(args.out)
     check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
     make_writable(args.state)
     if settings.gpus > 1:
