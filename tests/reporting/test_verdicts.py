@@ -1,13 +1,16 @@
 """From cells to verdicts: the whole table of cases, and what a claim may not say."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.cells import Cell
+from workflow_scripts.reporting.first_page import overview_html
 from workflow_scripts.reporting.published import Published
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.statistics import Effect
@@ -295,3 +298,21 @@ def test_the_effect_is_left_less_right():
     left, right = [90.0, 92.0, 95.0], [50.0, 40.0, 45.0]
     (outcome,) = judged([claim()], [cell("d/New/J/m", left), cell("d/Plain/J/m", right)])
     assert outcome.effect.value == pytest.approx(np.mean(left) - np.mean(right))
+
+
+def test_the_least_p_that_few_seeds_can_have_is_that_of_holm():
+    """Beside a claim with a smaller p, five seeds can come down to 0.0625: a bound of twice that would lie above p."""
+    cells = [
+        cell("d/Many/J/m", [10.0 + seed for seed in range(10)], weights="w"),
+        cell("d/Few/J/m", [11.0, 12.5, 11.5, 12.0, 13.0], weights="w"),
+        cell("d/Plain/J/m", [1.0] * 10, weights="w"),
+    ]
+    claims = [claim(left="d/Many/J/m", claim="many"), claim(left="d/Few/J/m", claim="few")]
+    outcomes = judged(claims, cells)
+    assert [outcome.p_holm for outcome in outcomes] == pytest.approx([4 / 1024, 0.0625])
+    text = overview_html(load_catalogue(), "small", {"sq_transformer": outcomes}, [])
+    assert re.findall("p [0-9.]+, corrected [0-9.]+|cannot go under p [0-9.]+", text) == [
+        "p 0.002, corrected 0.004",
+        "p 0.062, corrected 0.062",
+        "cannot go under p 0.062",
+    ]

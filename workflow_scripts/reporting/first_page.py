@@ -7,6 +7,7 @@ from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.reporting.layout import DECIMALS, PROTOCOL_NOTES, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.reporting.statistics import holm
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NO_VERDICT, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
 
@@ -187,8 +188,10 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
 
 def _claims_texts(judged: list[Outcome]) -> list[dict]:
     """What the ledger says about the claims of one paper."""
-    tested = sum(outcome.p_holm is not None for outcome in judged)
-    return [_claim_texts(outcome, tested) for outcome in judged]
+    tested = [outcome for outcome in judged if outcome.p_holm is not None]
+    return [
+        _claim_texts(outcome, [other.effect.p_value for other in tested if other is not outcome]) for outcome in judged
+    ]
 
 
 def asked(claim: Claim) -> str:
@@ -210,8 +213,8 @@ def compared(claim: Claim) -> str:
     return f"{common}: {text}" if common else text
 
 
-def _claim_texts(outcome: Outcome, tested: int) -> dict:
-    """What the ledger says about one claim, when the paper has `tested` claims with a p value."""
+def _claim_texts(outcome: Outcome, others: list[float]) -> dict:
+    """What the ledger says about one claim; `others` are the p values of the paper's other claims."""
     claim, effect = outcome.claim, outcome.effect
     decimals = DECIMALS.get(claim.unit, 2)
     details = []
@@ -222,8 +225,9 @@ def _claim_texts(outcome: Outcome, tested: int) -> dict:
         details.append(f"{effect.n} seed{'s' if effect.n > 1 else ''}{sides}")
     if outcome.p_holm is not None:
         details.append(f"p {p_text(effect.p_value)}, corrected {p_text(outcome.p_holm)}")
-        if effect.smallest_p * tested >= 0.05:
-            details.append(f"so few seeds cannot go under p {p_text(min(1.0, effect.smallest_p * tested))}")
+        least = holm([*others, effect.smallest_p])[-1]
+        if least >= 0.05:
+            details.append(f"so few seeds cannot go under p {p_text(least)}")
     published, half = outcome.published or (None, None)
     return {
         "statement": claim.statement,
