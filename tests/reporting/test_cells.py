@@ -318,6 +318,15 @@ def test_a_gain_is_formed_seed_by_seed(tmp_path):
     assert cell.seeds == {1: 1, 2: 2, 3: 3}
 
 
+def test_a_gain_over_several_seeds_of_which_one_has_the_score_is_of_that_seed(tmp_path):
+    place = {"intervention": "synonyms", "rate": 0.25}
+    ours = [score("jump", "new", "a", seed, 30 + seed, item_set="own_correct", **place) for seed in (1, 2, 3)]
+    others = [score("jump", "new", "b", seed, 1, item_set="all", **place) for seed in (1, 2, 3)]
+    others.append(score("jump", "new", "b", 2, 20, item_set="own_correct", **place))  # the others had nothing right
+    found = evidence(tmp_path, ours + others)
+    assert only(make_cells("d", table(over="b", item_set="own_correct", **place), found)).seeds == {2: 12}
+
+
 def test_a_gain_over_nothing_is_none(tmp_path):
     ours, none = [score("jump", "new", "a", 1, 30)], [score("jump", "new", "b", 1, 0)]
     cell = only(make_cells("d", table(over="b"), evidence(tmp_path, ours)))

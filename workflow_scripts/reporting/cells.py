@@ -120,7 +120,9 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         check_paired(evidence.weights, tuple(run.values()), (task, method, over), where)
         everything = evidence.scores.get((task, method, over), [])
         others = chosen_rows(everything, selection | {"variant": over})
-        seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False))
+        # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
+        trained_again = len({row["seed"] for row in everything}) > 1
+        seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False), trained_again)
         protocols += [row["protocol"] for row in others]
         if not seeds:
             return replace(cell, selection=selection, **_no_gain(over, others, everything, selection, evidence.scale))

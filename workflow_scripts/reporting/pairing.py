@@ -42,13 +42,15 @@ def check_paired(weights: dict[Variant, str], one: Variant, other: Variant, wher
         )
 
 
-def gains(scores: dict[int, float], others: dict[int, float], relative: bool) -> dict[int, float]:
+def gains(
+    scores: dict[int, float], others: dict[int, float], relative: bool, trained_again: bool = True
+) -> dict[int, float]:
     """Seed -> score less the other side's of the same seed, or in percent of it (NI, equation 14 of CARMA).
 
-    Seeds without an other score, or with one of 0 where it is divided by, are left out. An other side with a single
-    seed is one model that is not trained again: all seeds are compared with it.
+    Seeds without an other score, or with one of 0 where it is divided by, are left out. An other side that is not
+    `trained_again` is one model, of a single seed: all seeds are compared with it.
     """
-    if len(others) == 1:
+    if not trained_again and others:
         others = dict.fromkeys(scores, next(iter(others.values())))
     shared = [seed for seed in scores if seed in others and not (relative and others[seed] == 0)]
     return {

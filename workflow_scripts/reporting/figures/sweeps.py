@@ -53,7 +53,9 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
                 (entry["task"], entry["method"], entry["variant"]) for entry in (entries[name], entries[baseline])
             ]
             check_paired(inputs.evidence.weights, *variants, f"displays.yaml: {panel['title']}")
-            gain = pandas.Series(gains(scores[name].to_dict(), scores[baseline].to_dict(), False), dtype=float)
+            by_seed = scores[name].to_dict(), scores[baseline].to_dict()
+            again = len(inputs.seeds(entries[baseline])) > 1
+            gain = pandas.Series(gains(*by_seed, relative=False, trained_again=again), dtype=float)
             table = pandas.DataFrame({"value": scores[name].loc[gain.index], "gain": gain}).rename_axis("seed")
             found.append(table.reset_index().assign(map=panel["title"], row=row["label"], column=str(column)))
     return pandas.concat(found, ignore_index=True)
