@@ -96,7 +96,22 @@ def of_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fac
         "published": published(catalogue, paper, {display, *drawn_beside(entry)}),
         "caption": caption(catalogue, paper, display),
     }
+    if kind == "table":
+        parts = [*entry["rows"], *entry["columns"]]
+        tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
+        given["titles"] = titles(catalogue, [paper], tasks)
     return Facts(given, (f"{PACKAGE}.reporting.{kind}", *([entry["module"]] if kind == "figure" else [])))
+
+
+def titles(
+    catalogue: Catalogue, papers: Iterable[str], tasks: Iterable[str], methods: Iterable[str] = ()
+) -> dict[str, dict[str, str]]:
+    """What papers, tasks and methods are called on the pages that speak of them."""
+    return {
+        "papers": {name: catalogue.papers[name].requests.title for name in papers},
+        "tasks": {name: catalogue.tasks[name].title for name in tasks},
+        "methods": {name: catalogue.methods[name].title for name in methods},
+    }
 
 
 def caption(catalogue: Catalogue, paper: str, display: str) -> str:
@@ -107,12 +122,15 @@ def caption(catalogue: Catalogue, paper: str, display: str) -> str:
 
 def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Facts:
     """The claims of all chosen papers, judged by the scores of `runs`."""
+    runs = sorted(set(runs))
+    tasks, methods = ({run.split("/")[place] for run in runs} for place in (0, 1))
     given = {
         "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in papers},
         "displays": {paper: claimed(catalogue, paper) for paper in papers},
         "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in papers},
-        "runs": sorted(set(runs)),
+        "runs": runs,
         "scale": catalogue.scales[scale].model_dump(),
+        "titles": titles(catalogue, papers, tasks, methods),
     }
     return Facts(given, (f"{PACKAGE}.reporting.claims",))
 
