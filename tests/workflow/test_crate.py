@@ -16,6 +16,7 @@ import pytest
 from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
+from workflow_scripts.reporting.verify import ledger_faults
 
 METADATA = "ro-crate-metadata.json"
 
@@ -227,6 +228,13 @@ def test_a_claim_that_was_added_is_named(demo: Project, damaged: Path):
         csv.DictWriter(stream, made_up).writerow(made_up)
     correct_checksum(damaged, "results/demo/claims.csv")
     assert faults(demo, damaged) == [f"claims.csv: made-up: not a claim of {made_up['paper']}"]
+
+
+def test_a_claim_of_another_paper_and_a_second_line_are_named(tmp_path: Path):
+    ledger = tmp_path / "claims.csv"
+    ledger.write_text("paper,claim,verdict\na,one,reproduced\na,two,reproduced\na,two,inconclusive\nb,one,reproduced\n")
+    assert ledger_faults(ledger, ["a", "b"]) == ["claims.csv: two: stands there 2 times"]
+    assert ledger_faults(ledger, ["a"])[1:] == ["claims.csv: one: no results of b here"]
 
 
 def test_a_score_that_the_tables_do_not_show_is_named(demo: Project, damaged: Path):

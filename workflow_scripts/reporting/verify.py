@@ -5,6 +5,7 @@ import csv
 import json
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
@@ -142,7 +143,20 @@ def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[
             continue
         faults += in_tables + in_figures + in_claims
         said.append(f"{cells} cells of tables, {figures} figures and {claims} verdicts of {paper}")
-    return said, faults
+    return said, faults + ledger_faults(results / "claims.csv", config.papers)
+
+
+def ledger_faults(file: Path, papers: list[str]) -> list[str]:
+    """Lines of claims.csv that no claim of `papers` has been compared with: of another paper, or a second one."""
+    try:
+        lines = Counter((row.get("paper"), row.get("claim")) for row in read_rows(file))
+    except ValueError:  # named where the claims are compared
+        return []
+    return [
+        f"{file.name}: {claim}: {f'stands there {count} times' if paper in papers else f'no results of {paper} here'}"
+        for (paper, claim), count in lines.items()
+        if count > 1 or paper not in papers
+    ]
 
 
 def table_faults(
