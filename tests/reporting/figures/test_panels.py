@@ -148,6 +148,18 @@ def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
     assert texts(figure).count("not run at demo") == 2
 
 
+def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results) -> None:
+    results.add(JUMP, accuracy=20)
+    results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
+    inputs = results.inputs("learning-curves")
+    history = inputs.results / "runs/scan-jump-x2/sq-transformer/sal/seed-2/training.csv"
+    table = pandas.read_csv(history)
+    table[table["step"] < 80].to_csv(history, index=False)
+    first, second, mean = learning_curves.draw(inputs)[0].axes[0].lines
+    assert (len(first.get_xdata()), len(second.get_xdata())) == (5, 3)
+    assert list(mean.get_xdata()) == [20, 40, 60] and list(mean.get_ydata()) == [8, 16, 24]
+
+
 @pytest.mark.parametrize(("accuracy", "top"), [(60, 61.8), (5, 5.15), (0, 1.03)])
 def test_the_axis_of_learning_curves_ends_at_the_highest_value(results: Results, accuracy: float, top: float) -> None:
     results.add(JUMP, accuracy=accuracy)

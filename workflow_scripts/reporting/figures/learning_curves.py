@@ -10,8 +10,8 @@ from workflow_scripts.reporting.figures.style import LOOKS, PAGE, legend_below, 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """A panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
 
-    The axis of a panel ends at its highest value. Returns the figure and the plotted values. Seeds that were validated
-    at different steps have no mean.
+    The axis of a panel ends at its highest value. Returns the figure and the plotted values. A step at which not all
+    seeds were validated has no mean.
     """
     entries, curves, shown = inputs.display["runs"], inputs.curves("valid_exact_match"), []
     panels = list(dict.fromkeys(entry["panel"] for entry in entries))
@@ -31,7 +31,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             look = LOOKS[series.index(entry["series"])]
             for _, seed in table.groupby("seed"):
                 axes.plot(seed["step"], seed["value"], color=look.colour, linewidth=0.6, alpha=0.5)
-            mean = table.groupby("step")["value"].mean()
+            mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
             marks = max(1, len(mean) // 8)
             shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
             (lines[entry["series"]],) = axes.plot(mean, label=entry["series"], **shape)
