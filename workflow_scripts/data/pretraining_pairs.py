@@ -8,7 +8,8 @@ Options of `prepare`:
 
 from: `upstream` reads WordNet, WikiText-2 and HowNet's sememes; `stand_in` makes small ones of the same format first.
 vocabulary_size: of the tokenizer, which is trained on the training pairs.
-valid_fraction: share of each kind of pairs in the split `valid`; no sentence of one split stands in the other.
+valid_fraction: share of each kind of pairs in the split `valid`; a definition with its words and examples, and a
+    paragraph of WikiText-2, are in one split. A few examples of several definitions stand in both.
 
 Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
 `tokenizer.json`; `sememes.parquet`, the sememes of words as numbers, and `sememe_names.json`, their names.
