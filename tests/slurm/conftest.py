@@ -9,7 +9,7 @@ import pytest
 
 from tests.slurm.cluster import missing, up
 from tests.slurm.submitting import results
-from tests.workflow.projects import ROOT, Project, add_demo, copied
+from tests.workflow.projects import ROOT, Project, add_demo, copied, plain_environment
 
 # Trained on the cluster and, for comparison, here: three trainings that one analysis reads, and the scores of one.
 CUT = (
@@ -30,19 +30,17 @@ def cluster():
         pytest.skip(reason)
     # Not in pytest's own folder: its parents are closed to others, and its path is too long for a socket.
     folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
-    started = up(folder)
+    with plain_environment():
+        started = up(folder)
     yield started
     started.down()
     shutil.rmtree(folder)
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")  # not of the session: the tests of other folders need the mirror
 def plain():
     """No mirror, profile or other cluster of the person who runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("RECOMPOSE_MIRROR", "RECOMPOSE_SLURM_CONF", "SNAKEMAKE_PROFILE", "FORCE_COLOR", "SLURM_CONF"):
-            patch.delenv(name, raising=False)
-        patch.setenv("COLUMNS", "200")
+    with plain_environment():
         yield
 
 
@@ -75,20 +73,22 @@ def local_demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Results of CUT at least, made on this machine: of the finished demo where there is one of this very code."""
     root = tmp_path_factory.mktemp("local")
     project = copied(root)
-    if (ROOT / "results/demo/config.json").exists():
-        add_demo(project)
-        if not project.planned(*CUT):
-            return results(root)
-        shutil.rmtree(root / "results")
-        shutil.rmtree(root / ".snakemake")
-    return made_here(root, project, *CUT)
+    with plain_environment():
+        if (ROOT / "results/demo/config.json").exists():
+            add_demo(project)
+            if not project.planned(*CUT):
+                return results(root)
+            shutil.rmtree(root / "results")
+            shutil.rmtree(root / ".snakemake")
+        return made_here(root, project, *CUT)
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Results of RUNS at their length, made on this machine."""
     root = tmp_path_factory.mktemp("undisturbed")
-    return made_here(root, lengthened(copied(root)), *scores(*RUNS))
+    with plain_environment():
+        return made_here(root, lengthened(copied(root)), *scores(*RUNS))
 
 
 def scores(*runs: str) -> list[str]:

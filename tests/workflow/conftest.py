@@ -1,10 +1,11 @@
 """Copies of the project to run the real workflow in."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import ROOT, Project, add_demo, copied
+from tests.workflow.projects import ROOT, Project, add_demo, copied, plain_environment
 
 
 @pytest.fixture
@@ -35,8 +36,7 @@ def demo(finished_demo: Path, tmp_path: Path) -> Project:
 
 
 @pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_terminal() -> Iterator[None]:
     """No mirror, profile or colour of the person who runs the tests."""
-    for name in ("RECOMPOSE_MIRROR", "SNAKEMAKE_PROFILE", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "200")
+    with plain_environment():
+        yield

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from workflow_scripts.planning.records import SNAKEMAKE
 
 ROOT = Path(__file__).parents[2]
+# What a person may have set who runs the tests: a mirror, a cluster, a profile, colours.
+SETTINGS = ("RECOMPOSE_MIRROR", "RECOMPOSE_SLURM_CONF", "SNAKEMAKE_PROFILE", "FORCE_COLOR", "SLURM_CONF")
 PARTS = (
     "README.md",
     "catalogue",
@@ -29,6 +32,16 @@ PARTS = (
     "Snakefile",
     "workflow_scripts",
 )
+
+
+@contextmanager
+def plain_environment() -> Iterator[None]:
+    """Nothing of the person who runs the tests, and wide lines."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in SETTINGS:
+            patch.delenv(name, raising=False)
+        patch.setenv("COLUMNS", "200")
+        yield
 
 
 @dataclass(frozen=True)
@@ -104,3 +117,9 @@ def add_demo(project: Project) -> None:
     """Copy the demo with the times of its files and Snakemake's records of it."""
     for folder in ("results/demo", "results/facts", ".snakemake/metadata"):
         shutil.copytree(ROOT / folder, project.root / folder)
+
+
+def whole_copy(project: Project, target: Path) -> Project:
+    """A project with all that was made in it, times and Snakemake's records too."""
+    shutil.copytree(project.root, target, symlinks=True, dirs_exist_ok=True)
+    return Project(target)
