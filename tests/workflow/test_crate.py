@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,9 +16,11 @@ import pytest
 from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
+from workflow_scripts.__main__ import main
 from workflow_scripts.reporting.verify import ledger_faults
 
 METADATA = "ro-crate-metadata.json"
+CONFIG = "results/demo/config.json"
 
 
 def call(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -45,6 +47,19 @@ def damaged(crate: Path, tmp_path: Path) -> Path:
     return tmp_path / "damaged"
 
 
+@pytest.fixture
+def of_one_paper(damaged: Path) -> Path:
+    """The same, by whose configuration one paper alone was asked for: the numbers of all are made again for long."""
+    return asking_for("sq_transformer", damaged)
+
+
+def asking_for(paper: str, crate: Path) -> Path:
+    config = json.loads((crate / CONFIG).read_text())
+    (crate / CONFIG).write_text(json.dumps(config | {"papers": [paper]}))
+    correct_checksum(crate, CONFIG)
+    return crate
+
+
 def correct_checksum(crate: Path, name: str) -> None:
     """List the file with the checksum that it has now."""
     metadata = json.loads((crate / METADATA).read_text())
@@ -53,11 +68,19 @@ def correct_checksum(crate: Path, name: str) -> None:
     (crate / METADATA).write_text(json.dumps(metadata))
 
 
-def faults(project: Project, crate: Path) -> list[str]:
-    done = call(project, "verify", str(crate))
-    found = done.stdout.splitlines()
-    count = "1 fault" if len(found) == 1 else f"{len(found)} faults"
-    assert done.returncode == 1 and f": {count}; do not trust it" in done.stderr
+@pytest.fixture
+def faults(capsys: pytest.CaptureFixture[str]) -> Callable[[Path], list[str]]:
+    """What `verify` finds in a crate."""
+
+    def found(crate: Path) -> list[str]:
+        capsys.readouterr()
+        assert main(["verify", str(crate)]) == 1
+        said = capsys.readouterr()
+        lines = said.out.splitlines()
+        count = "1 fault" if len(lines) == 1 else f"{len(lines)} faults"
+        assert f": {count}; do not trust it" in said.err
+        return lines
+
     return found
 
 
@@ -121,11 +144,19 @@ def test_it_holds_scores_captions_and_provenance_but_no_weights(crate: Path):
     assert not any(name.endswith((".safetensors", ".parquet")) for name in names)
 
 
-def test_an_untouched_crate_agrees(demo: Project, crate: Path):
-    for form in (crate, crate.parent / "demo.zip"):
-        done = call(demo, "verify", str(form))
-        assert (done.returncode, done.stderr) == (0, ""), done.stdout
-        assert done.stdout.endswith("all agree\n") and " 0 cells" not in done.stdout
+def test_an_untouched_crate_agrees(finished_demo: Path, crate: Path):
+    done = call(Project(finished_demo), "verify", str(crate.parent / "demo.zip"))
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.endswith("all agree\n") and " 0 cells" not in done.stdout
+    papers = json.loads((crate / CONFIG).read_text())["papers"]
+    assert len(papers) > 1 and all(f" verdicts of {paper}" in done.stdout for paper in papers)
+
+
+def test_a_folder_of_one_paper_agrees(of_one_paper: Path, capsys: pytest.CaptureFixture[str]):
+    """What other tests damage has no fault of its own."""
+    assert main(["verify", str(of_one_paper)]) == 0
+    said = capsys.readouterr()
+    assert said.err == "" and said.out.endswith(" verdicts of sq_transformer; all agree\n")
 
 
 @pytest.mark.parametrize(
@@ -143,26 +174,26 @@ def test_an_untouched_crate_agrees(demo: Project, crate: Path):
         "results/demo/runs/idm/gpt2-small/ft/seed-1/interventions/intervention.json",
     ],
 )
-def test_a_file_that_is_not_even_listed_is_missed(demo: Project, damaged: Path, name: str):
+def test_a_file_that_is_not_even_listed_is_missed(faults, damaged: Path, name: str):
     (damaged / name).unlink()
     metadata = json.loads((damaged / METADATA).read_text())
     metadata["@graph"] = [entity for entity in metadata["@graph"] if entity["@id"] != name]
     (damaged / METADATA).write_text(json.dumps(metadata))
-    assert faults(demo, damaged) == [f"{name}: neither there nor listed"]
+    assert faults(damaged) == [f"{name}: neither there nor listed"]
 
 
-def test_a_crate_without_its_configuration_is_one_line(demo: Project, damaged: Path):
+def test_a_crate_without_its_configuration_is_one_line(faults, damaged: Path):
     (damaged / "results/demo/config.json").unlink()
-    missing, none = faults(demo, damaged)
+    missing, none = faults(damaged)
     assert missing == "results/demo/config.json: missing"
     assert none == "results/<scale>/config.json: there are 0; a crate is of one complete scale"
 
 
-def test_changed_missing_and_added_files_are_named(demo: Project, damaged: Path):
+def test_changed_missing_and_added_files_are_named(faults, damaged: Path):
     (damaged / "results/demo/claims.csv").write_text("changed")
     (damaged / "config.yaml").unlink()
     (damaged / "more.txt").touch()
-    found = faults(demo, damaged)
+    found = faults(damaged)
     assert "config.yaml: missing" in found and f"more.txt: not listed in {METADATA}" in found
     assert any(fault.startswith("results/demo/claims.csv: sha256 is ") for fault in found)
     assert len(found) == 3
@@ -177,13 +208,13 @@ def test_changed_missing_and_added_files_are_named(demo: Project, damaged: Path)
         ("results/demo/claims.csv", "no verdict", "reproduced", "claims.csv: "),
     ],
 )
-def test_what_the_scores_do_not_give_is_named(demo, damaged, name, before, after, said):
+def test_what_the_scores_do_not_give_is_named(faults, of_one_paper, name, before, after, said):
     """Even when the checksum was made to fit."""
-    text = (damaged / name).read_text()
+    text = (of_one_paper / name).read_text()
     assert before in text
-    (damaged / name).write_text(text.replace(before, after, 1))
-    correct_checksum(damaged, name)
-    (fault,) = faults(demo, damaged)
+    (of_one_paper / name).write_text(text.replace(before, after, 1))
+    correct_checksum(of_one_paper, name)
+    (fault,) = faults(of_one_paper)
     assert fault.startswith(said) and f"is {after}, by the scores {before}" in fault
 
 
@@ -197,17 +228,18 @@ def test_what_the_scores_do_not_give_is_named(demo, damaged, name, before, after
         ("tables/sq_transformer/table1.csv", b"a,b\n1,2\n", "table1.csv: "),
     ],
 )
-def test_other_content_with_its_own_checksum_is_named(demo: Project, damaged: Path, name: str, content: bytes, said):
-    (damaged / "results/demo" / name).write_bytes(content)
-    correct_checksum(damaged, f"results/demo/{name}")
-    assert any(fault.startswith(said) for fault in faults(demo, damaged))
+def test_other_content_with_its_own_checksum_is_named(faults, of_one_paper: Path, name: str, content: bytes, said):
+    (of_one_paper / "results/demo" / name).write_bytes(content)
+    correct_checksum(of_one_paper, f"results/demo/{name}")
+    assert any(fault.startswith(said) for fault in faults(of_one_paper))
 
 
 @pytest.mark.parametrize(
     "file",
     [*(f"tables/sq_transformer/table1.{ending}" for ending in ("md", "tex", "html")), "figures/carma/figure3.csv"],
 )
-def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(demo, damaged, file):
+def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(faults, damaged, file):
+    asking_for(file.split("/")[1], damaged)
     path = damaged / "results/demo" / file
     lines = path.read_text().split("\n")
     number = next(i for i, line in enumerate(lines) if i and re.search(r"\d\.\d", line) and "style" not in line)
@@ -216,18 +248,18 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(demo, 
     )
     path.write_text("\n".join(lines))
     correct_checksum(damaged, f"results/demo/{file}")
-    (fault,) = faults(demo, damaged)
+    (fault,) = faults(damaged)
     assert fault.startswith(f"{path.name}:{number + 1}: is ") and ", by the scores " in fault
 
 
-def test_a_claim_that_was_added_is_named(demo: Project, damaged: Path):
-    ledger = damaged / "results/demo/claims.csv"
+def test_a_claim_that_was_added_is_named(faults, of_one_paper: Path):
+    ledger = of_one_paper / "results/demo/claims.csv"
     with open(ledger, newline="") as stream:
         made_up = next(csv.DictReader(stream)) | {"claim": "made-up"}
     with open(ledger, "a", newline="") as stream:
         csv.DictWriter(stream, made_up).writerow(made_up)
-    correct_checksum(damaged, "results/demo/claims.csv")
-    assert faults(demo, damaged) == [f"claims.csv: made-up: not a claim of {made_up['paper']}"]
+    correct_checksum(of_one_paper, "results/demo/claims.csv")
+    assert faults(of_one_paper) == [f"claims.csv: made-up: not a claim of {made_up['paper']}"]
 
 
 def test_a_claim_of_another_paper_and_a_second_line_are_named(tmp_path: Path):
@@ -237,40 +269,41 @@ def test_a_claim_of_another_paper_and_a_second_line_are_named(tmp_path: Path):
     assert ledger_faults(ledger, ["a"])[1:] == ["claims.csv: one: no results of b here"]
 
 
-def test_a_score_that_the_tables_do_not_show_is_named(demo: Project, damaged: Path):
+def test_a_score_that_the_tables_do_not_show_is_named(faults, of_one_paper: Path):
     name = "results/demo/runs/cogs/transformer/default/seed-1/eval/scores.csv"
-    with open(damaged / name, newline="") as stream:
+    with open(of_one_paper / name, newline="") as stream:
         rows = list(csv.DictReader(stream))
     for row in rows:
         if (row["split"], row["subset"], row["metric"]) == ("test", "all", "exact_match"):
             row["value"] = str(float(row["value"]) + 1)
-    with open(damaged / name, "w", newline="") as stream:
+    with open(of_one_paper / name, "w", newline="") as stream:
         writer = csv.DictWriter(stream, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
-    correct_checksum(damaged, name)
-    (fault,) = faults(demo, damaged)
+    correct_checksum(of_one_paper, name)
+    (fault,) = faults(of_one_paper)
     assert f"{name} is not what was written" in fault
 
     manifest = str(Path(name).with_name("evaluation.json"))
-    content = json.loads((damaged / manifest).read_text())
-    content["files"]["scores.csv"] = sha256((damaged / name).read_bytes()).hexdigest()
-    (damaged / manifest).write_text(json.dumps(content))
-    correct_checksum(damaged, manifest)
-    assert any("table1/Transformer/COGS/exact_match: reproduced is " in fault for fault in faults(demo, damaged))
+    content = json.loads((of_one_paper / manifest).read_text())
+    content["files"]["scores.csv"] = sha256((of_one_paper / name).read_bytes()).hexdigest()
+    (of_one_paper / manifest).write_text(json.dumps(content))
+    correct_checksum(of_one_paper, manifest)
+    assert any("table1/Transformer/COGS/exact_match: reproduced is " in fault for fault in faults(of_one_paper))
 
 
-def test_a_zip_that_would_write_elsewhere_is_refused(demo: Project, tmp_path: Path):
+def test_a_zip_that_would_write_elsewhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr("../outside.txt", "x")
-    done = call(demo, "verify", str(tmp_path / "bad.zip"))
-    assert done.returncode == 1 and "would be written elsewhere" in done.stderr
+    assert main(["verify", str(tmp_path / "bad.zip")]) == 1
+    assert "would be written elsewhere" in capsys.readouterr().err
     assert not (tmp_path.parent / "outside.txt").exists()
 
 
 @pytest.mark.parametrize("content", [None, b"no zip"])
-def test_what_is_no_crate_is_one_line(demo: Project, tmp_path: Path, content: bytes | None):
+def test_what_is_no_crate_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None):
     if content:
         (tmp_path / "x.zip").write_bytes(content)
-    done = call(demo, "verify", str(tmp_path / "x.zip"))
-    assert done.returncode == 1 and done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert main(["verify", str(tmp_path / "x.zip")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
