@@ -30,7 +30,10 @@ def jobs(project: Project, *arguments: str) -> Counter[str]:
     """How many jobs of each rule ./reproduce -n names, in the last line that it prints."""
     done = project.reproduce("-n", *arguments)
     assert done.returncode == 0, done.stderr
-    last = done.stdout.splitlines()[-1]
+    return counted(done.stdout.splitlines()[-1])
+
+
+def counted(last: str) -> Counter[str]:
     return Counter({rule: int(count) for count, rule in re.findall(r"(\d+) (\w+)(?=,| \()", last)})
 
 
@@ -82,7 +85,7 @@ def test_every_job_can_be_typed(project):
     """Each rule is one command of the package (or printf, for the record of the configuration)."""
     listed = project.reproduce("-n", "--printshellcmds").stdout.splitlines()
     commands = [line for line in listed if line.startswith(("python", "printf"))]
-    assert len(commands) == jobs(project).total()
+    assert len(commands) == counted(listed[-1]).total() > 100
     assert all(command.startswith(("python -m workflow_scripts ", "printf ")) for command in commands)
 
 

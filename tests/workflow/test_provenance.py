@@ -2,10 +2,10 @@
 
 import json
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import Project
 from workflow_scripts.provenance import FIELDS
 
 RECORDS = (
@@ -25,8 +25,8 @@ TRAINED = {"run.json", "evaluation.json", "intervention.json"}
 
 
 @pytest.mark.parametrize("pattern", RECORDS)
-def test_every_result_says_how_it_was_made(demo: Project, pattern: str):
-    files = list((demo.root / "results/demo").glob(pattern))
+def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
+    files = list((finished_demo / "results/demo").glob(pattern))
     assert files
     for file in files:
         record = json.loads(file.read_text())
@@ -50,8 +50,8 @@ def test_every_result_says_how_it_was_made(demo: Project, pattern: str):
             assert record["deterministic_algorithms"] and record["precision"] == "fp32"
 
 
-def test_a_training_lists_its_attempts(demo: Project):
-    for file in (demo.root / "results/demo").glob("runs/*/*/*/*/run.json"):
+def test_a_training_lists_its_attempts(finished_demo: Path):
+    for file in (finished_demo / "results/demo").glob("runs/*/*/*/*/run.json"):
         run = json.loads(file.read_text())
         assert len(run["attempts"]) == run["resumed"] + 1 and run["attempts"][-1]["last_step"] == run["steps"]
         assert all(attempt["host"] and attempt["device_name"] for attempt in run["attempts"])
