@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import ROOT, Project, copied
+from tests.workflow.projects import ROOT, Project, copied, plain_environment, whole_copy
 from workflow_scripts.running import RECORD, Running, boot, leave, read, started, take, take_turn
 
 RUN = "scan-jump-x2/transformer/default/seed-1"
@@ -121,9 +121,18 @@ def test_a_call_that_makes_nothing_leaves_no_record(project: Project, arguments:
     assert call.returncode == 0
 
 
-def test_beside_a_dry_run_a_call_sees_to_everything(project: Project):
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """What one call has made that was alone."""
+    project = copied(tmp_path_factory.mktemp("alone"))
+    with plain_environment():
+        assert project.reproduce(SCORES).returncode == 0
+    return project
+
+
+def test_beside_a_dry_run_a_call_sees_to_everything(alone: Project, tmp_path: Path):
     """A dry run that stands still: the other call takes over results without records, and ends."""
-    assert project.reproduce(SCORES).returncode == 0
+    project = whole_copy(alone, tmp_path)
     for file in (project.root / ".snakemake/metadata").iterdir():
         file.unlink()
     dry = subprocess.Popen(["./reproduce", "-n"], cwd=project.root, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -153,7 +162,7 @@ def results(root: Path) -> list[bytes]:
 
 
 @pytest.mark.quick_faults
-def test_of_two_calls_at_once_the_first_makes_everything(project: Project, tmp_path_factory: pytest.TempPathFactory):
+def test_of_two_calls_at_once_the_first_makes_everything(project: Project, alone: Project):
     """Both are started in the same instant; the results are those of a call that was alone."""
     calls = [
         subprocess.Popen(["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True) for _ in range(2)
@@ -167,7 +176,4 @@ def test_of_two_calls_at_once_the_first_makes_everything(project: Project, tmp_p
         assert "lock" in said[1 - first].lower() and "Traceback" not in said[1 - first]
     found = results(project.root)
     assert not (project.root / RECORD).exists() and not list((project.root / "results/demo/state").rglob("step-*"))
-
-    alone = copied(tmp_path_factory.mktemp("alone"))
-    assert alone.reproduce(SCORES).returncode == 0
     assert results(alone.root) == found
