@@ -17,6 +17,7 @@ from workflow_scripts.planning.adopt import generation
 from workflow_scripts.training.prepared import data_digest
 
 pytestmark = pytest.mark.quick_faults
+DAMAGED = "scan-around-right/sq-transformer/sal/seed-1"
 
 
 @pytest.fixture
@@ -45,40 +46,18 @@ def derived(finished_demo: Path) -> set[tuple[str, str]]:
     return {(rule, name) for rule, name in everything if rule in ("analyse", "table", "figure", "claims")} | END
 
 
-def test_what_agrees_is_adopted_and_only_displays_are_made_again(copied_results, derived):
+def test_what_agrees_is_adopted_by_reproduce_itself_and_only_displays_are_made_again(copied_results, derived):
     scores = {file: file.read_bytes() for file in (copied_results.root / "results").rglob("scores.csv")}
     names = ("dataset", "run", "chosen", "evaluation", "candidates", "intervention")
     files = [list((copied_results.root / "results/demo").rglob(f"{name}.json")) for name in names]
     assert all(files)
-    said = adopt(copied_results)
-    assert said.startswith(f"{sum(map(len, files))} results without records are what would be made now: adopted\n")
+    done = copied_results.reproduce(f"results/demo/runs/{DAMAGED}/eval/scores.csv")
+    assert done.returncode == 0, done.stderr
+    said = f"{sum(map(len, files))} results without records are what would be made now: adopted"
+    assert said in done.stdout.splitlines() and "Nothing to be done" in done.stderr
     assert named(copied_results.planned()) == derived
     assert all(file.read_bytes() == content for file, content in scores.items() if "runs" in file.parts)
     assert adopt(copied_results) == ""
-
-
-def test_a_changed_hyperparameter_is_named_and_its_runs_are_made_again(copied_results, derived):
-    with copied_results.edited("catalogue/methods.yaml") as methods:
-        settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
-        settings["objective"] = {"entropy_source": 0.25}
-    runs = made(copied_results, "/sq-transformer/codes-12/")
-    said = adopt(copied_results)
-    for run in runs:
-        assert f"{run}/run.json: objective.entropy_source was 0.1 and is 0.25; moved to " in said
-        assert (copied_results.root / "results/demo/not-adopted/runs" / run / "checkpoint/model.safetensors").exists()
-    assert runs and said.count("moved to") == len(runs)
-    again = {("train", run) for run in runs} | {("evaluate", run) for run in runs}
-    assert named(copied_results.planned()) == again | derived
-
-
-def test_a_damaged_file_is_found(copied_results):
-    run = "scan-around-right/sq-transformer/sal/seed-1"
-    weights = copied_results.root / "results/demo/runs" / run / "checkpoint/model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-1])
-    said = adopt(copied_results)
-    assert f"{run}/checkpoint/model.safetensors was changed after it was made; moved to" in said
-    planned = named(copied_results.planned())
-    assert {name for rule, name in planned if rule in ("train", "evaluate")} == {run}
 
 
 def alter(file: Path) -> None:
@@ -92,37 +71,54 @@ def seal(manifest: Path, name: str) -> None:
     manifest.write_text(json.dumps(content))
 
 
-def test_a_child_of_other_weights_is_made_again_with_its_interventions(copied_results, derived):
+def change_an_objective(project: Project) -> set[str]:
+    """Give one variant another objective; returns its runs."""
+    with project.edited("catalogue/methods.yaml") as methods:
+        settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
+        settings["objective"] = {"entropy_source": 0.25}
+    return made(project, "/sq-transformer/codes-12/")
+
+
+def test_what_does_not_agree_is_named_and_made_again_with_what_was_made_from_it(copied_results, derived):
+    """Side by side: a changed hyperparameter, a damaged file, a parent of other weights, candidates that are damaged
+    (of idm), and others that are whole (of sst). All else is adopted."""
     results, parent = copied_results.root / "results/demo", "text-bpe-4k/gpt2-small/pretrain/seed-1"
+    changed = change_an_objective(copied_results)
+
+    weights = results / "runs" / DAMAGED / "checkpoint/model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+
     children = made(copied_results, "/gpt2-small/") - {parent}
     alter(results / "runs" / parent / "checkpoint/model.safetensors")
     seal(results / "runs" / parent / "run.json", "checkpoint/model.safetensors")
+
+    for task in ("idm", "sst"):
+        alter(results / "candidates" / task / "candidates.parquet")
+    seal(results / "candidates/sst/candidates.json", "candidates.parquet")
+    # What is done to a child is moved along with it.
+    idm, sst = made(copied_results, "idm/") - children, made(copied_results, "sst/") - children
+    assert changed and children and idm and sst and DAMAGED not in changed
+
     said = adopt(copied_results)
+    for run in changed:
+        assert f"{run}/run.json: objective.entropy_source was 0.1 and is 0.25; moved to " in said
+        assert (results / "not-adopted/runs" / run / "checkpoint/model.safetensors").exists()
+    assert f"{DAMAGED}/checkpoint/model.safetensors was changed after it was made; moved to" in said
     for child in children:
         assert f"{child}/run.json: it started from other weights than {parent} has; moved to " in said
         assert (results / "not-adopted/runs" / child / "interventions/intervention.json").exists()
     assert f"{parent}/eval/evaluation.json: it scored another checkpoint; moved to " in said
-    assert children and said.count("moved to") == len(children) + 1
-    again = {(rule, child) for rule in ("train", "evaluate", "intervene") for child in children}
-    assert named(copied_results.planned()) == again | {("evaluate", parent)} | derived
-
-
-def test_interventions_by_other_candidates_are_made_again(copied_results, derived):
-    """Those of idm are damaged, those of sst whole, but others."""
-    candidates = copied_results.root / "results/demo/candidates"
-    for task in ("idm", "sst"):
-        alter(candidates / task / "candidates.parquet")
-    seal(candidates / "sst/candidates.json", "candidates.parquet")
-    damaged, other = made(copied_results, "idm/"), made(copied_results, "sst/")
-    said = adopt(copied_results)
     assert "results/demo/candidates/idm/candidates.parquet was changed after it was made; moved to " in said
     gone = "results/demo/candidates/idm/candidates.json, which it was made from, is missing or not current"
-    for run in damaged:
+    for run in idm:
         assert f"{run}/interventions/intervention.json: {gone}; moved to " in said
-    for run in other:
+    for run in sst:
         assert f"{run}/interventions/intervention.json: it was made from other candidates; moved to " in said
-    assert damaged and other and said.count("moved to") == 1 + len(damaged | other)
-    again = {("candidates", "idm")} | {("intervene", run) for run in damaged | other}
+    assert said.count("moved to") == len(changed) + 1 + len(children) + 1 + 1 + len(idm | sst)
+
+    trained = changed | {DAMAGED} | children
+    again = {(rule, run) for rule in ("train", "evaluate") for run in trained} | {("evaluate", parent)}
+    again |= {("candidates", "idm")} | {("intervene", run) for run in children | idm | sst}
     assert named(copied_results.planned()) == again | derived
 
 
@@ -143,64 +139,50 @@ def without_data(copied_results) -> Project:
     return copied_results
 
 
+def run_of(file: Path) -> set[str]:
+    """The run that a file lies under, as a set."""
+    parts = file.parts
+    return {"/".join(parts[parts.index("runs") + 1 :][:4])}
+
+
 def trained(project: Project) -> dict[Path, bytes]:
     """What trainings have written, times and all."""
     files = (project.root / "results/demo/runs").rglob("*")
     return {file: file.read_bytes() for file in files if file.name in ("run.json", "model.safetensors")}
 
 
-def test_runs_that_come_without_their_data_wait_for_it(without_data, finished_demo, derived):
-    """Making the data is the only job; with it, the runs are those that would be made now."""
-    before = trained(without_data)
-    said = adopt(without_data)
-    assert "moved" not in said and "adopted" in said
-    made_data = {line.split()[0] for line in said.splitlines() if " is made first, to be compared with " in line}
-    tasks = {folder.name for folder in (finished_demo / "results/demo/data").iterdir()}
-    assert made_data == {f"results/demo/data/{task}" for task in tasks}
-    assert named(without_data.planned()) == derived
-    assert before and trained(without_data) == before
-    assert not list((without_data.root / ".snakemake").glob("locks/*"))
-
-
-def test_children_of_runs_that_wait_for_their_data_are_foretold_to_stay(copied_results):
-    shutil.rmtree(copied_results.root / "results/demo/data/text-bpe-4k")
-    foretold = adopt(copied_results, "--dry-run")
-    assert "would be made first" in foretold and "would be adopted" in foretold and "moved" not in foretold
-    assert "moved" not in adopt(copied_results)
-
-
-def test_of_runs_without_their_data_a_changed_one_alone_is_made_again(without_data, derived):
-    with without_data.edited("catalogue/methods.yaml") as methods:
-        settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
-        settings["objective"] = {"entropy_source": 0.25}
-    runs = made(without_data, "/sq-transformer/codes-12/")
-    foretold = adopt(without_data, "--dry-run")
-    assert foretold.count("would be moved to") == len(runs) and "would be made first" in foretold
-    said = adopt(without_data)
-    assert runs and said.count("moved to") == len(runs)
-    again = {("train", run) for run in runs} | {("evaluate", run) for run in runs}
-    assert named(without_data.planned()) == again | derived
-
-
-def test_runs_without_their_data_are_compared_with_the_data_of_now(without_data):
-    """Another limit stands in the spec of the runs; that other code makes other data shows only when these are made."""
+def test_runs_that_come_without_their_data_are_compared_with_the_data_of_now(without_data, finished_demo, derived):
+    """Making the data is the only job; with it, the runs are those that would be made now. But for three sets: other
+    settings and another limit stand in the spec of the runs; that other code makes other data shows only when these are
+    made. And where other code makes the same data, the runs stay."""
+    changed = change_an_objective(without_data)
     with without_data.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["data"]["scan-around-right"]["options"]["limit"]["train"] -= 1
     without_data.edit("workflow_scripts/data/cogs.py", 'STRUCTURAL = ["cp_recursion", ', "STRUCTURAL = [")
-    limited, coded = made(without_data, "scan-around-right/"), made(without_data, "cogs/")
+    without_data.edit("workflow_scripts/data/wmt.py", 'WHERE = "', 'WHERE = "" + "')
+    limited, coded, same = (made(without_data, f"{task}/") for task in ("scan-around-right", "cogs", "wmt17-en-de"))
+    again = changed | limited | coded
+    assert changed and limited and coded and same and len(again) == len(changed) + len(limited) + len(coded)
+    before = {file: content for file, content in trained(without_data).items() if not run_of(file) & again}
+    assert before
+
+    foretold = adopt(without_data, "--dry-run")
+    assert foretold.count("would be moved to") == len(changed | limited) and "would be made first" in foretold
     said = adopt(without_data)
+    for run in changed:
+        assert f"{run}/run.json: objective.entropy_source was 0.1 and is 0.25; moved to" in said
     for run in limited:
         assert f"{run}/run.json: data.options.limit.train was 2000 and is 1999; moved to" in said
     for run in coded:
         assert f"{run}/run.json: it was made from other data than results/demo/data/cogs; moved to" in said
-    assert limited and coded and said.count("moved to") == len(limited | coded)
-    assert "results/demo/data/scan-around-right is made first" not in said
-
-
-def test_runs_stay_where_other_code_makes_the_same_data(without_data):
-    without_data.edit("workflow_scripts/data/cogs.py", "STRUCTURAL = [", "STRUCTURAL = [*()] + [")
-    said = adopt(without_data)
-    assert "results/demo/data/cogs is made first" in said and "moved to" not in said
+    assert said.count("moved to") == len(again) and "adopted" in said
+    made_data = {line.split()[0] for line in said.splitlines() if " is made first, to be compared with " in line}
+    tasks = {folder.name for folder in (finished_demo / "results/demo/data").iterdir()} - {"scan-around-right"}
+    assert made_data == {f"results/demo/data/{task}" for task in tasks} and "wmt17-en-de" in tasks
+    assert {file: content for file, content in trained(without_data).items() if file in before} == before
+    assert not list((without_data.root / ".snakemake").glob("locks/*"))
+    jobs = {(rule, run) for rule in ("train", "evaluate") for run in again} | {("prepare", "scan-around-right")}
+    assert named(without_data.planned()) == jobs | derived
 
 
 def test_while_data_cannot_be_made_nothing_is_moved(without_data):
@@ -217,14 +199,19 @@ def test_while_data_cannot_be_made_nothing_is_moved(without_data):
     assert trained(without_data) == before and not (without_data.root / "results/demo/not-adopted").exists()
 
 
-def test_data_that_do_not_agree_are_made_again_for_their_runs(copied_results, derived):
+def test_data_that_do_not_agree_or_are_missing_are_made_again_for_their_runs(copied_results, derived):
+    """Also the data of runs that others started from: it is foretold that the children stay."""
     dataset = copied_results.root / "results/demo/data/scan-around-right/dataset.json"
     before = data_digest(dataset.parent)
     facts = "given 0000000000000000, code 0000000000000000"
     dataset.write_text(json.dumps(json.loads(dataset.read_text()) | {"facts": facts}))
+    shutil.rmtree(copied_results.root / "results/demo/data/text-bpe-4k")
+    foretold = adopt(copied_results, "--dry-run")
+    assert "would be made first" in foretold and "would be adopted" in foretold
     said = adopt(copied_results)
-    assert said.count("moved to") == 1 and json.loads(dataset.read_text())["facts"] != facts
-    assert data_digest(dataset.parent) == before
+    assert foretold.count("moved to") == said.count("moved to") == 1
+    assert "results/demo/data/text-bpe-4k is made first" in said
+    assert json.loads(dataset.read_text())["facts"] != facts and data_digest(dataset.parent) == before
     assert named(copied_results.planned()) == derived
 
 
@@ -233,13 +220,6 @@ def test_a_dry_run_changes_nothing(copied_results):
     assert "would be adopted" in adopt(copied_results, "--dry-run")
     assert sorted((copied_results.root / "results").rglob("*")) == before
     assert not (copied_results.root / ".snakemake/metadata").exists()
-
-
-def test_reproduce_adopts_by_itself(copied_results):
-    target = "results/demo/runs/scan-around-right/sq-transformer/sal/seed-1/eval/scores.csv"
-    done = copied_results.reproduce(target)
-    assert done.returncode == 0, done.stderr
-    assert "adopted" in done.stdout and "Nothing to be done" in done.stderr
 
 
 def test_folders_of_results_that_are_no_scale_stay_as_they_are(tmp_path, monkeypatch, capsys):
