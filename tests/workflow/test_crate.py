@@ -54,9 +54,14 @@ def of_one_paper(damaged: Path) -> Path:
 
 
 def asking_for(paper: str, crate: Path) -> Path:
+    """A crate without the other papers in its configuration and its ledger."""
     config = json.loads((crate / CONFIG).read_text())
     (crate / CONFIG).write_text(json.dumps(config | {"papers": [paper]}))
-    correct_checksum(crate, CONFIG)
+    ledger = crate / "results/demo/claims.csv"
+    head, *lines = ledger.read_text().splitlines(keepends=True)
+    ledger.write_text("".join([head, *(line for line in lines if line.startswith(f"{paper},"))]))
+    for name in (CONFIG, "results/demo/claims.csv"):
+        correct_checksum(crate, name)
     return crate
 
 
