@@ -13,7 +13,7 @@ from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import intervened
 from workflow_scripts.errors import UserError
-from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
 from workflow_scripts.reporting.figures.inputs import Inputs
@@ -118,6 +118,14 @@ def test_a_misprint_is_an_arrow_at_the_end_of_its_axis(runs: list[Run], tmp_path
     axes = figure.axes[2]
     beyond = [line for line in axes.lines if line.get_marker() == consistency.CARETUP]
     assert len(beyond) >= 2 and all(line.get_ydata()[0] == axes.get_ylim()[1] < 0.5 for line in beyond)
+
+
+def test_a_seed_beyond_all_others_is_not_cut_off(runs: list[Run], tmp_path: Path) -> None:
+    scores = tmp_path / "runs/sst/gpt2-small/carma/seed-1/interventions/scores.csv"
+    write_scores(scores, [row | {"value": 0.9} if row["metric"] == "cv" else row for row in read_scores(scores)])
+    figure, plotted = consistency.draw(inputs("figure-synonyms-sst", runs, tmp_path))
+    shown = plotted[(plotted["metric"] == "cv") & ~plotted["published"].astype(bool)]
+    assert shown["value"].max() == 0.9 < figure.axes[2].get_ylim()[1]
 
 
 def test_accuracy_is_that_without_an_intervention(runs: list[Run], tmp_path: Path) -> None:
