@@ -86,6 +86,8 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
             message = f"key '{path}' is missing"
         else:
             what = f"key '{path}'" if path else "it"
+            if first["type"] == "list_type" and isinstance(first["input"], str | int | float):
+                said += f", as [{first['input']}]"
             message = f"{what} is {first['input']!r}; {said}"
         raise UserError(f"{file}: {message}") from error
 

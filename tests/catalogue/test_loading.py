@@ -22,6 +22,8 @@ from workflow_scripts.errors import UserError
         ({"scale": "smal"}, "did you mean 'small'?"),
         ({"papers": ["sq_transfomer"]}, "did you mean 'sq_transformer'?"),
         ({"papers": []}, "key 'papers'"),
+        ({"papers": "carma"}, "key 'papers' is 'carma'; input should be a valid list, as [carma]"),
+        ({"seeds": 1}, "key 'seeds' is 1; input should be a valid list, as [1]"),
         ({"papers": ["carma", "carma"]}, "key 'papers' is ['carma', 'carma']; carma stands there twice"),
         ({"seeds": [3, 1, 3]}, "key 'seeds' is [3, 1, 3]; 3 stands there twice"),
     ],
