@@ -59,8 +59,11 @@ def main(arguments: list[str] | None = None) -> int:
         # The reader has gone (`| head`): Python must not try to write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except IsADirectoryError as error:
+        print(f"error: {error.filename2 or error.filename} is a folder; give the name of a file", file=sys.stderr)
+        return 1
     except OSError as error:
-        # Disk full, no permission, a folder where a file should be: the machine's state, not a defect of ours.
+        # Disk full, no permission: the machine's state, not a defect of ours.
         # Of two files the second is the one that is written; a failed write names none.
         where = (
             error.filename2 or error.filename or getattr(given, "out", None) or getattr(given, "downloads", "output")

@@ -271,6 +271,8 @@ def test_unknown_scales_are_refused(results, capsys):
 
 
 def test_claims_without_what_they_need(results, capsys):
+    assert main(["claims", "--show", str(results)]) == 1
+    assert capsys.readouterr().err == f"error: {results} is a folder; give the name of a file\n"
     assert main(["claims", "--scale", "small"]) == 1
     assert "claims needs --papers" in capsys.readouterr().err
 
