@@ -54,7 +54,8 @@ def snakemake(*arguments: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode != 0:
         if found := NO_RULE.search(done.stderr):
-            raise UserError(f"no rule makes {found[1]}; catalogue/ and papers/ name what can be made")
+            where = "catalogue/ and papers/ name what can be made; settings go behind --config"
+            raise UserError(f"no rule makes {found[1]}; {where}")
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(f"snakemake {' '.join(arguments[:3])} failed: {said[-1] if said else done.returncode}")
     return done

@@ -237,7 +237,8 @@ class LogHandler(LogHandlerBase):
         if found := USER_ERROR.search(text):
             text = f"error: {found[1]}"
         elif found := NO_RULE.search(text):
-            text = f"error: no rule makes {found[1]}; catalogue/ and papers/ name what can be made"
+            where = "catalogue/ and papers/ name what can be made; settings go behind --config"
+            text = f"error: no rule makes {found[1]}; {where}"
         self.errors.print(text, style="red", markup=False)
 
     def message(self, record: logging.LogRecord) -> None:
