@@ -24,6 +24,9 @@ from tests.training.toy import (
     write_data,
 )
 from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.files import write_json
 from workflow_scripts.provenance import FIELDS
 
 
@@ -238,6 +241,28 @@ def test_data_of_another_task_are_refused(capsys, toy, tmp_path):
     data = shutil.copytree(toy / "data", tmp_path / "data")
     (data / "dataset.json").write_text('{"task": "cogs"}')
     refused(capsys, toy, tmp_path, "holds the task cogs, the run is of toy", data=data)
+
+
+@pytest.mark.parametrize(
+    ("command", "run", "scale", "of"),
+    [("train", "cogs/transformer/default/seed-1", "small", "demo"), ("search", "stsb-msrvid/bert/ft", "demo", "paper")],
+)
+def test_data_of_another_scale_are_refused(capsys, monkeypatch, tmp_path, command, run, scale, of):
+    """Else a run on stand-ins would be taken for one on the scale's own data."""
+    monkeypatch.chdir(ROOT)
+    task = run.split("/")[0]
+    write_json(tmp_path / "dataset.json", {"task": task, "spec": resolve_data(load_catalogue(), task, of)})
+    line = [command, "--run", run, "--scale", scale, "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main([*line, *(("--init", str(tmp_path)) if command == "search" else ())]) == 1
+    assert_one_error(
+        capsys.readouterr().err, f"{tmp_path} does not hold what `prepare` makes of {task} at scale {scale}"
+    )
+
+
+def test_a_time_between_states_is_not_negative(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "--spec", "x", "--data", "x", "--out", "x", "--save-every", "-5"])
+    assert "argument --save-every: invalid seconds value: '-5'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -26,5 +26,5 @@ def checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
             f"{run_dir / 'run.json'} was changed after training: its spec has another digest; train the run again"
         )
     if data_digest(data_dir) != run["data_digest"]:
-        raise UserError(f"{run_dir} was trained on other data than {data_dir}; train the run again")
+        raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
     return run

@@ -23,7 +23,7 @@ from workflow_scripts.facts import of_search
 from workflow_scripts.files import read_json, replacing, sha256_files, write_json
 from workflow_scripts.schema import Search, Training
 from workflow_scripts.training.outputs import check_replaceable, make_writable
-from workflow_scripts.training.train import add_common_arguments, default_state, read_spec, weights_digest
+from workflow_scripts.training.train import add_common_arguments, check_data, default_state, read_spec, weights_digest
 
 OUTPUTS = {"search.csv", "chosen.json"}
 COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric", "value", "seconds")
@@ -40,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Train every pair, and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
     if args.run and args.scale:
+        if args.run.strip("/").count("/") != 2:
+            raise UserError(f"run '{args.run}' is not of the form <task>/<method>/<variant>: a search has its own seed")
         catalogue = load_catalogue()
         run = searched(catalogue, parse_run(catalogue, f"{args.run}/seed-0"), args.scale, args.precision)
         if run is None:
@@ -62,6 +64,7 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, search: Searc
     from workflow_scripts.training import machine
     from workflow_scripts.training.prepared import data_digest
 
+    check_data(args.data, spec["task"], args.scale if args.run else None)
     facts = of_search(spec)
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     if args.init:

@@ -14,6 +14,7 @@ from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.modules import check_modules
 from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_training
@@ -69,8 +70,15 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     )
     parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument("--save-every", type=float, default=60, metavar="SECONDS", help="least between saved states")
+    parser.add_argument("--save-every", type=seconds, default=60, metavar="SECONDS", help="least between saved states")
     parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
+
+
+def seconds(text: str) -> float:
+    """A number that is not negative."""
+    if not float(text) >= 0:
+        raise ValueError
+    return float(text)
 
 
 def default_state(out: Path) -> Path:
@@ -110,9 +118,7 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     if meeting:
         join(ranks, meeting, device)
     machine.prepare(spec["seed"], settings.torch_threads, device)
-    found = read_json(args.data / "dataset.json").get("task")
-    if found != spec["task"]:
-        raise UserError(f"{args.data} holds the task {found}, the run is of {spec['task']}; give its own data")
+    check_data(args.data, spec["task"], args.scale if args.run else None)
     maker = importlib.import_module(f"workflow_scripts.training.{spec['kind']}")
     task = maker.make_task(spec, settings, args.data, args.init, device)
     if meeting:
@@ -216,6 +222,15 @@ def weights_digest(folder: Path) -> str:
         return digests[0]
     lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
     return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def check_data(folder: Path, task: str, scale: str | None) -> None:
+    """Raise UserError unless the folder holds data of `task`: of a run of the catalogue, those of its `scale`."""
+    found = read_json(folder / "dataset.json")
+    if found.get("task") != task:
+        raise UserError(f"{folder} holds the task {found.get('task')}, the run is of {task}; give its own data")
+    if scale and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, scale):
+        raise UserError(f"{folder} does not hold what `prepare` makes of {task} at scale {scale}; give its own data")
 
 
 def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
