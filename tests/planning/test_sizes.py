@@ -59,13 +59,13 @@ def test_parameters_are_those_of_the_model_but_for_its_small_ones(gated):
 
 @pytest.mark.parametrize("row", MEASURED, ids=lambda row: "{scale}-{task}-{method}-{variant}".format(**row))
 def test_they_bound_what_was_measured(row):
-    """Not by more than 15 times at the scale of real data, or 110 where most sentences are far from as long as they may
+    """Not by more than 20 times at the scale of real data, or 110 where most sentences are far from as long as they may
     be."""
     run = Run(row["task"], row["method"], row["variant"], seed=0)
     assert 4.02 * sizes.model_parameters(run, row["scale"]) >= int(row["checkpoint_bytes"]) - 100_000
     seconds = sizes.run_step_seconds(run, row["scale"], "cpu") / float(row["seconds_per_step"])
     short = resolve_run(load_catalogue(), run, row["scale"])["kind"] == "sentence"
-    assert seconds >= 1 and (row["scale"] == "demo" or seconds < (110 if short else 15))
+    assert seconds >= 1 and (row["scale"] == "demo" or seconds < (110 if short else 20))
 
 
 def test_of_each_run_of_the_papers_something_is_known_and_large_data_ask_for_more():
