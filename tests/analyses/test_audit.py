@@ -59,9 +59,20 @@ def test_the_pooled_deviation_is_the_mean_of_the_variances() -> None:
     assert needed_for_difference(0.5, math.sqrt(0.5), math.sqrt(1.5)) == 64
 
 
-def test_a_tiny_difference_needs_what_the_normal_distribution_says() -> None:
-    # 2 (1.95996 + 0.84162)^2 / 0.01^2, rounded up
-    assert needed_for_difference(0.01, 1, 1) == math.ceil(2 * (1.959964 + 0.841621) ** 2 / 1e-4)
+@pytest.mark.parametrize("difference", [0.1, 0.05])
+def test_runs_for_a_small_difference_are_those_of_the_noncentral_t(difference: float) -> None:
+    def power(runs: int) -> float:
+        freedom, shift = 2 * runs - 2, difference / math.sqrt(2 / runs)
+        critical = stats.t.ppf(0.975, freedom)
+        return stats.nct.sf(critical, freedom, shift) + stats.nct.cdf(-critical, freedom, shift)
+
+    needed = needed_for_difference(difference, 1, 1)
+    assert power(needed - 1) < 0.8 <= power(needed)
+
+
+def test_a_tiny_difference_needs_what_the_normal_distribution_says_and_one_run_more() -> None:
+    # 2 (1.95996 + 0.84162)^2 / 0.01^2 + 1.95996^2 / 4, rounded up
+    assert needed_for_difference(0.01, 1, 1) == math.ceil(2 * (1.959964 + 0.841621) ** 2 / 1e-4 + 1.959964**2 / 4)
     assert needed_for_difference(0, 1, 1) is None
 
 
