@@ -88,6 +88,23 @@ def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path
     assert len(mine) == len(LAYERS) * 3 and set(mine["pooling"]) == {"mean of all"}
 
 
+@pytest.mark.parametrize(
+    ("lowest", "bottom"), [([0.0, 40.0], 0), ([24.9], 0), ([25.0], 25), ([90.0, 65.0], 50), ([100.0], 75)]
+)
+def test_the_axis_of_cap_begins_at_the_quarter_below_all_points(lowest: list[float], bottom: int) -> None:
+    tables = [pandas.DataFrame({"value": [100.0, value]}) for value in lowest]
+    assert cap_by_layer.lowest_quarter([*tables, pandas.DataFrame({"value": []})]) == bottom
+
+
+def test_all_panels_of_cap_have_one_axis_that_holds_every_point(runs: list[Run], tmp_path: Path) -> None:
+    figure, plotted = cap_by_layer.draw(inputs("figure6", runs, tmp_path))
+    drawn = [axes for axes in figure.axes if axes.lines]
+    (limits,) = {axes.get_ylim() for axes in drawn}
+    assert len(drawn) == 6 and limits[0] < plotted["value"].min() and plotted["value"].max() < limits[1]
+    # GPT2-S and, as the last of the models, Llama-3B are run: below it the axis has its name.
+    assert [bool(axes.get_xlabel()) for axes in drawn] == [False] * 3 + [True] * 3
+
+
 def test_each_pooling_has_its_own_panel(runs: list[Run], tmp_path: Path) -> None:
     figure, plotted = cap_by_layer.draw(inputs("figure7", runs, tmp_path))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
@@ -133,6 +150,14 @@ def test_accuracy_is_that_without_an_intervention(runs: list[Run], tmp_path: Pat
     assert [patch.get_height() for patch in figure.axes[0].patches] == [21, 33, 52, 64, 62, 74]
     assert len(plotted) == 2 * 7
     assert len({text for text in texts(figure) if text.endswith("not run at small")}) == 5
+
+
+@pytest.mark.parametrize(
+    ("metric", "highest", "end"), [("exact_match", 5.6, 7), ("exact_match", 20, 105), ("cv", 5, 8)]
+)
+def test_bars_of_a_few_percent_fill_their_axis(metric: str, highest: float, end: float) -> None:
+    values = pandas.DataFrame({"value": [0.0, *[highest] * 20]})
+    assert consistency.top({"metric": metric}, values, values[:0]) == pytest.approx(end)
 
 
 @pytest.mark.parametrize("display", ["figure2a", "figure3", "figure-synonyms-idm", "figure6"])

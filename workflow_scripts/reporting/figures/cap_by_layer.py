@@ -1,6 +1,7 @@
 """Accuracy under constituent-aware pooling by the depth of the pooled block (figures 2, 6 and 7 of CARMA)."""
 
 import math
+from collections.abc import Iterable
 
 import pandas
 from matplotlib.artist import Artist
@@ -15,6 +16,8 @@ POINT_COLUMNS = [*RUN_COLUMNS, "layer", "depth", "value", "series"]
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """A panel per `panel` of `runs`, a line per `series`: its mean over seeds, in a band from lowest to highest.
+
+    All panels have one axis of accuracies, from the quarter below the lowest point to 100.
 
     options:
         poolings: those that get a column of panels each; none: the mean over all, `columns` panels side by side.
@@ -34,21 +37,26 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     rows = math.ceil(len(panels) / columns)
     figure = new_figure(PAGE, rows * (1.1 if poolings else 1.5) + 0.6)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    points = {}
+    for name, pooling in panels:
+        mine = [entry for entry in entries if entry["panel"] == name]
+        if any(inputs.seeds(entry) for entry in mine):
+            chosen = table if pooling is None else table[table["pooling"] == pooling]
+            points[name, pooling] = lines_of(mine, chosen)
+    bottom = lowest_quarter(points.values())
     handles, shown = {}, []
     for axes, (name, pooling) in zip(grid, panels, strict=False):
         axes.set_title(f"{name}, {pooling} pooling" if pooling else name, loc="left")
-        mine = [entry for entry in entries if entry["panel"] == name]
-        if not any(inputs.seeds(entry) for entry in mine):
+        if (name, pooling) not in points:
             not_run(axes, inputs.scale)
             continue
-        chosen = table if pooling is None else table[table["pooling"] == pooling]
-        points = lines_of(mine, chosen)
-        handles |= draw_lines(axes, points, looks)
-        shown.append(points.assign(panel=name, pooling=pooling or "mean of all"))
+        handles |= draw_lines(axes, points[name, pooling], looks, bottom)
+        shown.append(points[name, pooling].assign(panel=name, pooling=pooling or "mean of all"))
     for unused in grid[len(panels) :]:
         unused.set_axis_off()
-    for axes in grid[max(0, len(panels) - columns) : len(panels)]:
-        axes.set_xlabel("depth of block (%)")
+    for column in range(columns):
+        if drawn := [axes for axes in grid[column::columns] if axes.lines]:
+            drawn[-1].set_xlabel("depth of block (%)")
     figure.supylabel("accuracy under CAP (%)", fontsize=8)
     in_order = [handles[name] for name in looks if name in handles]
     if in_order and len(panels) < len(grid):
@@ -65,8 +73,14 @@ def lines_of(entries: list[dict], table: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.concat(points).groupby(names, as_index=False, sort=False)["value"].mean()
 
 
-def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict) -> dict[str, Artist]:
-    """A line with its band for each series; returns handles for a legend."""
+def lowest_quarter(tables: Iterable[pandas.DataFrame]) -> int:
+    """The highest of 0, 25, 50 and 75 percent that no point of `tables` lies below."""
+    lowest = min((table["value"].min() for table in tables if len(table)), default=0)
+    return min(75, 25 * int(lowest // 25))
+
+
+def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict, bottom: int) -> dict[str, Artist]:
+    """A line with its band for each series, on an axis from `bottom` percent; returns handles for a legend."""
     handles = {}
     for name, mine in points.groupby("series"):
         look, by_depth = looks[name], mine.groupby("depth")["value"]
@@ -74,6 +88,8 @@ def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict) -> dict[str, A
         axes.fill_between(mean.index, low, high, color=look.colour, alpha=0.2, linewidth=0)
         shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 3}
         (handles[name],) = axes.plot(mean, label=name, **shape)
-    axes.set(xlim=(0, 104), ylim=(-3, 104), xticks=(0, 25, 50, 75, 100), yticks=(0, 50, 100))
+    room = (100 - bottom) / 25
+    ticks = (0, 50, 100) if bottom == 0 else range(bottom, 101, 25)
+    axes.set(xlim=(0, 104), ylim=(bottom - room, 100 + room), xticks=(0, 25, 50, 75, 100), yticks=ticks)
     axes.spines[["top", "right"]].set_visible(False)
     return handles
