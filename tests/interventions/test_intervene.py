@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,11 +46,10 @@ def place(tmp_path_factory) -> Path:
     return place
 
 
-def call(place: Path, run: str = "ft", data: str = "prompts") -> int:
+def call(place: Path, run: str = "ft", data: str = "prompts", **more: str | Path) -> int:
     paths = {"run-dir": f"runs/{run}", "data": data, "candidates": "candidates", "settings": "settings.json"}
-    arguments = [
-        str(part) for option, path in (paths | {"out": "out"}).items() for part in (f"--{option}", place / path)
-    ]
+    paths |= {"out": "out"} | more
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", place / path)]
     return main(["intervene", *arguments, "--progress", "none"])
 
 
@@ -130,6 +130,25 @@ def test_other_words_have_other_answers(answers):
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert chosen_blocks(count, wanted) == blocks
+
+
+def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
+    """With a table in which the one synonym of each first word is the item's answer."""
+    prompts = pd.read_parquet(place / "prompts/test.parquet")
+    rows = [
+        {"content": content, "positions": [0], "candidates": [[label]]}
+        for content, label in zip(prompts["content"], prompts["label"], strict=True)
+    ]
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({"candidates": "{}"})
+    write(table, tmp_path / "candidates.parquet")
+    one_word = 100 * np.mean([1 / len(content.split()) for content, _ in definitions()])
+    for may, replaced in ((False, 0), (True, one_word)):
+        settings = tmp_path / f"{may}.json"
+        settings.write_text(json.dumps(SETTINGS | {"may_be_label": may}))
+        assert call(place, candidates=tmp_path, settings=settings, out=tmp_path / f"out-{may}") == 0
+        scores = pd.read_csv(tmp_path / f"out-{may}/scores.csv")
+        realised = scores.loc[scores["metric"] == "realised_rate", "value"]
+        assert len(realised) == 6 and realised.to_numpy() == pytest.approx(replaced, abs=0.5)
 
 
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
