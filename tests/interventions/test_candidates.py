@@ -1,6 +1,7 @@
 """Candidates: the rules on a small dictionary, the ranking against plain loops, a whole data set of real glosses."""
 
 import importlib
+import json
 import re
 import time
 from collections import Counter
@@ -144,8 +145,11 @@ def test_errors_are_one_line(sources, resources, tmp_path):
         load_resources({name: path for name, path in sources.items() if "tagger" not in name})
     with pytest.raises(UserError, match=r"unknown key 'topp'; did you mean 'top'\?"):
         build(["dog"], resources, {"topp": 5})
-    with pytest.raises(UserError, match=r"spaCy model no_such_model is not installed; .*set vectors: glosses$"):
-        build(["dog"], resources, {"vectors": "spacy", "spacy_model": "no_such_model"})
+    for name in ("no_such_model", "no_such.model"):
+        with pytest.raises(UserError, match=rf"spaCy model {name} is not installed; .*set vectors: glosses$"):
+            build(["dog"], resources, {"vectors": "spacy", "spacy_model": name})
+    with pytest.raises(UserError, match=r"spacy_model numpy is no model of this version of spaCy .*name another one$"):
+        build(["dog"], resources, {"vectors": "spacy", "spacy_model": "numpy"})
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
         read(tmp_path / "nothing.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
@@ -292,3 +296,27 @@ def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pip
         table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
     assert facts(table)["tags"] == "nltk"
     assert table.to_pylist()[0]["words"] == ["dogs", "car", "big", "pleasant"]
+
+
+def test_an_installed_pipeline_is_found_by_its_name(resources, tagging_pipeline, tmp_path, monkeypatch):
+    """A package of the form that spaCy's own models have."""
+    name = "en_made_here"
+    package, facts_of_package = tmp_path / name, tmp_path / f"{name}-1.0.0.dist-info"
+    package.mkdir()
+    tagging_pipeline.to_disk(package / f"{name}-1.0.0")
+    meta = json.dumps(tagging_pipeline.meta | {"name": "made_here", "version": "1.0.0"})
+    for folder in (package, package / f"{name}-1.0.0"):
+        (folder / "meta.json").write_text(meta)
+    load = "from spacy.util import load_model_from_init_py\n\ndef load(**more):\n    return "
+    (package / "__init__.py").write_text(f"{load}load_model_from_init_py(__file__, **more)\n")
+    facts_of_package.mkdir()
+    (facts_of_package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    options, content = {"vectors": "auto", "spacy_model": name}, "the dogs, (car) big pleasant"
+    table = build([content], resources, options)
+    assert (facts(table)["vectors"], facts(table)["tags"]) == ("spaCy en_made_here 1.0.0", "spacy")
+    assert table.to_pylist() == build([content], resources, options, tagging_pipeline).to_pylist()
+    frequencies = tmp_path / "frequencies.tsv"
+    frequencies.write_text("dogs\t5\ndog\t5\n")
+    of_the_paper = options | {"source": "vectors", "frequencies": str(frequencies)}
+    assert words_of(build(["the dogs"], resources, of_the_paper)) == {"dogs": {"dog"}}

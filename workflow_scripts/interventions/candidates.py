@@ -49,21 +49,35 @@ def load_resources(sources: dict[str, Path]) -> Resources:
     return Resources(stop_words(paths["stop words"]), tagger(paths["tagger"]), read_lexicon(paths["WordNet"]))
 
 
+def installed(package: str) -> bool:
+    """Whether there is a package of this name."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # no package holds it, or no package could have the name
+        return False
+
+
 def choose_vectors(
     options: Options, lexicon: Lexicon, nlp: "Language | None" = None
 ) -> tuple[Vectors, "Language | None"]:
     """The vectors to use, and the spaCy pipeline that they are from. Raises UserError when it is missing."""
     model = options.spacy_model
     if options.source == "wordnet" and (
-        options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not importlib.util.find_spec(model))
+        options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not installed(model))
     ):
         return gloss_vectors(lexicon), None
     if not nlp:
-        if not importlib.util.find_spec(model):
+        if not installed(model):
             raise UserError(f"{WHERE}: the spaCy model {model} is not installed; install it, or set vectors: glosses")
         import spacy
 
-        nlp = spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
+        try:
+            nlp = spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
+        except Exception as error:  # a package that is no model, or one of another version, fails in any way
+            said = " ".join(str(error).split())
+            raise UserError(
+                f"{WHERE}: spacy_model {model} is no model of this version of spaCy ({said}); name another one"
+            ) from error
     if not nlp.vocab.vectors_length:
         raise UserError(f"{WHERE}: the spaCy model {model} has no vectors; name one that has, such as en_core_web_md")
     return spacy_vectors(nlp), nlp
