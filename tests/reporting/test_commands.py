@@ -4,6 +4,8 @@ import csv
 import re
 import shutil
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -367,3 +369,10 @@ def test_table_takes_the_runs_of_config_without_runs(results, capsys):
     arguments = ["table", "--paper", "sq_transformer", "--display", "table1", "--scale", "small"]
     assert main([*arguments, "--results", str(results), "--out", str(results / "tables")]) == 1
     assert re.search(r"runs/.*/eval/scores.csv does not exist", capsys.readouterr().err)
+
+
+def test_tables_and_claims_are_there_without_scipy_pandas_or_torch():
+    """They would take longer to import than a table to make."""
+    code = "import sys, workflow_scripts.reporting.claims, workflow_scripts.reporting.table; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"scipy", "pandas", "torch"} & set(done.stdout.split())

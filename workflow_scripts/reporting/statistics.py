@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 import numpy as np
-from scipy import stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 50_000  # permutations: all of them are gone through up to this number, so many are drawn above it
@@ -57,8 +56,16 @@ def _t_interval(values: np.ndarray) -> tuple[float, float | None, float | None, 
     if n < 2:
         return mean, None, None, None
     std = float(values.std(ddof=1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * std / math.sqrt(n)
+    half = _t_quantile(n - 1) * std / math.sqrt(n)
     return mean, std, mean - half, mean + half
+
+
+def _t_quantile(freedom: float) -> float:
+    """Within plus and minus this lies CONFIDENCE of Student's t."""
+    # What stats.t.ppf calls. All of scipy.stats would take as long to import as a table to make.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def independent_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
@@ -85,7 +92,7 @@ def welch_half_width(left_std: float, left_n: int, right_std: float, right_n: in
     if not parts.any():
         return 0.0
     freedom = parts.sum() ** 2 / (parts**2 / [left_n - 1, right_n - 1]).sum()
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(parts.sum())
+    return _t_quantile(freedom) * math.sqrt(parts.sum())
 
 
 def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
@@ -115,11 +122,13 @@ def _one_sample(differences: np.ndarray, interval: str) -> Effect:
 
 
 def _permutation_p(samples: tuple[np.ndarray, ...], statistic: Callable, kind: str) -> float:
+    from scipy.stats import permutation_test
+
     def rounded(*resampled: np.ndarray, axis: int) -> np.ndarray:
         """Equal sums, added up in another order, differ in their last digits: they must count as equal."""
         return np.round(statistic(*resampled, axis=axis), 9)
 
-    result = stats.permutation_test(
+    result = permutation_test(
         samples,
         rounded,
         permutation_type=kind,
