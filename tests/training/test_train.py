@@ -47,6 +47,13 @@ def train(toy: Path, out: Path, state: Path, *more: object, spec: Path | None = 
     return call("train", "--spec", spec, "--data", data, "--out", out, "--state", state, *more)
 
 
+def train_here(toy: Path, tmp_path: Path, spec: Path) -> int:
+    """The same in this process, which has loaded torch already; returns the exit code."""
+    places = {"spec": spec, "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
+    arguments = [text for name, path in places.items() for text in (f"--{name}", str(path))]
+    return main(["train", *arguments, "--device", "cpu"])
+
+
 def changed_spec(tmp_path: Path, **training: object) -> Path:
     """A spec file with other training settings."""
     path = tmp_path / "changed.json"
@@ -81,7 +88,7 @@ def test_without_state_it_stands_beside_what_is_written(capsys, toy, tmp_path):
     assert main([*arguments, "--data", str(tmp_path / "none")]) == 1
     assert "none/dataset.json does not exist" in capsys.readouterr().err
     assert (tmp_path / "out.state").is_dir()
-    assert call(*arguments, "--data", toy / "data").returncode == 0
+    assert main([*arguments, "--data", str(toy / "data"), "--device", "cpu"]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
@@ -121,21 +128,21 @@ def test_an_evaluation_loads_neither_torchs_compiler_nor_accelerate(toy, tmp_pat
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     options = ["--run-dir", toy / "out", "--data", toy / "data", "--out", tmp_path / "eval"]
     loaded = modules_of(["evaluate", *map(str, options), "--settings", str(tmp_path / "settings.json")])
-    assert not {"torch._dynamo", "sympy", "accelerate", "transformers", "scipy", "matplotlib"} & loaded
+    assert not {"torch._dynamo", "sympy", "accelerate", "transformers", "scipy", "matplotlib", "pandas"} & loaded
 
 
 def modules_of(arguments: list[str]) -> set[str]:
     """What a command has imported when it is done."""
-    code = "import sys; from workflow_scripts.__main__ import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"
-    line = [sys.executable, "-c", code, *arguments]
+    code = "import atexit, runpy, sys; atexit.register(lambda: print(*sys.modules)); runpy.run_module"
+    line = [sys.executable, "-c", f"{code}('workflow_scripts', run_name='__main__', alter_sys=True)", *arguments]
     done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 
 def test_bf16_trains_too_and_differs(toy, tmp_path):
-    spec = changed_spec(tmp_path, precision="bf16")
-    result = train(toy, tmp_path / "out", tmp_path / "state", spec=spec)
+    # In a process of its own: accelerate keeps the precision of a process.
+    result = train(toy, tmp_path / "out", tmp_path / "state", spec=changed_spec(tmp_path, precision="bf16"))
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "out/training.csv").read_bytes() != (toy / "out/training.csv").read_bytes()
     weights = load_file(tmp_path / "out/checkpoint/model.safetensors")
@@ -143,11 +150,10 @@ def test_bf16_trains_too_and_differs(toy, tmp_path):
 
 
 @pytest.mark.parametrize(("warmup", "warned"), [({"warmup_steps": 4}, True), ({"warmup_fraction": 0.5}, False)])
-def test_a_warm_up_that_outlasts_the_run_is_a_warning(toy, tmp_path, warmup, warned):
-    spec = changed_spec(tmp_path, max_steps=4, validate_every=4, **warmup)
-    result = train(toy, tmp_path / "out", tmp_path / "state", spec=spec)
-    lines = [line for line in result.stderr.splitlines() if "warning: the warm-up of 4 steps is no shorter" in line]
-    assert result.returncode == 0 and len(lines) == warned
+def test_a_warm_up_that_outlasts_the_run_is_a_warning(capsys, toy, tmp_path, warmup, warned):
+    assert train_here(toy, tmp_path, changed_spec(tmp_path, max_steps=4, validate_every=4, **warmup)) == 0
+    said = capsys.readouterr().err
+    assert said.count("warning: the warm-up of 4 steps is no shorter") == warned
 
 
 def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
@@ -306,7 +312,7 @@ def test_an_infinite_loss_names_the_step_and_keeps_the_state_and_results_of_befo
     assert all(saved < step for saved in kept)
 
 
-def test_a_state_of_other_data_is_refused_in_one_line(toy, tmp_path):
+def test_a_state_of_other_data_is_refused_in_one_line(capsys, toy, tmp_path):
     spec = changed_spec(tmp_path, max_steps=10**6, validate_every=10)
     process = subprocess.Popen(
         command(
@@ -319,11 +325,9 @@ def test_a_state_of_other_data_is_refused_in_one_line(toy, tmp_path):
         assert process.poll() is None
     process.kill()
     process.wait()
-    other = write_data(tmp_path / "other", seed=1)
-    result = train(toy, tmp_path / "out", tmp_path / "state", spec=spec, data=other)
-    assert_one_line_error(result, "another data", f"delete {tmp_path / 'state'}")
-    result = train(toy, tmp_path / "out", tmp_path / "state")
-    assert_one_line_error(result, "another spec", f"delete {tmp_path / 'state'}")
+    kept = f"delete {tmp_path / 'state'}"
+    refused(capsys, toy, tmp_path, "another data", kept, spec=spec, data=write_data(tmp_path / "other", seed=1))
+    refused(capsys, toy, tmp_path, "another spec", kept)
 
 
 @pytest.mark.parametrize("place", ["state", "out"])
