@@ -60,6 +60,16 @@ class Runs:
         assert process.returncode == 0, said
         return said
 
+    def alone_and_together(self) -> tuple[tuple[str, dict, Callable], ...]:
+        """Name, settings and how it is finished, of a run in one process and in two."""
+        return ("one", {}, self.finish_here), ("several", {"gpus": 2}, self.finish)
+
+    def finish_here(self, place: Path, spec: str, data: str = "data", *more: object) -> None:
+        """A run of one process, in this one."""
+        options = {"spec": self.folder / f"{spec}.json", "data": self.folder / data, "out": place / "out"}
+        arguments = [str(text) for name, value in options.items() for text in (f"--{name}", value)]
+        assert main(["train", *arguments, "--progress", "none", "--device", "cpu", *map(str, more)]) == 0
+
     def assert_same_as_whole(self, place: Path) -> dict:
         """Weights and history are equal to the last bit; returns run.json."""
         for name in ("checkpoint/model.safetensors", "training.csv"):
@@ -116,11 +126,11 @@ def assert_alike(one: Path, several: Path) -> None:
 
 
 def test_sequence_pairs_end_as_in_one_process(runs, tmp_path):
-    for name, gpus in (("one", {}), ("several", {"gpus": 2})):
+    for name, gpus, finish in runs.alone_and_together():
         spec = toy_spec(**CALM, **gpus)
         spec["model"]["dropout"] = 0.0
         runs.write(name, spec)
-        runs.finish(tmp_path / name, name)
+        finish(tmp_path / name, name)
     assert_alike(tmp_path / "one", tmp_path / "several")
     assert json.loads((tmp_path / "several/out/run.json").read_text())["processes"] == 2
 
@@ -129,15 +139,15 @@ def test_fine_tuning_with_carma_ends_as_in_one_process(runs, tmp_path):
     """All possible negatives are used: what is drawn differs from process to process."""
     causal_toy.write_text(runs.folder / "text")
     causal_toy.write_prompts(runs.folder / "prompts")
-    runs.write("pretrain", causal_toy.causal_spec("text", max_steps=2, gpus=2))
-    runs.finish(tmp_path / "pretrain", "pretrain", "text")
+    runs.write("pretrain", causal_toy.causal_spec("text", max_steps=2))
+    runs.finish_here(tmp_path / "pretrain", "pretrain", "text")
     init = ("--init", tmp_path / "pretrain/out/checkpoint")
-    for name, gpus in (("one", {}), ("several", {"gpus": 2})):
+    for name, gpus, finish in runs.alone_and_together():
         spec = causal_toy.causal_spec("prompt", "gpt2", {"weight": 0.2, "negatives": 0}, **CALM, **gpus)
         runs.write(f"ft-{name}", spec | {"model": spec["model"] | {"dropout": 0.0}})
         config = tmp_path / "pretrain/out/checkpoint/config.json"
         config.write_text(config.read_text().replace("0.1", "0.0"))  # the dropout of a model that is read is its own
-        runs.finish(tmp_path / name, f"ft-{name}", "prompts", *init)
+        finish(tmp_path / name, f"ft-{name}", "prompts", *init)
     assert {"mi", "stability", "pairs"} < history(tmp_path / "one").keys()
     assert_alike(tmp_path / "one", tmp_path / "several")
 
@@ -148,10 +158,10 @@ def test_pre_training_on_mapped_pairs_ends_as_in_one_process(runs, tmp_path):
     task = ("--task", "wikipedia-bookcorpus", "--scale", "demo")
     assert main(["prepare", *task, "--out", str(runs.folder / "corpora")]) == 0
     spec = resolve_run(load_catalogue(), "wikipedia-bookcorpus/cat/pretrain/seed-3", "demo")
-    for name, gpus in (("one", {}), ("several", {"gpus": 2})):
+    for name, gpus, finish in runs.alone_and_together():
         short = CALM | {"max_steps": 4, "validate_every": 2, "log_every": 1}
         runs.write(f"masked-{name}", spec | {"training": spec["training"] | short | gpus})
-        runs.finish(tmp_path / name, f"masked-{name}", "corpora")
+        finish(tmp_path / name, f"masked-{name}", "corpora")
     assert {"mlm_mixed", "decomposition", "nuance"} < history(tmp_path / "one").keys()
     assert_alike(tmp_path / "one", tmp_path / "several")
 
@@ -182,24 +192,24 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes_and_leaves_no_p
     assert run["peak_memory_bytes"] == max(sum(one["peak_memory_bytes"] for one in both) for both in processes)
 
 
-@pytest.mark.parametrize(("number", "code", "group"), [(signal.SIGTERM, 143, False), (signal.SIGINT, 130, True)])
-def test_asked_to_stop_it_saves_once_and_goes_on_later(runs, tmp_path, number, code, group):
+def test_asked_to_stop_it_saves_once_and_goes_on_later(runs, tmp_path):
     """Also when the signal goes to all processes, as from a terminal or from SLURM."""
-    process = runs.start(tmp_path)
-    wait_for_new_state(process, tmp_path)
-    workers = children(process)
-    for one in [process.pid, *workers] if group else [process.pid]:
-        os.kill(one, number)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == code, said
-    last = said.splitlines()[-1]
-    assert last.startswith(f"{RUN}: stopped at step ") and "Traceback" not in said
-    step = last.split("step ")[1].split(",")[0]
-    log = (tmp_path / "state/log.txt").read_text()
-    assert log.count(f"saved step-{step}\n") == log.count("stopped by signal") == 1
-    assert_gone(workers)
+    for number, code, group in ((signal.SIGTERM, 143, False), (signal.SIGINT, 130, True)):
+        process = runs.start(tmp_path)
+        wait_for_new_state(process, tmp_path)
+        workers = children(process)
+        for one in [process.pid, *workers] if group else [process.pid]:
+            os.kill(one, number)
+        _, said = process.communicate(timeout=300)
+        assert process.returncode == code, said
+        last = said.splitlines()[-1]
+        assert last.startswith(f"{RUN}: stopped at step ") and "Traceback" not in said
+        step = last.split("step ")[1].split(",")[0]
+        log = (tmp_path / "state/log.txt").read_text()
+        assert log.count(f"saved step-{step}\n") == log.count(f"stopped by signal {number:d} ") == 1
+        assert_gone(workers)
     runs.finish(tmp_path)
-    assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
+    assert runs.assert_same_as_whole(tmp_path)["resumed"] == 2
 
 
 @pytest.mark.parametrize("rank", [0, 1])
