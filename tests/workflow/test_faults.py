@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.disks import mounted
-from tests.workflow.projects import Project
+from tests.workflow.projects import Project, add_demo, copied, plain_environment
 
 FIRST, SECOND = (f"scan-around-right/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
 
@@ -71,58 +71,88 @@ def test_a_folder_that_cannot_be_written(project: Project, small_disk: Path):
     assert project.reproduce(f"results/demo/runs/{FIRST}/run.json").returncode == 0
 
 
-TABLE = "results/demo/tables/sq_transformer/table1.csv"
+TABLES = "results/demo/tables"
 PROMPTS = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions"
 CODES = "results/demo/analyses/sq_transformer/source-codes"
-
-
-@pytest.mark.quick_faults
-@pytest.mark.parametrize(
-    ("file", "reader", "said"),
-    [
-        (scores(FIRST), TABLE, f"is not what was written; delete {Path(scores(FIRST)).parent}"),
-        (f"results/demo/runs/{FIRST}/eval/predictions.parquet", TABLE, "is not what was written; delete"),
-        (f"results/demo/runs/{FIRST}/run.json", scores(FIRST), "not valid JSON"),
-        (f"{PROMPTS}/scores.csv", "results/demo/tables/carma/table-cap.csv", "is not what was written; delete"),
-        (f"{CODES}/analysis.json", "results/demo/tables/sq_transformer/table-codes.csv", "not valid JSON"),
-    ],
-    ids=["scores", "predictions", "run", "interventions", "analysis"],
+MATCHED, TRANSLATING, DAMAGED = (
+    "scan-jump-x2/lrf/matched/seed-1",
+    "wmt17-en-de/sq-transformer/srl/seed-1",
+    "cognition/transformer/default/seed-1",
 )
-def test_a_results_file_cut_in_half(demo: Project, file: str, reader: str, said: str):
-    """It is refused by what reads it; deleted with what lies beside it, it is made again, and so are its readers."""
-    path, results = demo.root / file, demo.root / reader
-    beside = {name: name.read_bytes() for name in path.parent.iterdir() if name.suffix in (".csv", ".parquet")}
-    shown, whole = results.read_bytes(), path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    done = demo.reproduce("--forcerun", reader, "--", reader)
-    assert done.returncode == 1
-    assert file in done.stderr and said in done.stderr and "Traceback" not in done.stderr
+CHECKPOINT = f"results/demo/runs/{DAMAGED}/checkpoint/model.safetensors"
+# What is cut in half, what reads it, and what that says. Tables are tested by the predictions of their runs.
+HALVES = {
+    "scores": (scores(FIRST), f"{TABLES}/sq_transformer/table1.csv", "is not what was written; delete"),
+    "predictions": (
+        f"results/demo/runs/{MATCHED}/eval/predictions.parquet",
+        f"{TABLES}/lrf/table-scan.csv",
+        "is not what was written; delete",
+    ),
+    "run": (f"results/demo/runs/{TRANSLATING}/run.json", scores(TRANSLATING), "not valid JSON"),
+    "interventions": (f"{PROMPTS}/scores.csv", f"{TABLES}/carma/table-cap.csv", "is not what was written; delete"),
+    "analysis": (f"{CODES}/analysis.json", f"{TABLES}/sq_transformer/table-codes.csv", "not valid JSON"),
+}
 
-    for name in path.parent.iterdir():
-        if name.is_file():
-            name.unlink()
-    done = demo.reproduce(reader)
-    assert done.returncode == 0, done.stderr
-    assert results.read_bytes() == shown
-    assert {name: name.read_bytes() for name in beside} == beside
+
+class Damaged:
+    """A finished demo in which all these files are cut in half, and a checkpoint: a call that reads them, and one after
+    they were deleted with what lies beside them."""
+
+    def __init__(self, project: Project):
+        self.root = project.root
+        self.before = {path: path.read_bytes() for path in (self.root / "results/demo").rglob("*") if path.is_file()}
+        for file in (CHECKPOINT, *(file for file, _, _ in HALVES.values())):
+            whole = self.before[self.root / file]
+            (self.root / file).write_bytes(whole[: len(whole) // 2])
+        empty(self.root / f"results/demo/runs/{DAMAGED}/eval")
+        readers = [reader for _, reader, _ in HALVES.values()]
+        targets = ("--", *readers, scores(DAMAGED))
+        self.refused = project.reproduce("--forcerun", *readers, *targets)
+        for file, _, _ in HALVES.values():
+            empty((self.root / file).parent)
+        (self.root / CHECKPOINT).unlink()
+        self.mended = project.reproduce(*targets)
+
+    def assert_as_before(self, *files: Path) -> None:
+        for file in files:
+            assert file.read_bytes() == self.before[file], file
+
+
+def empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_file():
+            path.unlink()
+
+
+@pytest.fixture(scope="module")
+def damaged(finished_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Damaged:
+    project = copied(tmp_path_factory.mktemp("damaged"))
+    add_demo(project)
+    with plain_environment():
+        return Damaged(project)
 
 
 @pytest.mark.quick_faults
-def test_a_broken_checkpoint(demo: Project):
-    """It is refused by its scoring; deleted, the run is trained again to the same scores."""
-    folder = demo.root / "results/demo/runs" / FIRST
-    whole = (folder / "eval/scores.csv").read_bytes()
-    weights = folder / "checkpoint/model.safetensors"
-    content = weights.read_bytes()
-    weights.write_bytes(content[: len(content) // 2])
-    for path in (folder / "eval").iterdir():
-        path.unlink()
-    done = demo.reproduce(scores(FIRST))
-    assert done.returncode == 1
-    assert "model.safetensors" in done.stderr and "Traceback" not in done.stderr
+def test_what_is_damaged_is_refused_and_made_again_when_it_is_deleted(damaged: Damaged):
+    """Nothing else is refused, and every refusal is a line, not a traceback."""
+    assert damaged.refused.returncode == 1 and "Traceback" not in damaged.refused.stderr
+    assert f"{len(HALVES) + 1} failed" in damaged.refused.stderr
+    assert damaged.mended.returncode == 0, damaged.mended.stderr
 
-    weights.unlink()
-    done = demo.reproduce(scores(FIRST))
-    assert done.returncode == 0, done.stderr
-    assert (folder / "eval/scores.csv").read_bytes() == whole
-    assert weights.read_bytes() == content
+
+@pytest.mark.quick_faults
+@pytest.mark.parametrize("name", HALVES)
+def test_a_results_file_cut_in_half(damaged: Damaged, name: str):
+    """It is refused by what reads it; deleted with what lies beside it, it is made again, and so are its readers."""
+    file, reader, said = HALVES[name]
+    assert any(file in line and said in line for line in damaged.refused.stderr.splitlines()), damaged.refused.stderr
+    folder = (damaged.root / file).parent
+    beside = [path for path in damaged.before if path.parent == folder and path.suffix in (".csv", ".parquet")]
+    damaged.assert_as_before(damaged.root / reader, *beside)
+
+
+@pytest.mark.quick_faults
+def test_a_broken_checkpoint(damaged: Damaged):
+    """It is refused by its scoring; deleted, the run is trained again to the same scores."""
+    assert any("error: " in line and "model.safetensors" in line for line in damaged.refused.stderr.splitlines())
+    damaged.assert_as_before(damaged.root / CHECKPOINT, damaged.root / scores(DAMAGED))
