@@ -18,6 +18,7 @@ from workflow_scripts.cluster.submit import NO_MORE_JOBS
 
 # Everything behind a training whose results prompts are changed for: two trainings, the candidates, the interventions.
 CHAIN = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
+PRETRAINED = "results/demo/runs/text-bpe-4k/gpt2-small/pretrain/seed-1/run.json"
 
 TAKES_LONG = "SAVED_BYTES, COPIES_IN_STATE = 2e4, 3"
 
@@ -113,8 +114,10 @@ def test_a_job_does_not_wait_for_further_ones_when_it_has_ended(submitted: Proje
 
 
 def test_candidates_and_interventions_are_sent_as_planned(project: Project, cluster: Cluster):
-    """With the other profile, of a model whose state is said to take more than a minute to save and that is said to be
-    too large for the GPU."""
+    """With the other profile, of a model whose state is said to take more than a minute to save, that is said to be too
+    large for the GPU, and that is pre-trained on two GPUs."""
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["by_task"].setdefault("text-bpe-4k", {}).setdefault("training", {})["gpus"] = 2
     project.edit("workflow_scripts/planning/resources.py", "SAVED_BYTES, COPIES_IN_STATE = 1e8, 3", TAKES_LONG)
     project.edit("workflow_scripts/planning/memory.py", "1e9 * config.gpu_memory", "1e4 * config.gpu_memory")
     done = reproduce(project, cluster, CHAIN, profile="slurm-gres", **recording(project, cluster))
@@ -124,7 +127,12 @@ def test_candidates_and_interventions_are_sent_as_planned(project: Project, clus
     jobs = {rule: jobs_of(cluster, project, rule) for rule in ("train", "candidates", "intervene")}
     assert {rule: len(found) for rule, found in jobs.items()} == {"train": 2, "candidates": 1, "intervene": 1}
     assert len(jobs_of(cluster, project)) == 4 and all(job["NumNodes"] == "1" for job in jobs_of(cluster, project))
-    assert all(job["TresPerNode"] == "gres:gpu:1" for rule in ("train", "intervene") for job in jobs[rule])
+    assert sorted((job["TresPerNode"], job["NumCPUs"]) for job in jobs["train"]) == [
+        ("gres:gpu:1", "1"),
+        ("gres:gpu:2", "2"),
+    ]
+    assert [job["TresPerNode"] for job in jobs["intervene"]] == ["gres:gpu:1"]
+    assert json.loads((project.root / PRETRAINED).read_text())["processes"] == 2
     lines = [in_general(arguments) for arguments in sent(project)]
     assert sum("--signal=TERM@" in line for line in lines) == 2
     # Data have been prepared since, and their rows are counted.
@@ -170,14 +178,14 @@ def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cl
     assert never in lines
 
 
-@pytest.mark.parametrize(("profile", "shown"), [("slurm-gpus", "TresPerJob"), ("slurm-gres", "TresPerNode")])
-def test_a_training_on_two_gpus_asks_for_two_on_one_node(project: Project, cluster: Cluster, profile: str, shown: str):
+def test_a_training_on_two_gpus_asks_for_two_on_one_node(project: Project, cluster: Cluster):
+    """By the other profile: test_candidates_and_interventions_are_sent_as_planned."""
     with project.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["by_method"].setdefault("transformer", {}).setdefault("training", {})["gpus"] = 2
-    done = reproduce(project, cluster, *scores(RUNS[0]), profile=profile)
+    done = reproduce(project, cluster, *scores(RUNS[0]))
     assert done.returncode == 0, done.stderr
     (job,) = jobs_of(cluster, project, "train")
-    assert (job[shown], job["NumNodes"], job["NumCPUs"], job["NumTasks"]) == ("gres:gpu:2", "1", "2", "1")
+    assert (job["TresPerJob"], job["NumNodes"], job["NumCPUs"], job["NumTasks"]) == ("gres:gpu:2", "1", "2", "1")
     (job,) = jobs_of(cluster, project, "evaluate")
-    assert (job[shown], job["NumCPUs"]) == ("gres:gpu:1", "1")
+    assert (job["TresPerJob"], job["NumCPUs"]) == ("gres:gpu:1", "1")
     assert json.loads((project.root / f"results/demo/runs/{RUNS[0]}/run.json").read_text())["processes"] == 2
