@@ -16,6 +16,7 @@ from tests.training.toy import (
     assert_one_error,
     assert_one_line_error,
     call,
+    here,
     pair,
     write_data,
     write_split,
@@ -86,15 +87,14 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
 
 def test_a_run_of_the_catalogue_is_trained_and_scored_as_the_catalogue_says(tmp_path):
     run, demo = "scan-jump-x2/transformer/default/seed-1", ("--scale", "demo")
-    place = tmp_path / run
+    place, cpu = tmp_path / run, ("--device", "cpu")
     commands = [
         ("prepare", "--task", "scan-jump-x2", *demo, "--out", tmp_path / "data"),
-        ("train", "--run", run, *demo, "--data", tmp_path / "data", "--out", place, "--state", tmp_path / "state"),
-        ("evaluate", "--run-dir", place, "--data", tmp_path / "data", "--out", place / "eval"),
+        ("train", "--run", run, *demo, "--data", tmp_path / "data", "--out", place, *cpu),
+        ("evaluate", "--run-dir", place, "--data", tmp_path / "data", "--out", place / "eval", *cpu),
     ]
     for arguments in commands:
-        result = call(*arguments)
-        assert result.returncode == 0, result.stderr
+        assert here(*arguments) == 0
     spec = json.loads((place / "run.json").read_text())["spec"]
     assert spec == resolve_run(load_catalogue(ROOT), run, "demo")
     rows = read_scores(place / "eval/scores.csv")
@@ -112,8 +112,7 @@ def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_pred
     (out / "run.json").write_text(json.dumps({**run, "data_digest": data_digest(data)}))
     settings = {**SETTINGS, "splits": ["test"]}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    result = call("evaluate", *options(tmp_path))
-    assert result.returncode == 0, result.stderr
+    assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
 
     scores = {row["metric"]: row for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"}
     assert scores["examples"]["value"] == 4 and scores["out_of_vocabulary_tokens"]["value"] == 3

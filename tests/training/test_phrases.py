@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.objectives.carma_cases import stability_by_hand
-from tests.training.toy import ROOT, call
+from tests.training.toy import ROOT, here
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.data import scan_grammar
@@ -184,12 +184,10 @@ def test_only_runs_that_read_phrases_depend_on_them():
 @pytest.mark.parametrize(("task", "variant"), [("scan-jump-x2", "carma"), ("cogs", "stability-only")])
 def test_it_trains_from_the_catalogue_alone(task: str, variant: str, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
-    made = call("prepare", "--task", task, "--scale", "demo", "--downloads", tmp_path, "--out", data)
-    assert made.returncode == 0, made.stderr
+    assert here("prepare", "--task", task, "--scale", "demo", "--downloads", tmp_path, "--out", data) == 0
     run = f"{task}/transformer-carma/{variant}/seed-1"
     places = ("--data", data, "--out", out, "--state", tmp_path / "state")
-    trained = call("train", "--run", run, "--scale", "demo", *places)
-    assert trained.returncode == 0, trained.stderr
+    assert here("train", "--run", run, "--scale", "demo", *places, "--device", "cpu") == 0
     with open(out / "training.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
     values = {name: [float(row["value"]) for row in rows if row["name"] == name] for name in {r["name"] for r in rows}}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.models.small_roberta import SIZES, tokenizer, write_roberta
-from tests.training.toy import assert_one_line_error, call, toy_spec, write_data
+from tests.training.toy import assert_one_error, here, toy_spec, write_data
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.seq2seq import load_run
 from workflow_scripts.models.pieces import read_pieces
@@ -23,6 +23,13 @@ def roberta_spec() -> dict:
     spec = toy_spec(max_steps=20, validate_every=10)
     spec["model"] = {"module": "workflow_scripts.models.roberta_transformer", **model}
     return spec | {"method": "roberta", "init": {"hub": "FacebookAI/roberta-base", "revision": "0" * 40}}
+
+
+def train_here(folder: Path, *more: object) -> int:
+    """Train spec.json of a folder on its data; returns the exit code."""
+    places = {"spec": folder / "spec.json", "data": folder / "data", "out": folder / "out", "state": folder / "state"}
+    arguments = [part for name, path in places.items() for part in (f"--{name}", path)]
+    return here("train", *arguments, "--device", "cpu", *more)
 
 
 def test_pieces_are_the_tokenizers_with_our_special_ids(tmp_path: Path) -> None:
@@ -47,14 +54,13 @@ def test_a_tokenizer_of_another_family_is_refused(tmp_path: Path) -> None:
         read_pieces(tmp_path)
 
 
-def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path) -> None:
+def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     original = write_roberta(tmp_path / "model", TEXTS)
     data = write_data(tmp_path / "data")
     (tmp_path / "spec.json").write_text(json.dumps(roberta_spec()))
-    where = ["--spec", tmp_path / "spec.json", "--data", data, "--out", tmp_path / "out", "--state", tmp_path / "state"]
-    assert_one_line_error(call("train", *where), "with --init")
-    result = call("train", *where, "--init", tmp_path / "model")
-    assert result.returncode == 0, result.stderr
+    assert train_here(tmp_path) == 1
+    assert_one_error(capsys.readouterr().err, "with --init")
+    assert train_here(tmp_path, "--init", tmp_path / "model") == 0
     model, vocabulary, run = load_run(tmp_path / "out", data)
     assert len(vocabulary["source"]) == original.config.vocab_size and len(vocabulary["target"]) == 12
     assert run["init_digest"]
@@ -66,8 +72,7 @@ def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path) -> None:
     settings = {"splits": ["test"], "beam": 2, "max_length": 12, "batch_tokens": 60}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     arguments = ["--run-dir", tmp_path / "out", "--data", data, "--settings", tmp_path / "settings.json"]
-    scored = call("evaluate", *arguments, "--out", tmp_path / "eval")
-    assert scored.returncode == 0, scored.stderr
+    assert here("evaluate", *arguments, "--out", tmp_path / "eval", "--device", "cpu") == 0
     assert "exact_match" in (tmp_path / "eval/scores.csv").read_text()
 
 
@@ -75,17 +80,14 @@ def test_the_same_architecture_from_scratch_reads_words(tmp_path: Path) -> None:
     data = write_data(tmp_path / "data")
     spec = roberta_spec() | {"init": None}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    where = ["--spec", tmp_path / "spec.json", "--data", data, "--out", tmp_path / "out", "--state", tmp_path / "state"]
-    result = call("train", *where)
-    assert result.returncode == 0, result.stderr
+    assert train_here(tmp_path) == 0
     assert len(load_run(tmp_path / "out", data)[1]["source"]) == 12
 
 
-def test_a_model_that_starts_from_random_weights_takes_no_folder(tmp_path: Path) -> None:
+def test_a_model_that_starts_from_random_weights_takes_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     write_roberta(tmp_path / "model", TEXTS)
-    data = write_data(tmp_path / "data")
+    write_data(tmp_path / "data")
     spec = toy_spec() | {"init": roberta_spec()["init"]}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    where = ["--spec", tmp_path / "spec.json", "--data", data, "--out", tmp_path / "out", "--state", tmp_path / "state"]
-    result = call("train", *where, "--init", tmp_path / "model")
-    assert_one_line_error(result, "toy/transformer starts from random weights; leave --init out")
+    assert train_here(tmp_path, "--init", tmp_path / "model") == 1
+    assert_one_error(capsys.readouterr().err, "toy/transformer starts from random weights; leave --init out")

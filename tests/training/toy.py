@@ -5,10 +5,13 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from workflow_scripts.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
@@ -97,6 +100,12 @@ def environment() -> dict[str, str]:
 def call(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(command(name, *arguments), cwd=ROOT, env=environment(), capture_output=True, text=True)
+
+
+def here(name: str, *arguments: object) -> int:
+    """Run a command in this process, which has loaded torch already; returns the exit code."""
+    with chdir(ROOT):
+        return main([name, *map(str, arguments)])
 
 
 def assert_one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:
