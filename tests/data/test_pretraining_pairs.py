@@ -139,13 +139,10 @@ def real(mirror, tmp_path_factory) -> tuple[Path, dict[str, Path]]:
 def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
     """Read in another way: sentences by the csv module, and compared as strings."""
     folder, sources = real
-    documents = [
-        f" {' '.join(plain(f'{first} {second}'))} " for split in ("train", "valid")
-        for _, first, second in texts_of(folder, split)
-    ]  # fmt: skip
-    sides = {
-        " ".join(plain(text)) for split in ("train", "valid") for row in texts_of(folder, split) for text in row[1:]
-    }
+    rows = [row for split in ("train", "valid") for row in texts_of(folder, split)]
+    words_of = {text: plain(text) for _, *texts in rows for text in texts}
+    documents = [f" {' '.join(words_of[first] + words_of[second])} " for _, first, second in rows]
+    sides = {" ".join(words) for words in words_of.values()}
 
     def cells(name: str, columns: tuple[int, ...]) -> list[list[str]]:
         with open(sources[name], newline="", encoding="utf-8") as stream:
@@ -172,14 +169,15 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
         if any(tuple(words[i : i + 8]) in eight for words in [document.split()] for i in range(len(words) - 7))
     ]  # fmt: skip
     assert shared == []
-    with_phrase: dict[str, list[str]] = {}
+    pairs = cells("bird/BiRD.txt", (1, 2))[1:]
+    assert len(pairs) == 3345
+    with_phrase: dict[str, list[str]] = {first: [] for first, _ in pairs}
     for document in documents:
         words = document.split()
         for i in range(len(words) - 1):
-            with_phrase.setdefault(f"{words[i]} {words[i + 1]}", []).append(document)
-    pairs = cells("bird/BiRD.txt", (1, 2))[1:]
-    assert len(pairs) == 3345
-    assert not [p for p in pairs for document in with_phrase.get(p[0], ()) if f" {p[1]} " in document]
+            if (phrase := f"{words[i]} {words[i + 1]}") in with_phrase:
+                with_phrase[phrase].append(document)
+    assert not [p for p in pairs for document in with_phrase[p[0]] if f" {p[1]} " in document]
 
 
 def test_sizes_of_the_real_pairs(real):

@@ -1,6 +1,7 @@
 """Pre-training text: what is in it, and that nothing of the items that models are tested on is."""
 
 import random
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from workflow_scripts.data.pretraining_text import Document, HeldOut, prepare, s
 from workflow_scripts.data.wordnet import read
 from workflow_scripts.errors import UserError
 
+MARKS = re.compile(r"[^\w ]|_")
 SMALL = {"from": "stand_in", "tokenizer": "bpe", "vocabulary_size": 400, "bare_words": 50}
 
 
@@ -38,7 +40,7 @@ def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> 
     """
 
     def bare(text: str) -> str:
-        return " ".join("".join(c for c in text.lower() if c.isalnum() or c == " ").split())
+        return " ".join(MARKS.sub("", text.lower()).split())
 
     held_out = {bare(text) for text in held}
     starts = {" ".join(text.split()[:6]) for text in held_out if len(text.split()) >= 6}
