@@ -39,9 +39,8 @@ def searching(project) -> Project:
 
 def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(searching, monkeypatch):
     monkeypatch.setenv("PATH", f"{searching.root / '.venv/bin'}:/usr/bin:/bin")
-    assert rules(searching) == ["prepare", "search", "train"]
-    made = command(searching, "snakemake", "--cores", "1", "--quiet", "rules", "--", *TARGETS)
-    assert made.count("rule search") <= 1
+    made = command(searching, "snakemake", "--cores", "1", "--", *TARGETS)
+    assert [made.count(f"rule {rule}:") for rule in ("prepare", "search", "train")] == [1, 1, 2]
     assert rules(searching) == []
     chosen = json.loads((searching.root / CHOSEN).read_text())["chosen"]
     for target in TARGETS:
@@ -56,10 +55,10 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(sea
     # Another grid: the search and what was trained with it are stale, and each says why.
     with searching.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["by_task"]["scan-jump"]["search"]["learning_rate"] = [0.001, 0.02]
-    assert rules(searching) == ["search", "train"]
     said = command(searching, "workflow_scripts", "why", *TARGETS)
     assert f"search {RUN}: search.learning_rate.1 was 0.01 and is 0.02" in said
     assert f"train {RUN}/seed-3: search.learning_rate.1 was 0.01 and is 0.02" in said
+    assert "3 jobs would run" in said.splitlines()  # the search and two trainings, each for a reason of its own
     shutil.rmtree(searching.root / ".snakemake")
     adopted = command(searching, "workflow_scripts", "adopt")
     assert f"{CHOSEN}: search.learning_rate.1 was 0.01 and is 0.02; moved to" in adopted

@@ -96,7 +96,6 @@ def test_a_run_that_failed_when_it_was_trained_again_is_not_taken_for_done(made:
     assert done.returncode == 0, done.stderr
     trained = json.loads((made.root / TRAINED).read_text())
     assert trained["steps"] == 7 and trained["files"]["checkpoint/model.safetensors"] == scored(made) != before
-    assert "up to date" in jobs(made, SCORES)
 
 
 def test_a_run_that_was_stopped_when_it_was_trained_again_is_not_taken_for_done(made: Project):
@@ -127,7 +126,6 @@ def test_what_a_job_has_made_whose_snakemake_was_killed_is_taken_over(made: Proj
 
 def test_an_output_that_a_rule_declares_since_then_is_made(pretended: Project):
     """Snakemake has records of the other outputs alone, and sees nothing that has changed without all of them."""
-    assert "up to date" in jobs(pretended) and "up to date" in jobs(pretended, f"{TABLE}.csv")
     pretended.edit(
         "rules/report.smk",
         '{display}.tex",\n',
