@@ -198,23 +198,21 @@ def intervened(project: Project) -> set[str]:
     return {str(file.parents[1].relative_to(folder)) for file in folder.glob("*/*/*/*/interventions/intervention.json")}
 
 
-def test_title_of_one_table(demo):
+def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
+    """Of a table that no claim is about: each of the three reruns itself alone."""
     judged = judged_displays(demo)
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
-        name = next(
-            name for name, display in content["displays"].items() if display["kind"] == "table" and name not in judged
-        )
-        content["displays"][name]["title"] = "Another title"
-    assert named(demo.planned()) == {("table", f"{PAPER}/{name}")} | END
-
-
-def test_code_of_one_figure(demo):
-    displays = yaml.safe_load((demo.root / "papers/sq_transformer/displays.yaml").read_text())["displays"]
+        displays = content["displays"]
+        table = next(name for name, display in displays.items() if display["kind"] == "table" and name not in judged)
+        displays[table]["title"] = "Another title"
     module = displays["learning-curves"]["module"]
     file = demo.root / f"{module.replace('.', '/')}.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
-    same = {name for name, display in displays.items() if display.get("module") == module}
-    assert named(demo.planned()) == {("figure", f"{PAPER}/{name}") for name in same} | END
+    figures = {name for name, display in displays.items() if display.get("module") == module}
+    with demo.edited("papers/sq_transformer/claims.yaml") as claims:
+        claims[0]["statement"] = "Said otherwise"
+    own = {("table", f"{PAPER}/{table}"), ("claims", ""), *(("figure", f"{PAPER}/{name}") for name in figures)}
+    assert named(demo.planned()) == own | END
 
 
 def test_options_of_one_data_set(demo):
@@ -245,12 +243,6 @@ def test_removed_seed_reruns_what_showed_it(demo):
             request["seeds"]["demo"] = [seed for seed in seeds if seed != 2]
     assert removed
     assert named(demo.planned()) == readers(demo, removed, {PAPER}) | {("claims", "")} | END
-
-
-def test_text_of_one_claim(demo):
-    with demo.edited("papers/sq_transformer/claims.yaml") as claims:
-        claims[0]["statement"] = "Said otherwise"
-    assert named(demo.planned()) == {("claims", "")} | END
 
 
 def test_one_published_number(demo):
