@@ -189,6 +189,11 @@ def test_published_is_grey_beside_another_protocol_only():
     assert r"\textcolor" not in latex.latex_table("t", arrange(DISPLAY, CELLS), {}, []).split(r"\toprule")[1]
 
 
+def test_notes_speak_of_no_colour_that_markdown_has_not():
+    text = markdown.markdown_table("t", arrange(DISPLAY, CELLS), TESTS, NOTES)
+    assert "Published numbers stand beside them" in text and "grey" not in text
+
+
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>made-up\u00a0data</small>" in html(made_up)

@@ -15,8 +15,8 @@ PROTOCOL_NOTES = {
         "Protocol paper: the paper's own data, models and schedules. Signed numbers are ours less the published one."
     ),
     "reduced": (
-        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers stand in grey beside "
-        "them, and no difference is formed."
+        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers stand beside them, "
+        "and no difference is formed."
     ),
     "stand_in": "Protocol stand_in: made-up data. These numbers only show that every step works.",
 }
