@@ -75,6 +75,13 @@ def test_units_agree(folder):
         assert cell.published is None or cell.published.unit == cell.unit, cell.key
 
 
+def test_units_are_said_once(folder):
+    """The line of units says `percent` of correlations too: a note that says `times 100` would seem to say another."""
+    for name, display in tables(folder).items():
+        units = {cell.unit for cell in cells(folder).values() if cell.display == name}
+        assert "percent" not in units or "times 100" not in (display.note or ""), name
+
+
 def test_values_are_what_is_printed(folder):
     """`99.42±1.0` is the value 99.42 with the deviation 1.0, `+3.6%` is 3.6, `1.1B` is 1100 million; what is no number
     has no value, and a fraction of 1 that is meant as percent has a note that says so.
