@@ -10,6 +10,7 @@ from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import SHORT, Facts, of_job, of_training, published, recall, remember
+from workflow_scripts.reporting.published import PUBLISHED_COLUMNS
 
 ROOT = Path(__file__).parents[1]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
@@ -38,6 +39,7 @@ def test_a_seed_and_a_scale_make_other_facts():
 def test_a_table_is_given_its_own_published_numbers_only():
     given = of("table", paper="sq_transformer", display="table1").given["published"]
     assert given and all(cell.startswith("table1/") for cell in given)
+    assert {tuple(number) for number in given.values()} == {PUBLISHED_COLUMNS[4:]}
 
 
 def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):

@@ -81,7 +81,7 @@ def of_intervention(settings: dict, spec: dict) -> Facts:
     return Facts(settings, (f"{PACKAGE}.interventions.intervene", spec["model"]["module"]))
 
 
-def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, list[str]] | None = None) -> Facts:
+def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None) -> Facts:
     """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
     models = sorted({spec["model"]["module"] for spec in specs})
     given = entry if numbers is None else {"entry": entry, "published": numbers}
@@ -178,9 +178,9 @@ def drawn_beside(entry: dict) -> set[str]:
     return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
 
 
-def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None) -> dict[str, list[str]]:
-    """Lines of published.csv by cell, of these displays only (None: all): another number reruns what shows it, and no
-    more.
+def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
+    """Lines of published.csv by cell, then by column, of these displays only (None: all): another number reruns what
+    shows it, and no more.
     """
     rows = _published(catalogue.root / "papers" / paper / "published.csv")
     return (
@@ -189,10 +189,13 @@ def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None =
 
 
 @lru_cache
-def _published(file: Path) -> dict[str, list[str]]:
+def _published(file: Path) -> dict[str, dict[str, str]]:
     try:
         with open(file, newline="", encoding="utf-8") as stream:
-            return {"/".join(row[:4]): row[4:] for row in csv.reader(stream)}
+            reader = csv.reader(stream)
+            columns = next(reader, [])[4:]
+            # What is wrong with a line or with the columns is said where they are read.
+            return {"/".join(row[:4]): dict(zip(columns, row[4:], strict=False)) for row in reader}
     except FileNotFoundError as error:
         raise UserError(
             f"{file} does not exist; a paper needs it, be it with the line of its columns alone: copy that from another"

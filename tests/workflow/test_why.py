@@ -102,6 +102,21 @@ def test_a_source_file_and_a_model_of_the_hub(project, tmp_path):
     assert last == "3 jobs would run, 2 of them for a reason of their own"
 
 
+def test_a_published_number(project):
+    """By its cell and its column."""
+    table = "results/demo/tables/sq_transformer/table1.csv"
+    pretend(project, table)
+    project.edit(
+        "papers/sq_transformer/published.csv",
+        "table1,Transformer,JUMP,exact_match,40.04±17.3,40.04,",
+        "table1,Transformer,JUMP,exact_match,40.04±17.3,41.04,",
+    )
+    own, last = why(project, table)
+    key, file = "published.table1/Transformer/JUMP/exact_match.value", "papers/sq_transformer/published.csv"
+    assert own == f'table sq_transformer/table1: {key} was "40.04" and is "41.04" ({file})'
+    assert last == "1 job would run"
+
+
 def test_a_caption(demo):
     file = demo.root / "papers/sq_transformer/captions/table1.rst"
     before = file.read_text().strip()
