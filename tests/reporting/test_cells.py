@@ -335,6 +335,14 @@ def test_a_gain_over_nothing_is_none(tmp_path):
     assert (cell.status, cell.note) == ("undefined", "undefined: 0 for b")
 
 
+@pytest.mark.parametrize("value", [0, 20])
+def test_a_gain_over_other_seeds_is_none_whatever_their_score(tmp_path, value):
+    scores = [score("jump", "new", "a", 1, 30), *(score("jump", "new", "b", seed, value) for seed in (2, 3))]
+    for relative in (False, True):
+        cell = only(make_cells("d", table(over="b", relative=relative), evidence(tmp_path, scores)))
+        assert (cell.status, cell.note) == ("undefined", "undefined: shares no seed with b")
+
+
 def test_a_gain_over_a_share_of_no_right_answers_is_undefined(tmp_path):
     place = {"intervention": "synonyms", "rate": 0.25}
     ours = [score("jump", "new", "a", 1, 30, item_set="own_correct", **place)]

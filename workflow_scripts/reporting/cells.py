@@ -122,10 +122,13 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         others = chosen_rows(everything, selection | {"variant": over})
         # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
         trained_again = len({row["seed"] for row in everything}) > 1
-        seeds = gains(seeds, _by_seed(cell, selection, others), spec.get("relative", False), trained_again)
+        ours, theirs = seeds, _by_seed(cell, selection, others)
+        seeds = gains(ours, theirs, spec.get("relative", False), trained_again)
         protocols += [row["protocol"] for row in others]
         if not seeds:
-            return replace(cell, selection=selection, **_no_gain(over, others, everything, selection, evidence.scale))
+            shared = bool(gains(ours, theirs, relative=False, trained_again=trained_again))
+            why = _no_gain(over, others, shared, everything, selection, evidence.scale)
+            return replace(cell, selection=selection, **why)
         selection |= {"over": over}
     return replace(
         cell,
@@ -139,11 +142,15 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     )
 
 
-def _no_gain(over: str, others: list[dict], everything: list[dict], selection: dict, scale: str) -> dict[str, str]:
-    """Status and note of a gain that cannot be formed: `others` are the scores of `over` that it would be over."""
-    if any(row["value"] == 0 for row in others):
-        return {"status": UNDEFINED, "note": f"undefined: 0 for {over}"}
-    if not others and nothing_right([row for row in everything if same_place(row, selection)], selection):
+def _no_gain(
+    over: str, others: list[dict], shared: bool, everything: list[dict], selection: dict, scale: str
+) -> dict[str, str]:
+    """Status and note of a gain that cannot be formed: `others` are the scores of `over` that it would be over,
+    `shared` says whether any are of a seed that both sides have."""
+    if others:
+        why = f"0 for {over}" if shared else f"shares no seed with {over}"
+        return {"status": UNDEFINED, "note": f"undefined: {why}"}
+    if nothing_right([row for row in everything if same_place(row, selection)], selection):
         return {"status": UNDEFINED, "note": f"undefined: no right answers of {over}"}
     return {"status": NOT_RUN, "note": f"not run at {scale}"}
 
