@@ -129,9 +129,12 @@ def test_two_scores_of_one_seed_are_refused(tmp_path):
 
 
 def test_a_score_that_is_not_defined_has_a_reason(tmp_path):
-    absent = {"split": "test", "subset": "all", "metric": "exact_match", "reason": "all predictions are equal"}
+    place = {"split": "test", "subset": "all", "metric": "exact_match"}
+    absent = place | {"reason": "all predictions are equal", "seed": 1}
     others = [score("jump", "new", "a", 1, 90, subset="typo"), score("jump", "plain", "default", 2, 40)]
-    of_runs = {("jump", "new", "a"): [absent], ("jump", "plain", "default"): [absent]}
+    # Of several rows of one seed it is left out once, and not where another row has the value.
+    rows = [absent | {"readout": readout, "seed": seed} for seed in (1, 2) for readout in ("cont", "mix")]
+    of_runs = {("jump", "new", "a"): [absent], ("jump", "plain", "default"): rows}
     made = replace(evidence(tmp_path, others), absent=of_runs)
     cells = by_key(make_cells("d", DISPLAY, made))
     assert cells["Plain", "J"].seeds == {2: 40}

@@ -113,6 +113,20 @@ def test_table_csv(results):
     assert found["LSTM-RNN", "JUMP"]["status"] == "published only"
 
 
+def test_a_seed_whose_score_is_not_defined_is_counted_once(results):
+    """However many rows of its evaluation say why."""
+    folder = results / "runs/scan-around-right/transformer/default/seed-12/eval"
+    place = {"split": "test", "subset": "all", "metric": "exact_match"}
+    scores = [row for row in read_scores(folder / "scores.csv") if place.items() - row.items()]
+    write_scores(folder / "scores.csv", scores)
+    absent = [place | {"readout": readout, "reason": "no item"} for readout in ("cont", "mix")]
+    write_json(folder / "evaluation.json", {"files": sha256_files(folder), "absent": absent})
+    assert table(results) == 0
+    found = {(row["row"], row["column"]): row for row in rows(results / "tables/table1.csv")}
+    cell = found["Transformer", "AROUNDR"]
+    assert cell["n_seeds"] == "2" and cell["note"].startswith("seeds without a value, left out: 1 (no item)")
+
+
 def test_table_of_all_formats(results):
     assert table(results) == 0
     assert {path.name for path in (results / "tables").iterdir()} == {

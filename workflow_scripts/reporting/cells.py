@@ -114,6 +114,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         note = "does not apply" if measured else f"not run at {evidence.scale}"
         return replace(cell, status=NOT_RUN, note=note, selection=selection)
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
+    valueless = {row["seed"] for row in absent} - seeds.keys()
     weights = evidence.weights.get(tuple(run.values()), "")
     if over := spec.get("over"):
         where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
@@ -133,7 +134,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     return replace(
         cell,
         status=MEASURED,
-        note=f"seeds without a value, left out: {len(absent)} ({absent[0]['reason']})" if absent else "",
+        note=f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else "",
         selection=selection,
         seeds=dict(sorted(seeds.items())),
         protocol=worst_protocol(*protocols),

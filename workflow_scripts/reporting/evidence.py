@@ -24,7 +24,7 @@ class Evidence:
     scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
     analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
     weights: dict[Variant, str] = field(default_factory=dict)  # what the runs of a measured variant start from
-    absent: dict[Variant, list[dict]] = field(default_factory=dict)  # scores that are not defined, with a `reason`
+    absent: dict[Variant, list[dict]] = field(default_factory=dict)  # scores not defined: `seed` and `reason`, no value
 
 
 def read_evidence(
@@ -45,7 +45,8 @@ def read_evidence(
     absent: dict[Variant, list[dict]] = {}
     for run in runs:
         if (described := results / f"runs/{run}/eval/evaluation.json").exists():
-            absent.setdefault(run.unseeded, []).extend(read_json(described).get("absent", []))
+            found = read_json(described).get("absent", [])
+            absent.setdefault(run.unseeded, []).extend(row | {"seed": run.seed} for row in found)
         found = scores.setdefault(run.unseeded, [])
         for file in score_files(run, intervened):
             rows = read_scores(results / file)
