@@ -10,8 +10,11 @@ from pathlib import Path
 from rocrate.model.creativework import CreativeWork
 from rocrate.rocrate import ROCrate
 
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing, sha256_file
+from workflow_scripts.reporting.verify import expected_results
+from workflow_scripts.schema import Config
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -26,7 +29,6 @@ WORKFLOW = (
 )
 SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "overview.html", "report.html")
 SCORES = (
-    "config.json",
     "data/*/dataset.json",
     "candidates/*/candidates.json",
     "runs/*/*/*/*/run.json",
@@ -59,6 +61,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{results} has no complete results; make them with ./reproduce --config scale={args.scale}")
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
+    catalogue, config = load_catalogue(), load_config(read_json(results / "config.json"))
     crate = ROCrate(version="1.1")  # which the run profiles are written for
     crate.name = f"Recompose: results at scale {args.scale}"
     crate.description = (
@@ -75,9 +78,9 @@ def main(args: argparse.Namespace) -> None:
     for file in matching(Path("."), WORKFLOW):
         add(crate, file)
     given = add(crate, results / "config.json")
-    shown = [add(crate, file) for file in matching(results, SHOWN)]
-    scores = [add(crate, file) for file in matching(results, SCORES) if file.name != "config.json"]
-    found = [read_json(file) for file in matching(results, RECORDS)]
+    shown = [add(crate, file) for file in asked_for(results, SHOWN, catalogue, config)]
+    scores = [add(crate, file) for file in asked_for(results, SCORES, catalogue, config)]
+    found = [read_json(file) for file in asked_for(results, RECORDS, catalogue, config)]
     made = [record for record in found if "started" in record]  # not so in older results
     action = crate.add_action(workflow, object=given, result=shown + scores)
     action["name"] = f"./reproduce --config scale={args.scale}"
@@ -94,6 +97,13 @@ def main(args: argparse.Namespace) -> None:
 def matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
     """The files under a folder that match any of the patterns, sorted."""
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+
+
+def asked_for(results: Path, patterns: tuple[str, ...], catalogue: Catalogue, config: Config) -> list[Path]:
+    """Those under the folder of the scale without what the configuration does not ask for, or no longer."""
+    expected = {results / name for name in (*expected_results(catalogue, config), "report.html")}
+    analyses = {file.parent for file in expected if file.name == "analysis.json"}  # each with files of its own names
+    return [file for file in matching(results, patterns) if file in expected or file.parent in analyses]
 
 
 def add(crate: ROCrate, file: Path):
