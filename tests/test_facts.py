@@ -7,9 +7,11 @@ import pytest
 
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.task_specs import resolve_candidates
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import SHORT, Facts, of_job, of_training, published, recall, remember
+from workflow_scripts.facts import SHORT, Facts, of_candidates, of_job, of_training, published, recall, remember
+from workflow_scripts.planning.changes import fact_changes
 from workflow_scripts.reporting.published import PUBLISHED_COLUMNS
 
 ROOT = Path(__file__).parents[1]
@@ -84,6 +86,36 @@ def test_a_figure_is_given_the_numbers_that_it_draws():
             named = run.get("published") or {}
             for cell in named.values() if isinstance(named, dict) else [named]:
                 assert cell in given
+
+
+def test_candidates_are_given_the_content_of_the_frequencies(tmp_path):
+    spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
+    file = tmp_path / "counts.tsv"
+    spec = spec | {"options": spec["options"] | {"source": "vectors", "frequencies": str(file)}}
+    with pytest.raises(UserError, match=rf"key 'frequencies': there is no file {file}; name one that is there$"):
+        of_candidates(spec)
+    file.write_text("dog\t3\n")
+    before = of_candidates(spec)
+    file.write_text("dog\t4\n")
+    after = of_candidates(spec)
+    (change,) = fact_changes(str(before), before.given, after)
+    assert change.startswith('frequencies was "')
+    # Synonyms of WordNet do without.
+    assert of_candidates(spec | {"options": spec["options"] | {"source": "wordnet"}}).given.keys() == spec.keys()
+
+
+def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, monkeypatch):
+    """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options' own."""
+    spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
+    spec = spec | {"options": spec["options"] | {"spacy_model": "a_model"}}
+    without = of_candidates(spec)
+    assert without.given == spec
+    (tmp_path / "a_model").mkdir()
+    (tmp_path / "a_model/__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(fact_changes(str(without), without.given, of_candidates(spec))) == ['vectors was null and is "spacy"']
+    chosen = spec | {"options": spec["options"] | {"vectors": "glosses"}}
+    assert of_candidates(chosen).given == chosen
 
 
 def test_the_long_forms_are_kept(tmp_path):

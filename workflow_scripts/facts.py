@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.checking import checked
 from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, write_json
+from workflow_scripts.files import read_json, sha256_file, write_json
+from workflow_scripts.interventions.settings import WHERE, Options
 from workflow_scripts.schema import Config
 
 # Long forms, by digest: what jobs were given (but for train: run.json has its spec), and the digests of all definitions
@@ -72,8 +75,18 @@ def of_evaluation(settings: dict, spec: dict) -> Facts:
 
 
 def of_candidates(spec: dict) -> Facts:
-    """`spec` is what `catalogue.resolve_candidates` returns."""
-    return Facts(spec, (f"{PACKAGE}.interventions.make_candidates",))
+    """`spec` is what `catalogue.resolve_candidates` returns. It only names the user's file of frequencies, and leaves
+    open whether the spaCy model is installed: what of these is used is given beside it.
+    """
+    options, given = checked(Options, spec["options"], WHERE), dict(spec)
+    if options.source == "vectors" and options.frequencies:
+        file = options.frequencies
+        if not Path(file).is_file():
+            raise UserError(f"{WHERE}: key 'frequencies': there is no file {file}; name one that is there")
+        given["frequencies"] = sha256_file(file)
+    elif options.source == "wordnet" and options.vectors == "auto" and find_spec(options.spacy_model):
+        given["vectors"] = "spacy"
+    return Facts(given, (f"{PACKAGE}.interventions.make_candidates",))
 
 
 def of_intervention(settings: dict, spec: dict) -> Facts:

@@ -245,6 +245,24 @@ def test_removed_seed_reruns_what_showed_it(demo):
     assert named(demo.planned()) == readers(demo, removed, {PAPER}) | {("claims", "")} | END
 
 
+def test_another_content_of_the_frequencies(project):
+    """Of a file of the user, which no rule makes."""
+    counts, candidates = project.root / "counts.tsv", "results/demo/candidates/idm/candidates.json"
+    counts.write_text("dog\t3\n")
+    with project.edited("catalogue/scales.yaml") as scales:
+        own = scales["demo"]["by_task"]["idm"]["intervention"]["candidates"]
+        own |= {"source": "vectors", "frequencies": counts.name}
+    pretend(project, candidates)
+    assert project.planned(candidates) == set()
+    counts.write_text("dog\t4\n")
+    assert named(project.planned(candidates)) == {("candidates", "idm")}
+    counts.unlink()
+    done = project.reproduce("-n", candidates)
+    (said,) = [line for line in done.stderr.splitlines() if "counts.tsv" in line]
+    assert done.returncode == 1 and "there is no file counts.tsv; name one that is there" in said
+    assert "Traceback" not in done.stderr
+
+
 def test_one_published_number(demo):
     """The table that prints it, the figures that draw it, and the claims if they judge the table."""
     file, name = demo.root / "papers/sq_transformer/published.csv", "table1"
