@@ -212,7 +212,7 @@ def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys:
     assert main(["plan", "--show", "scan-jump-x2/transformer/sinus/seed-1"]) == 1
     assert "did you mean 'sinusoidal'?" in capsys.readouterr().err
     assert main(["plan", "--cluster", "profiles/mine"]) == 1
-    assert "profiles/mine/profile.yaml does not exist; take profiles/slurm-gpus" in capsys.readouterr().err
+    assert "profiles/mine: no profile.yaml there; take profiles/slurm-gpus" in capsys.readouterr().err
 
 
 def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.CaptureFixture[str]):
@@ -232,6 +232,9 @@ def test_cluster_plan_asks_for_what_the_runs_need(project: Path, capsys: pytest.
     assert any(row[0] == "search" and row[2] == "1" for row in rows)
     assert "-t 630 --mem 5000 " in said and "--gres=gpu:1" in said and "--gpus" not in said
     resources.reckoned.cache_clear()
+    # By its name alone too, as ./reproduce takes it.
+    assert main(["plan", "--scale", "demo", "--cluster", "slurm-gres"]) == 0
+    assert capsys.readouterr().out == said.replace("profiles/slurm-gres", "slurm-gres")
     assert main(["plan", "--cluster", "profiles/default"]) == 1
     assert "key 'executor' is not slurm" in capsys.readouterr().err
 

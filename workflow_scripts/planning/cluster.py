@@ -1,32 +1,20 @@
 """What a run of the workflow would ask a SLURM cluster for, and the sbatch line that Snakemake would send."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, searched
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.checking import read_yaml
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
 from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, searching, training
 from workflow_scripts.schema import Config
+from workflow_scripts.start import read_profile
 
 ORDER = ("prepare_large", "search", "train", "evaluate", "candidates", "intervene", "analyse")
-
-
-def read_profile(folder: str) -> dict[str, Any]:
-    """A workflow profile that submits to SLURM. Raises UserError for any other."""
-    file = Path(folder) / "profile.yaml"
-    if not file.is_file():
-        raise UserError(f"{file} does not exist; take profiles/slurm-gpus or profiles/slurm-gres")
-    profile = read_yaml(file)
-    if not isinstance(profile, dict) or profile.get("executor") != "slurm":
-        raise UserError(f"{file}: key 'executor' is not slurm; take profiles/slurm-gpus or profiles/slurm-gres")
-    return profile
 
 
 def asked(catalogue: Catalogue, config: Config) -> Counter[tuple[str, Resources]]:
@@ -87,6 +75,8 @@ def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str
 def show(catalogue: Catalogue, config: Config, folder: str) -> None:
     """Print jobs, GPUs, cores, memory and time of each rule, and the sbatch lines."""
     profile, rows = read_profile(folder), asked(catalogue, config)
+    if profile.get("executor") != "slurm":
+        raise UserError(f"{folder}: key 'executor' is not slurm; take profiles/slurm-gpus or profiles/slurm-gres")
     print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")
     print(f"  {'rule':13} {'jobs':>6} {'GPUs':>5} {'cores':>6} {'memory':>8} {'time':>7}")
     for (rule, resources), count in sorted(rows.items(), key=lambda row: (ORDER.index(row[0][0]), row[0][1].mem_mb)):
