@@ -321,6 +321,13 @@ def display_inputs(wildcards):
     return shown(wildcards.paper, [display_entry(wildcards)], wildcards.scale)
 
 
+def figure_inputs(wildcards):
+    """After another training the scores may be the same, and the curves are not."""
+    display, folder = display_entry(wildcards), f"results/{wildcards.scale}/runs"
+    runs = display_runs(display, asked(CONFIG, wildcards.paper, wildcards.scale)) if display.get("curves") else []
+    return display_inputs(wildcards) + [f"{folder}/{run}/training.csv" for run in runs]
+
+
 def table_inputs(wildcards):
     """Below its numbers a table says how data were made that are not the papers' own."""
     display, analyses = display_entry(wildcards), CATALOGUE.papers[wildcards.paper].analyses

@@ -41,7 +41,7 @@ rule table:
 
 rule figure:
     input:
-        display_inputs,
+        figure_inputs,
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",

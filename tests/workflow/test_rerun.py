@@ -245,6 +245,15 @@ def test_removed_seed_reruns_what_showed_it(demo):
     assert named(demo.planned()) == readers(demo, removed, {PAPER}) | {("claims", "")} | END
 
 
+def test_other_curves_with_the_same_scores(project):
+    """As after `./reproduce runs`, by which a run was trained again and scored as before, with 0%."""
+    figure = "results/demo/figures/sq_transformer/learning-curves.svg"
+    pretend(project, figure)
+    (curves, *_) = sorted((project.root / "results/demo/runs").glob("cogs/*/*/*/training.csv"))
+    curves.write_text("step,name,value\n")
+    assert named(project.planned(figure)) == {("figure", f"{PAPER}/learning-curves")}
+
+
 def test_another_content_of_the_frequencies(project):
     """Of a file of the user, which no rule makes."""
     counts, candidates = project.root / "counts.tsv", "results/demo/candidates/idm/candidates.json"

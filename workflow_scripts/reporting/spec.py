@@ -108,6 +108,7 @@ class FigureDisplay(Strict):
     module: str
     analyses: list[str] = []
     runs: list[Runs] = []
+    curves: bool = Field(False, description="The module reads the training.csv of the runs, too.")
     options: dict[str, Any] = {}
 
 
