@@ -34,9 +34,6 @@ COMMANDS = {
     "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
 }
 
-# These make arrays of pyarrow and use no pandas.
-WITHOUT_PANDAS = ("prepare", "evaluate", "candidates", "intervene")
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 an error that the user can mend)."""
@@ -79,28 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-class WithoutPandas:
-    """A finder of modules that finds no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-def spare_pandas() -> None:
-    """pyarrow imports pandas for its first array, to know a frame when it is given one: that takes a third of a second.
-    It asks once, and later only for what needs pandas."""
-    import pyarrow
-
-    sys.meta_path.insert(0, WithoutPandas)
-    pyarrow.array([])
-    sys.meta_path.remove(WithoutPandas)
-
-
 if __name__ == "__main__":
     # What is being written under another name is removed. Trainings save their state first.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-    if sys.argv[1:] and sys.argv[1] in WITHOUT_PANDAS:
-        spare_pandas()
     sys.exit(main())
