@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from benchmarks.turns import show, take_turns
+from workflow_scripts.errors import UserError
 from workflow_scripts.interventions.candidates import SOURCES, build, load_resources
 from workflow_scripts.interventions.lexical_vectors import gloss_vectors
 from workflow_scripts.interventions.synonym_rules import best, queries_of, wordnet_pairs
@@ -19,7 +20,11 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=11_948, help="definitions of a whole data set")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    resources = load_resources({names[0]: args.downloads / names[0] for names in SOURCES.values()})
+    try:
+        resources = load_resources({names[0]: args.downloads / names[0] for names in SOURCES.values()})
+    except UserError as error:
+        needed = " ".join(names[0] for names in SOURCES.values())
+        parser.error(f"{error}\nfirst: python -m workflow_scripts fetch {needed}")
     vectors = gloss_vectors(resources.lexicon)
     synsets = resources.lexicon.synsets
     contents = [synset.gloss.split(";")[0] for synset in synsets[:: max(1, len(synsets) // args.contents)]]
