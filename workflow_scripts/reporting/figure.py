@@ -55,6 +55,7 @@ def main(args: argparse.Namespace) -> None:
         runs,
         intervened([content]),
         [f"{args.paper}/{name}" for name in display_analyses(content)],
+        content.get("curves", False),
     )
 
 

@@ -18,12 +18,16 @@ def write_record(
     runs: Iterable[Run],
     variants: Container[Variant],
     analyses: Iterable[str],
+    curves: bool = False,
     **content: Any,
 ) -> None:
     """Write the record, and `content`, as JSON. Its data are the scores of `runs`, those of the intervened `variants`
-    among them, and of `analyses`, named <paper>/<analysis>; all under `results`, the folder of the scale.
+    among them, and of `analyses`, named <paper>/<analysis>, and with `curves` the training.csv of `runs`; all under
+    `results`, the folder of the scale.
     """
+    runs = list(runs)
     read = [name for run in runs for name in score_files(run, variants)]
     read += [f"analyses/{analysis}/scores.csv" for analysis in analyses]
+    read += [f"runs/{run}/training.csv" for run in runs if curves]
     digests = {name: sha256_file(results / name) for name in read if (results / name).exists()}
     write_json(file, provenance.record(facts, digests) | content)

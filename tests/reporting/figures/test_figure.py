@@ -1,3 +1,5 @@
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -36,6 +38,17 @@ def test_a_figure_is_drawn_alike_twice_and_not_empty(results: Results, tmp_path:
     assert imread(outs[0] / f"{figure}.png")[..., :3].std() > 0.05
     table = pandas.read_csv(outs[0] / f"{figure}.csv")
     assert len(table) and set(table["protocol"]) <= {"reduced", "stand_in"}
+
+
+def test_its_record_names_the_histories_that_it_read(results: Results, tmp_path: Path) -> None:
+    add_every_second_panel(results, "learning-curves")
+    results.analyse("learning-curves")
+    assert results.command("figure", "learning-curves", tmp_path) == 0
+    read = json.loads((tmp_path / "learning-curves.json").read_text())["data_digest"]
+    assert results.runs
+    for run in results.runs:
+        history = (results.folder / f"runs/{run}/training.csv").read_bytes()
+        assert read[f"runs/{run}/training.csv"] == hashlib.sha256(history).hexdigest()
 
 
 @pytest.mark.parametrize("figure", FIGURES)
