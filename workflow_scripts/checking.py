@@ -110,10 +110,14 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
         found = error.errors(include_url=False)
         # A needed key that is misspelt is missing, too: its wrong name says more.
         first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
-        keys = [str(key) for key in ([where] if where else []) + list(first["loc"])]
+        place = _place(first, content)
+        # Where a value may be of several kinds, that which fits furthest says what is wrong, or all that fit as far.
+        below = [one for one in found if _place(one, content)[: len(place)] == place]
+        place = max((_place(one, content) for one in below), key=len)
+        first, *others = (one for one in below if _place(one, content) == place)
+        keys = [str(key) for key in ([where] if where else []) + place]
         path = ".".join(keys)
-        said = first["msg"].removeprefix("Value error, ")
-        said = f"{said[0].lower()}{said[1:]}"
+        said = "; or ".join(dict.fromkeys(map(_said, (first, *others))))
         if first["type"] == "extra_forbidden":
             message = f"unknown key '{path}'; {nearest(keys[-1], _fields_at(model, first['loc'][:-1]))}"
         elif first["type"] == "missing":
@@ -124,6 +128,22 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
                 said += f", as [{first['input']}]"
             message = f"{what} is {first['input']!r}; {said}"
         raise UserError(f"{file}: {message}") from error
+
+
+def _place(error: dict[str, Any], content: Any) -> list[str | int]:
+    """The keys that lead to what is wrong, without the kinds that pydantic puts among them where there are several."""
+    place = []
+    for key in error["loc"]:
+        inside = key in content if isinstance(content, dict) else isinstance(content, list) and isinstance(key, int)
+        if inside or (error["type"] == "missing" and key == error["loc"][-1]):
+            place.append(key)
+        content = content[key] if inside else content
+    return place
+
+
+def _said(error: dict[str, Any]) -> str:
+    said = error["msg"].removeprefix("Value error, ")
+    return f"{said[0].lower()}{said[1:]}"
 
 
 def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:

@@ -31,6 +31,8 @@ def set_at_small(copy: Path, section: str, values: dict) -> None:
         ("blocks", [], "a list names one block or more, each 0 or above"),
         ("blocks", [-1], "a list names one block or more, each 0 or above"),
         ("blocks", [1, 1], "1 stands there twice"),
+        ("blocks", "none", "blocks' is 'none'; input should be 'all'; or input should be a valid integer; or "),
+        ("blocks", [1, "x"], "blocks.1' is 'x'; input should be a valid integer"),
         ("blocks", [1, 4], "the model has 4 blocks; name some of 0 to 3"),
         ("poolings", [], "at least 1 item"),
         ("poolings", ["max", "max"], "max stands there twice"),
