@@ -110,6 +110,8 @@ def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, mo
     spec = spec | {"options": spec["options"] | {"spacy_model": "a_model"}}
     without = of_candidates(spec)
     assert without.given == spec
+    nowhere = spec | {"options": spec["options"] | {"spacy_model": "no_such.model"}}
+    assert of_candidates(nowhere).given == nowhere
     (tmp_path / "a_model").mkdir()
     (tmp_path / "a_model/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)

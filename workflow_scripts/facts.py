@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file, write_json
-from workflow_scripts.interventions.settings import WHERE, Options
+from workflow_scripts.interventions.settings import WHERE, Options, installed
 from workflow_scripts.schema import Config
 
 # Long forms, by digest: what jobs were given (but for train: run.json has its spec), and the digests of all definitions
@@ -84,7 +83,7 @@ def of_candidates(spec: dict) -> Facts:
         if not Path(file).is_file():
             raise UserError(f"{WHERE}: key 'frequencies': there is no file {file}; name one that is there")
         given["frequencies"] = sha256_file(file)
-    elif options.source == "wordnet" and options.vectors == "auto" and find_spec(options.spacy_model):
+    elif options.source == "wordnet" and options.vectors == "auto" and installed(options.spacy_model):
         given["vectors"] = "spacy"
     return Facts(given, (f"{PACKAGE}.interventions.make_candidates",))
 

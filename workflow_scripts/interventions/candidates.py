@@ -3,7 +3,6 @@
 `settings` says what the options of `build` are.
 """
 
-import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from workflow_scripts.interventions.lexical_vectors import (
     spacy_vectors,
 )
 from workflow_scripts.interventions.lexicon import Lexicon, read_lexicon
-from workflow_scripts.interventions.settings import SOURCES, WHERE, Options
+from workflow_scripts.interventions.settings import SOURCES, WHERE, Options, installed
 from workflow_scripts.interventions.synonym_rules import (
     TAGGER,
     Resources,
@@ -47,14 +46,6 @@ def load_resources(sources: dict[str, Path]) -> Resources:
             raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
         paths[need] = given[0]
     return Resources(stop_words(paths["stop words"]), tagger(paths["tagger"]), read_lexicon(paths["WordNet"]))
-
-
-def installed(package: str) -> bool:
-    """Whether there is a package of this name."""
-    try:
-        return importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):  # no package holds it, or no package could have the name
-        return False
 
 
 def choose_vectors(

@@ -20,6 +20,7 @@ satellites: whether adjective satellites are adjectives. The official code compa
   adjectives: true mends that.
 """
 
+from importlib.util import find_spec
 from typing import Literal
 
 from pydantic import Field
@@ -55,3 +56,11 @@ class Options(Strict):
 def sources_of(options: Options) -> list[str]:
     """The source files that `build` needs, as <dataset>/<file>."""
     return [] if options.resources == "stand_in" else [names[0] for names in SOURCES.values()]
+
+
+def installed(package: str) -> bool:
+    """Whether there is a package of this name."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):  # no package holds it, or no package could have the name
+        return False
