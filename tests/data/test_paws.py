@@ -26,14 +26,17 @@ def test_upstream_archives(tmp_path):
     sources = {
         paws.FINAL: packed(
             tmp_path / "final.tar.gz",
-            {f"{part}.tsv": f"{HEADER}7\tA met B .\tB met A .\t0\n" for part in ("train", "dev", "test")},
+            {f"{part}.tsv": f"{HEADER}{part}\tA met B .\tB met A .\t0\n" for part in ("train", "dev", "test")},
         ),
         paws.SWAP: packed(tmp_path / "swap.tar.gz", {"train.tsv": f"{HEADER}1\tA b\tb A\t1\n"}, "swap"),
     }
     made = paws.prepare({}, sources)
     assert {split: columns["item"] for split, columns in made.tables.items()} == {
-        "train": ["train-7"], "valid": ["valid-7"], "in_distribution": ["in_distribution-7"], "test": ["swap-1"]
-    }  # fmt: skip
+        "train": ["train-train"],
+        "valid": ["valid-dev"],
+        "in_distribution": ["in_distribution-test"],
+        "test": ["swap-1"],
+    }
     assert made.tables["test"]["label"] == [1.0] and made.protocol == "paper"
     assert made.tables["test"]["subset"] == ["swap"]
     assert made.described["labels"] == ["different", "paraphrase"]

@@ -70,6 +70,16 @@ def test_stsb_from_the_files_of_the_mirror(mirror):
     assert sizes(sts.prepare({}, sources)) == {"train": 5749, "valid": 1500, "test": 1379}
     made = sts.prepare({"in_distribution": "images", "test": "MSRvid"}, sources)
     assert sizes(made) == {"train": 1000, "valid": 250, "in_distribution": 250, "test": 250}
+    # Images and MSRvid are equal in number in every part.
+    parts = {"train": "train", "valid": "dev", "in_distribution": "test", "test": "test"}
+    for split, part in parts.items():
+        lines = (mirror / f"stsb/sts-{part}.csv").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        rows = [
+            cells for line in lines if (cells := line.split("\t"))[1] == ("MSRvid" if split == "test" else "images")
+        ]
+        expected = [(cells[5], cells[6], float(cells[4])) for cells in rows]
+        columns = (made.tables[split][name] for name in ("first", "second", "label"))
+        assert list(zip(*columns, strict=True)) == expected
     with pytest.raises(UserError, match=r"key 'test' is 'MSRvd'; did you mean 'MSRvid'?"):
         sts.prepare({"test": "MSRvd"}, sources)
 
@@ -88,21 +98,21 @@ PAIRS = "index\tsentence1\tsentence2\tlabel\n"
 GLUE_FILES = {
     "cola": (
         "glue/CoLA.zip",
-        {f"CoLA/{p}.tsv": "gj04\t1\t\tHe ran.\ngj04\t0\t*\tHim ran.\n" for p in ("train", "dev")},
+        {f"CoLA/{p}.tsv": f"gj04\t1\t\tHe ran {p}.\ngj04\t0\t*\tHim ran {p}.\n" for p in ("train", "dev")},
     ),
     "qnli": (
         "glue/QNLIv2.zip",
-        {f"QNLI/{p}.tsv": "index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tentailment\n1\tA\tB\tnot_entailment\n"
-         for p in ("train", "dev")},
+        {f"QNLI/{p}.tsv": "index\tquestion\tsentence\tlabel\n"
+         f"0\tWho {p}?\tHe.\tentailment\n1\tA {p}\tB\tnot_entailment\n" for p in ("train", "dev")},
     ),
     "rte": (
         "glue/RTE.zip",
-        {f"RTE/{p}.tsv": f"{PAIRS}0\tA\tB\tnot_entailment\n1\tA\tB\tentailment\n" for p in ("train", "dev")},
+        {f"RTE/{p}.tsv": f"{PAIRS}0\tA {p}\tB\tnot_entailment\n1\tA {p}\tB\tentailment\n" for p in ("train", "dev")},
     ),
     "qqp": (
         "glue/QQP-clean.zip",
-        {f"QQP/{p}.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t1\t2\tA?\tB?\t1\n3\t3\t4\tC?\n"
-         "5\t5\t6\tD?\tE?\t0\n" for p in ("train", "dev")},
+        {f"QQP/{p}.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+         f"1\t1\t2\tA {p}?\tB?\t1\n3\t3\t4\tC?\n5\t5\t6\tD {p}?\tE?\t0\n" for p in ("train", "dev")},
     ),
 }  # fmt: skip
 
@@ -112,6 +122,8 @@ def test_glue_archives(tmp_path, task):
     name, files = GLUE_FILES[task]
     made = glue.prepare({"task": task, "validation": 1}, {name: zipped(tmp_path / "a.zip", files)})
     assert sizes(made) == {"train": 1, "valid": 1, "test": 2}
+    for split, part in (("train", "train"), ("valid", "train"), ("test", "dev")):
+        assert all(part in text for text in made.tables[split]["first"])
     assert made.tables["test"]["label"] == ([1.0, 0.0] if task in ("cola", "rte", "qqp") else [0.0, 1.0])
     assert len(made.described["labels"]) == 2
     assert (made.tables["test"]["second"][0] is None) == (task == "cola")
@@ -150,22 +162,26 @@ def mnli(tmp_path):
     }
     files = {
         f"MNLI/{name}.tsv": columns
-        + "".join(f"{i}\t1\t1a\t{genre}\tP{i}\tH{i}\tneutral\tcontradiction\n" for i, genre in enumerate(rows))
+        + "".join(f"{i}\t1\t1a\t{genre}\t{name} {i}\tH{i}\tneutral\tcontradiction\n" for i, genre in enumerate(rows))
         for name, rows in genres.items()
     }
     return {glue.MNLI: zipped(tmp_path / "MNLI.zip", files)}
 
 
 def test_mnli(tmp_path):
-    assert sizes(glue.prepare({"task": "mnli", "validation": 1}, mnli(tmp_path))) == {
-        "train": 3, "test": 2, "mismatched": 3, "valid": 1
-    }  # fmt: skip
+    made = glue.prepare({"task": "mnli", "validation": 1}, mnli(tmp_path))
+    assert sizes(made) == {"train": 3, "test": 2, "mismatched": 3, "valid": 1}
+    for split, part in (("test", "dev_matched"), ("mismatched", "dev_mismatched"), ("valid", "train")):
+        assert {text.split(" ")[0] for text in made.tables[split]["first"]} == {part}
 
 
 def test_mnli_by_genre(tmp_path):
     made = mnli_letters.prepare({"train": 2}, mnli(tmp_path))
     assert sizes(made) == {"train": 2, "valid": 1, "in_distribution": 1, "test": 2}
-    assert made.tables["test"]["first"] == ["P0", "P2"] and set(made.tables["test"]["label"]) == {2.0}
+    assert sorted(made.tables["train"]["first"] + made.tables["valid"]["first"]) == ["train 0", "train 2", "train 3"]
+    assert made.tables["in_distribution"]["first"] == ["dev_matched 0"]
+    assert made.tables["test"]["first"] == ["dev_mismatched 0", "dev_mismatched 2"]
+    assert set(made.tables["test"]["label"]) == {2.0}
     with pytest.raises(UserError, match="key 'train' is 3; the training set has 3 pairs"):
         mnli_letters.prepare({"train": 3}, mnli(tmp_path))
 
@@ -184,6 +200,9 @@ def test_imdb(tmp_path):
     found = dict(zip(made.tables["train"]["first"], made.tables["train"]["label"], strict=True))
     assert found == {name: float("/pos/" in name) for name in names if "/train/" in name}
     assert made.tables["train"]["label"] != sorted(made.tables["train"]["label"])
+    halves = made.tables["valid"]["first"] + made.tables["in_distribution"]["first"]
+    assert sorted(halves) == sorted(name for name in names if "/test/" in name)
+    assert made.tables["test"]["first"] == ["good"]
     with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
         pass
     with pytest.raises(UserError, match=r"empty.tar.gz: no reviews under train/neg"):
@@ -196,12 +215,13 @@ def test_amazon(tmp_path):
         sources[name] = tmp_path / name.split("/")[1]
         with gzip.open(sources[name], "wt") as stream:
             for i in range(12):
-                stream.write(json.dumps({"reviewText": f"review {i}", "overall": 1.0 + i % 5}) + "\n")
+                stream.write(json.dumps({"reviewText": f"{name} {i}", "overall": 1.0 + i % 5}) + "\n")
     made = amazon.prepare({"train": 6, "valid": 3, "test": 5}, sources)
     assert sizes(made) == {"train": 6, "valid": 3, "in_distribution": 3, "test": 5}
     assert made.protocol == "reduced" and "in_distribution: 3 reviews, 5 were asked for" in made.notes
     music = [text for split in ("train", "valid", "in_distribution") for text in made.tables[split]["first"]]
-    assert len(set(music)) == 12
+    assert sorted(music) == sorted(f"{amazon.MUSIC} {i}" for i in range(12))
+    assert all(text.startswith(amazon.VIDEO) for text in made.tables["test"]["first"])
     with gzip.open(tmp_path / "broken.json.gz", "wt") as stream:
         stream.write('{"reviewText": "fine", "overall": 5.0}\n{"overall": 5.0}\n')
     with pytest.raises(UserError, match=r"broken.json.gz:2: not a review with reviewText and overall"):
