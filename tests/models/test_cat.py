@@ -133,6 +133,17 @@ def test_a_state_that_no_code_matches_is_composed_of_nothing():
         assert not parameter.grad.any()
 
 
+def test_weights_have_norm_one_however_little_the_codes_match():
+    module = codebook()
+    nn.init.normal_(module.query.weight, std=1e-5)
+    nn.init.zeros_(module.query.bias)
+    weights = module(torch.randn(4, 5, 8, dtype=torch.float64))[1]
+    some = weights.weights.any(-1)
+    assert some.sum() > 10 and weights.weights.max() < 1e-3
+    norm = weights.normalised().norm(dim=-1)[some]
+    torch.testing.assert_close(norm, module.scale.detach().abs().expand(len(norm)), rtol=0.05, atol=0)
+
+
 @pytest.mark.parametrize("detached", [False, True])
 def test_gradients_reach_the_block_through_the_query_unless_detached(detached):
     module = codebook(detach_query=detached)
@@ -165,6 +176,35 @@ def test_a_residual_and_a_norm_around_the_mixing_are_an_option():
     plain.load_state_dict({k: v for k, v in module.state_dict().items() if not k.startswith("norm")})
     expected = nn.functional.layer_norm(plain(cont, comp, None) + cont, (8,), eps=1e-12)
     torch.testing.assert_close(module(cont, comp, None), expected)
+
+
+def test_dropout_of_the_weights_of_codes_comes_before_their_norm():
+    module = codebook(codes=2000, code_dropout=0.25, hidden_size=8)
+    states = torch.randn(4, 5, 8, dtype=torch.float64)
+    whole = module.eval()(states)[1].weights
+    left = module.train()(states)[1]
+    kept = left.weights > 0
+    torch.testing.assert_close(left.weights[kept], whole[kept] / 0.75)
+    assert kept.sum() / (whole > 0).sum() == pytest.approx(0.75, abs=0.02)
+    torch.testing.assert_close(left.normalised().norm(dim=-1), module.scale.detach().abs().expand(4, 5))
+
+
+def test_attention_of_the_mixing_has_berts_dropout_in_training_alone():
+    torch.manual_seed(0)
+    module = Mixing(config(attention_probs_dropout_prob=0.5)).double()
+    cont, comp = torch.randn(2, 3, 6, 8, dtype=torch.float64)
+    expected = module.eval()(cont, comp, None)
+    assert torch.equal(module(cont, comp, None), expected)
+    module.train()
+    drawn = torch.stack([module(cont, comp, None) for _ in range(3000)])
+    assert drawn.std(0).min() > 0.01
+    # What is dropped is made up for by what is left.
+    assert ((drawn.mean(0) - expected).abs() < 5 * drawn.std(0) / 3000**0.5).all()
+
+
+def test_codes_start_with_xaviers_deviation_and_the_gain_of_relu():
+    found = small(width=64, codes=500).codebooks[0].codebook
+    assert found.mean().abs() < 0.002 and found.std().item() == pytest.approx((2 * 2 / (500 + 64)) ** 0.5, rel=0.02)
 
 
 @pytest.mark.parametrize("masks", [True, False])

@@ -266,9 +266,12 @@ def o(parts: dict[str, torch.Tensor], layer: int) -> torch.Tensor:
     return parts[f"codes_{layer}"] * parts[f"scale_{layer}"].abs()
 
 
-def decomposition(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
-    first = o(parts, 1)[0, 1:3].mean(0)
-    return (first[[0, 2, 3, 5, 6]].mean() + o(parts, 1)[1, 1, :6].mean()) / 2
+def decomposition(over_wrong):
+    def term(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
+        first = o(parts, 1)[0, 1:3].mean(0)
+        return (over_wrong(first[[0, 2, 3, 5, 6]]) + over_wrong(o(parts, 1)[1, 1, :6])) / 2
+
+    return term
 
 
 def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -295,7 +298,8 @@ def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.
             nuance(lambda words, follows: torch.exp(-words - follows)),
             {"gap_0", "gap_1"},
         ),
-        ("decomposition", {}, decomposition, {"codes_1", "scale_1"}),
+        ("decomposition", {}, decomposition(torch.mean), {"codes_1", "scale_1"}),
+        ("decomposition", {"wrong_codes": "sum"}, decomposition(torch.sum), {"codes_1", "scale_1"}),
         ("sparsity", {}, l1, {"codes_0", "codes_1", "scale_0", "scale_1"}),
     ],
 )
