@@ -6,7 +6,8 @@ from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import _resolved, precision_as_made, resolve_run
+from workflow_scripts.catalogue.run_specs import _resolved, precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.errors import UserError
 
 
@@ -51,6 +52,29 @@ def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
 def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
     with pytest.raises(UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, text"):
         resolve_run(load_catalogue(ROOT), "scan-jump/gpt2-small/ft/seed-1", "small")
+
+
+def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
+    catalogue, found = load_catalogue(ROOT), 0
+    for name in (name for name, task in catalogue.tasks.items() if task.kind in ("sentence", "span")):
+        for scale in catalogue.scales:
+            training = resolve_run(catalogue, f"{name}/bert/ft/seed-1", scale)["training"]
+            splits = resolve_evaluation(catalogue, Run(name, "bert", "ft", 1), scale)["splits"]
+            assert training["validation"]["split"] not in splits or training["max_steps"] == 0, (name, scale)
+            found += training["max_steps"] > 0
+    assert found > 50
+
+
+def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
+    catalogue = load_catalogue(ROOT)
+    runs = requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "paper"}))
+    searches = [(run, resolve_run(catalogue, run, "paper").get("search")) for run in runs]
+    assert sum(search is not None for _, search in searches) > 300
+    for run, search in searches:
+        if search:
+            assert search["seed"] != run.seed, run
+            assert search["learning_rate"] == [1e-5, 2e-5, 3e-5, 4e-5, 5e-5], run
+            assert search["batch_sentences"] == [256, 128, 64, 32] and search["epochs"] == 4, run
 
 
 def test_one_gpu_is_no_setting_and_several_are(copy: Path):
