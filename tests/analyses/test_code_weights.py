@@ -78,6 +78,15 @@ def test_weights_of_a_text_do_not_hang_on_its_neighbours(run):
         np.testing.assert_allclose(one[0][alone.words[0]], other[1][together.words[1]], atol=1e-5)
 
 
+def test_a_negative_scalar_of_the_norm_leaves_weights_positive(run):
+    """As for the loss, which takes |O|."""
+    model, tokenizer = load(run)
+    (before,) = read_codes(model, tokenizer, [np.arange(7, 20)])
+    model.codebooks[-1].scale.data.neg_()
+    (after,) = read_codes(model, tokenizer, [np.arange(7, 20)])
+    np.testing.assert_array_equal(after.codes[-1], before.codes[-1])
+
+
 def test_words_are_the_mean_of_their_pieces():
     codes = np.array([[[0, 0, 9.0], [1, 0, 0], [0, 1, 0], [0, 0, 4], [9, 9, 9]]])
     words = np.array([[False, True, True, True, False]])

@@ -30,7 +30,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Weights:
-    """ids [B, S]; words [B, S], true on what is no special token; codes: of each layer O [B, S, K], not negative."""
+    """ids [B, S]; words [B, S], true on what is no special token; codes: of each layer |O| [B, S, K]."""
 
     ids: np.ndarray
     words: np.ndarray
@@ -117,7 +117,7 @@ def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weight
         real = column < length
         output = model(input_ids=ids, attention_mask=real.long(), token_type_ids=torch.zeros_like(ids))
         words = (column > 0) & (column < length - 1)
-        yield Weights(ids.numpy(), words.numpy(), [codes.normalised().numpy() for codes in output.codes])
+        yield Weights(ids.numpy(), words.numpy(), [codes.normalised().abs().numpy() for codes in output.codes])
 
 
 def chunks(items: Sequence) -> Iterator[Sequence]:
