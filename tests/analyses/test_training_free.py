@@ -55,6 +55,15 @@ def test_the_constant_answer_on_paws(tmp_path):
     assert {row["protocol"] for row in analysis.scores} == {"stand_in"}
 
 
+@pytest.mark.parametrize("answer", [0.0, 1.0])
+def test_the_constant_answer_is_that_of_training(tmp_path, answer):
+    made = paws.prepare({"from": "stand_in", "validation": 80}, {})
+    made.tables["train"]["label"] = [answer] * len(made.tables["train"]["label"])
+    analysis = analyse([prepared(tmp_path, "paws", made)], {}, {})
+    right = 100 * np.mean(np.array(made.tables["test"]["label"]) == answer)
+    assert found(analysis, metric="accuracy", subset="all") == [pytest.approx(right)]
+
+
 PHRASES = st.lists(st.sampled_from(["river", "water", "house", "wall"]), min_size=1, max_size=3).map(" ".join)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.data import wordpiece
+from workflow_scripts.data import sst2, wordpiece
 from workflow_scripts.data.held_out import SOURCES, HeldOut, plain, read_held_out
 from workflow_scripts.data.pretraining_pairs import Pair, prepare, split_up, wiki_pairs
 from workflow_scripts.errors import UserError
@@ -178,6 +178,18 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
             if (phrase := f"{words[i]} {words[i + 1]}") in with_phrase:
                 with_phrase[phrase].append(document)
     assert not [p for p in pairs for document in with_phrase[p[0]] if f" {p[1]} " in document]
+    # SST-2's test phrases are training phrases of GLUE, and nothing looks for them.
+    folder = sources["sst2/dev.tsv"].parent
+    phrases = sst2.prepare({}, {name: folder.parent / name for name in ("sst2/train.tsv", "sst2/dev.tsv")})
+    by_start: dict[tuple[str, ...], list[str]] = {}
+    for words in map(plain, phrases.tables["test"]["first"]):
+        if len(words) >= 6:
+            by_start.setdefault(words[:6], []).append(f" {' '.join(words)} ")
+    assert len(by_start) > 3000
+    for document in documents:
+        words = tuple(document.split())
+        starts = by_start.keys() & {words[i : i + 6] for i in range(len(words) - 5)}
+        assert not [phrase for start in starts for phrase in by_start[start] if phrase in document]
 
 
 def test_sizes_of_the_real_pairs(real):

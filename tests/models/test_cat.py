@@ -233,6 +233,17 @@ def test_layers_are_what_the_parts_make():
     assert [weights.weights.shape for weights in output.codes] == [(3, 6, 5), (3, 6, 7)]
 
 
+def test_readouts_have_the_papers_names():
+    model = small().eval()
+    given = inputs()
+    output, found = model(*given), encoder.hidden(model, *given)
+    names = {"mix": "last_hidden_state", "cont": "contextual", "comp": "compositional"}
+    assert (
+        all(torch.equal(found[name], output[field]) for name, field in names.items()) and found.keys() == names.keys()
+    )
+    assert not torch.allclose(found["cont"], found["comp"], atol=0.1)
+
+
 def test_the_mean_in_place_of_mixing_and_codes_alone_as_the_next_input():
     ids, real, types = inputs()
     mean = small(mixing="mean").eval()

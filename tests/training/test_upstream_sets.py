@@ -37,7 +37,7 @@ FEWER = {
     "glue-rte": {"validation": 6},
     "squad": {"validation": 20},
 }
-TABLES = ("table2", "table3", "table4", "table-squad")
+TABLES = ("table2", "table3", "table4", "table-squad", "table-few")
 
 
 @pytest.fixture(scope="module")
