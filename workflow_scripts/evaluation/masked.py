@@ -24,7 +24,8 @@ def score(
     run_dir: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """(what was found for each pair and readout, score rows) of every split: `cross_entropy` of a masked token (nats),
-    `mlm_accuracy` and, of models that have learnt it, `nsp_accuracy` (percent). The masks are the same for every run.
+    `mlm_accuracy` and, of models that have learnt it, `nsp_accuracy` (percent). The masks are the same for every run
+    with next sentences, and for every run without.
     """
     run = checked_run(run_dir, data)
     model = load_model(run["spec"], run_dir / "checkpoint").to(device).eval()
