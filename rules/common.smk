@@ -29,11 +29,13 @@ from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.memory import over
 from workflow_scripts.reporting.spec import display_analyses
+from workflow_scripts.timers import one_timer_at_a_time
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out: no garbage is looked for among
 # them while it is made, nor later, nor when Python ends, which looks a last time.
 gc.disable()
 atexit.register(gc.freeze)
+one_timer_at_a_time()
 
 
 def typed(value):

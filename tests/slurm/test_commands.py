@@ -8,12 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from snakemake.settings.types import MaxJobsPerTimespan
 
 from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
 from workflow_scripts.cluster.status import LOOKS, PATIENCE_SECONDS
-from workflow_scripts.cluster.submit import NO_MORE_JOBS, ending_at_once
 from workflow_scripts.start import keeping, parsed
 
 BIN = "workflow_scripts/cluster/bin"
@@ -131,12 +129,3 @@ def test_what_a_call_says_of_the_cluster():
     assert (options.workflow_profile, options.executor, options.slurm_array_jobs) == ("profiles/slurm-gpus", None, None)
     assert parsed(["-e", "slurm"]).executor == "slurm"
     assert os.access(f"{BIN}/sbatch", os.X_OK)
-
-
-def test_the_snakemake_of_a_job_does_not_wait_for_further_jobs():
-    """It looks for them again after the time that the option names, and does not end before."""
-    option, rate = NO_MORE_JOBS.split()
-    assert option == "--max-jobs-per-timespan" and MaxJobsPerTimespan.parse_choice(rate).timespan == 0
-    command = "cd /folder && python -m snakemake --executor slurm-jobstep --jobs 1 --mode remote"
-    assert ending_at_once(command) == f"{command} {NO_MORE_JOBS}"
-    assert [ending_at_once(other) for other in ("", "/dev/stdin", "--wrap=true")] == ["", "/dev/stdin", "--wrap=true"]

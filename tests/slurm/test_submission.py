@@ -14,7 +14,6 @@ from tests.slurm.cluster import Cluster, wait
 from tests.slurm.conftest import CUT, RUNS, scores
 from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, running, trainings
 from tests.workflow.projects import Project, copied
-from workflow_scripts.cluster.submit import NO_MORE_JOBS
 
 # Everything behind a training whose results prompts are changed for: two trainings, the candidates, the interventions.
 CHAIN = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
@@ -107,10 +106,6 @@ def test_the_plan_prints_the_sbatch_lines_that_are_sent(submitted: Project):
     # The plan shows first attempts.
     first = {in_general(arguments).replace("--mem 10000 ", "--mem 5000 ") for arguments in sent(submitted)}
     assert first == lines
-
-
-def test_a_job_does_not_wait_for_further_ones_when_it_has_ended(submitted: Project):
-    assert all(arguments[-1].endswith(f" {NO_MORE_JOBS}") for arguments in sent(submitted))
 
 
 def test_candidates_and_interventions_are_sent_as_planned(project: Project, cluster: Cluster):

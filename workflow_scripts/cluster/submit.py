@@ -19,8 +19,6 @@ from workflow_scripts.files import read_json
 # Then the failure goes to Snakemake, as an error.
 PATIENCE_SECONDS = 3600
 WAIT_SECONDS = 10
-# A Snakemake that has begun a job looks for further ones after this time and does not end before: by default 1 s.
-NO_MORE_JOBS = "--max-jobs-per-timespan 1/0s"
 # What sbatch says when slurmctld does not answer, or not in time; any other failure would come again.
 NO_ANSWER = (
     "Unable to contact slurm controller",
@@ -50,18 +48,12 @@ def early_signal(command: str) -> list[str]:
     return [f"--signal=TERM@{seconds}"] if seconds else []
 
 
-def ending_at_once(command: str) -> str:
-    """The command line of a job, if it is Snakemake's, with the option that lets it end with its job."""
-    return f"{command} {NO_MORE_JOBS}" if "--executor slurm-jobstep" in command else command
-
-
 def main() -> int:
     """Run sbatch; returns its exit code, and prints what it printed."""
     arguments, parent, began = sys.argv[1:], os.getppid(), time.monotonic()
     run, comment = (arguments[arguments.index(option) + 1] for option in ("--job-name", "--comment"))
     # With --slurm-pass-command-as-script the command comes by standard input.
-    script = ending_at_once(sys.stdin.read()) if "/dev/stdin" in arguments else ""
-    arguments[-1] = ending_at_once(arguments[-1])
+    script = sys.stdin.read() if "/dev/stdin" in arguments else ""
     # First: an option of the user's own comes later, and counts.
     arguments = [*early_signal(arguments[-1] + script), *arguments]
     while True:

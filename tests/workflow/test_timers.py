@@ -1,0 +1,56 @@
+"""How much Snakemake has to do while jobs wait for a core."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from snakemake.scheduling.job_scheduler import JobScheduler
+
+from workflow_scripts.timers import one_timer_at_a_time
+
+ROOT = Path(__file__).parents[2]
+JOBS = 60
+SNAKEFILE = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from workflow_scripts.timers import one_timer_at_a_time
+%s
+rule all:
+    input: expand("threads/{{job}}", job=range({JOBS}))
+rule job:
+    output: "threads/{{job}}"
+    shell: "sed -n 's/Threads:\\t//p' /proc/$PPID/status > {{output}}"
+"""
+
+
+def threads(folder: Path, first: str) -> list[int]:
+    """How many threads Snakemake had in each of its jobs, one after the other; with `first` in its Snakefile."""
+    folder.mkdir()
+    (folder / "Snakefile").write_text(SNAKEFILE % first)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--scheduler", "greedy"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return sorted(int(path.read_text()) for path in folder.glob("threads/*"))
+
+
+def test_finished_jobs_leave_no_timers(tmp_path: Path):
+    assert max(threads(tmp_path / "ours", "one_timer_at_a_time()")) < 15
+    # Where this is no longer so, Snakemake is mended, and workflow_scripts/timers.py can go.
+    assert max(threads(tmp_path / "snakemake", "")) > 15
+
+
+def test_one_timer_wakes_the_scheduler_once_and_keeps_no_process_alive(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", None)  # put back at the end
+    one_timer_at_a_time()
+    scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0))
+    for _ in range(2):
+        before = set(threading.enumerate())
+        for _ in range(3):
+            JobScheduler._schedule_reevalutation(scheduler, 0.3)
+        (timer,) = set(threading.enumerate()) - before
+        assert timer.daemon
+        assert scheduler._open_jobs.acquire(timeout=20)
+        timer.join(20)
+        assert not scheduler._open_jobs.acquire(blocking=False)
