@@ -35,6 +35,7 @@ from workflow_scripts.timers import one_timer_at_a_time
 # them while it is made, nor later, nor when Python ends, which looks a last time.
 gc.disable()
 atexit.register(gc.freeze)
+
 one_timer_at_a_time()
 
 

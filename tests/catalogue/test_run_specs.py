@@ -56,7 +56,8 @@ def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
 
 def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
     catalogue, found = load_catalogue(ROOT), 0
-    for name in (name for name, task in catalogue.tasks.items() if task.kind in ("sentence", "span")):
+    names = [name for name, task in catalogue.tasks.items() if task.kind in ("sentence", "span")]
+    for name in names:
         for scale in catalogue.scales:
             training = resolve_run(catalogue, f"{name}/bert/ft/seed-1", scale)["training"]
             splits = resolve_evaluation(catalogue, Run(name, "bert", "ft", 1), scale)["splits"]
