@@ -208,6 +208,8 @@ def test_explanations_name_methods_and_assumptions():
     assert "Protocol reduced" in text and "Ours, at scale small" in text
     nothing = explanations(DISPLAY, [CELLS[0]], {}, "small")
     assert "Nothing of this table is run at scale small: it holds the published numbers only." in nothing
+    ours_alone = explanations(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
+    assert "Nothing of this table is run at scale small." in ours_alone
 
 
 def test_transposed_tables_group_their_columns():

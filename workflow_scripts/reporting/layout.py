@@ -133,7 +133,8 @@ def explanations(
     if measured:
         found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
     elif not any(cell.status == COMPUTED for cell in cells):
-        found.append(f"Nothing of this table is run at scale {scale}: it holds the published numbers only.")
+        rest = ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
+        found.append(f"Nothing of this table is run at scale {scale}{rest}.")
     if blocks := blocks_note(measured):
         found.append(blocks)
     protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
