@@ -235,11 +235,14 @@ def test_the_committed_ledger_can_be_read(capsys):
     """And it says of each claim what claims.yaml says."""
     ledger = ROOT / "results/reference/small/claims.csv"
     assert main(["claims", "--show", str(ledger)]) == 0
-    assert "not run: this scale does not measure it" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not run: this scale does not measure it" in said
     written = {key: {claim["claim"]: claim for claim in paper.claims} for key, paper in load_catalogue().papers.items()}
     for row in rows(ledger):
         expected = "yes" if written[row["paper"]][row["claim"]].get("post_hoc") else "no"
         assert row["post_hoc"] == expected, row["claim"]
+        # Outside of a terminal no name is broken.
+        assert (f"{row['claim']} " in said) == (row["verdict"] not in ("not run", "no verdict"))
 
 
 def test_a_scale_for_show_bears_no_verdict(results, capsys):

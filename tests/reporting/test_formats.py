@@ -9,7 +9,7 @@ import pytest
 from workflow_scripts.reporting import latex, markdown
 from workflow_scripts.reporting.cells import Cell
 from workflow_scripts.reporting.examples import ExampleTest
-from workflow_scripts.reporting.layout import arrange, explanations, number, published_text, unit_note
+from workflow_scripts.reporting.layout import arrange, effect_decimals, explanations, number, published_text, unit_note
 from workflow_scripts.reporting.page import html_table, page, thousands
 from workflow_scripts.reporting.published import Published
 from workflow_scripts.reporting.spec import TableDisplay
@@ -198,6 +198,22 @@ def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>made-up\u00a0data</small>" in html(made_up)
     assert any("made-up data" in note for note in explanations(DISPLAY, made_up, {}, "demo"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "low", "high", "decimals"),
+    [
+        ("points", -1.3, 4.1, 1),
+        ("points", -0.0131, 0.0945, 2),
+        ("points", 2.71, 2.71, 1),
+        ("points", None, None, 1),
+        ("nats", 0.4, 0.9, 2),
+        ("nats", 0.401, 0.442, 3),
+        ("ratio", 0.1, 0.2, 4),
+    ],
+)
+def test_a_narrow_interval_has_two_digits_of_its_width(unit, low, high, decimals):
+    assert effect_decimals(unit, low, high) == decimals
 
 
 def test_explanations_name_methods_and_assumptions():

@@ -19,7 +19,7 @@ from workflow_scripts.files import missing, replacing
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
-from workflow_scripts.reporting.layout import DECIMALS, number
+from workflow_scripts.reporting.layout import effect_decimals, number
 from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import what_was_run
@@ -53,6 +53,7 @@ CLAIM_COLUMNS = (
     "protocol",
     "verdict",
 )
+LOG_WIDTH = 120  # columns where no terminal says how many it has
 COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NO_VERDICT: "dim", NOT_RUN: "dim"}
 
 
@@ -155,6 +156,8 @@ def print_ledger(path: Path) -> None:
     if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
         raise UserError(f"{path} is no whole claims.csv; if ./reproduce made it, delete it and make it again")
     console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = LOG_WIDTH
     counts = Counter(row["verdict"] for row in rows)
     judged = [row for row in rows if row["verdict"] not in (NO_VERDICT, NOT_RUN)]
     if judged:
@@ -191,7 +194,7 @@ def ledger(rows: list[dict[str, str]]) -> Table:
 
 def ledger_effect(row: dict[str, str]) -> str:
     """`+59.4 (37.9 to 80.9) percent` of a row of claims.csv."""
-    interval, decimals = "", DECIMALS.get(row["unit"], 2)
-    if row["ci_low"]:
-        interval = f" ({number(float(row['ci_low']), decimals)} to {number(float(row['ci_high']), decimals)})"
+    ends = [float(row[name]) for name in ("ci_low", "ci_high") if row[name]]
+    decimals = effect_decimals(row["unit"], *ends)
+    interval = f" ({' to '.join(number(end, decimals) for end in ends)})" if ends else ""
     return f"{number(float(row['effect']), decimals, signed=True)}{interval} {row['unit']}"

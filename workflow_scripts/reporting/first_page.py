@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.reporting.layout import DECIMALS, PROTOCOL_NOTES, number, unbroken
+from workflow_scripts.reporting.layout import PROTOCOL_NOTES, effect_decimals, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.statistics import holm
@@ -216,7 +216,7 @@ def compared(claim: Claim) -> str:
 def _claim_texts(outcome: Outcome, others: list[float]) -> dict:
     """What the ledger says about one claim; `others` are the p values of the paper's other claims."""
     claim, effect = outcome.claim, outcome.effect
-    decimals = DECIMALS.get(claim.unit, 2)
+    decimals = effect_decimals(claim.unit, *((effect.low, effect.high) if effect else ()))
     details = []
     if effect and effect.low is not None:
         details.append(_interval(effect.low, effect.high, decimals))
@@ -229,12 +229,13 @@ def _claim_texts(outcome: Outcome, others: list[float]) -> dict:
         if least >= 0.05:
             details.append(f"so few seeds cannot go under p {p_text(least)}")
     published, half = outcome.published or (None, None)
+    printed = effect_decimals(claim.unit)
     return {
         "statement": claim.statement,
         "source": claim.source,
         "post_hoc": claim.post_hoc,
-        "published": number(published, decimals, signed=True) if outcome.published else "",
-        "published_interval": _interval(published - half, published + half, decimals) if half else "",
+        "published": number(published, printed, signed=True) if outcome.published else "",
+        "published_interval": _interval(published - half, published + half, printed) if half else "",
         "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",
         "details": details,
         "asked": asked(claim),

@@ -1,5 +1,6 @@
 """How a table is laid out and worded, whatever the format: who stands where, what a cell says, what is explained."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,6 +58,13 @@ def number(value: float, decimals: int, signed: bool = False) -> str:
     """Fixed decimals, a true minus sign, and no negative zero."""
     text = f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
     return text.replace("-", "−")
+
+
+def effect_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
+    """Those of an effect's unit, or more where they would leave its interval fewer than two digits of its width."""
+    usual = DECIMALS.get(unit, 2)
+    width = 0.0 if low is None or high is None else high - low
+    return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
 
 
 def published_text(cell: Cell | None) -> str:
