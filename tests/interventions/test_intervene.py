@@ -13,13 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
-from tests.training.causal_toy import KINDS, causal_spec, definitions, write_prompts, write_text
+from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.candidates import build, candidates_of, read, write
+from workflow_scripts.interventions.cap import pooled_logits
 from workflow_scripts.interventions.intervene import chosen_blocks, share
 from workflow_scripts.interventions.stand_in import made_up_resources
 from workflow_scripts.interventions.synonyms import perturb
+from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.training.prompt import read_prompts
+from workflow_scripts.training.prompt_batches import encode_prompts
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
 
@@ -37,10 +42,17 @@ def place(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("intervened")
     write_text(place / "text")
     write_prompts(place / "prompts")
-    train(place, "pretrain", causal_spec("text"), "text")
+    train(place, "pretrain", causal_spec("text", "llama", max_steps=5, validate_every=5), "text")
     init = ("--init", place / "runs/pretrain/checkpoint")
     # Stopped early, so that some answers are wrong.
-    train(place, "ft", causal_spec("prompt", max_steps=12, validate_every=12), "prompts", *init)
+    train(place, "ft", causal_spec("prompt", "llama", max_steps=14, validate_every=14), "prompts", *init)
+    # Where it would say `hen` it says a token that is no answer: only among the answers it is right.
+    checkpoint = place / "runs/ft/checkpoint"
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(checkpoint), read_tokenizer(checkpoint)
+    with torch.no_grad():
+        rows = model.get_input_embeddings().weight
+        rows[tokenizer.token_to_id("<unk>")] = 1.01 * rows[tokenizer.token_to_id("hen")]
+    model.save_pretrained(checkpoint)
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
     (place / "candidates").mkdir()
     write(build(contents, made_up_resources(), {"resources": "stand_in"}), place / "candidates/candidates.parquet")
@@ -84,17 +96,18 @@ def test_all_blocks_but_the_first_are_pooled_in_three_ways(scores):
     assert set(pooled["layer"]) == {1} and set(pooled["pooling"]) == {"max", "mean", "sum"}
 
 
-def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(scores, answers):
-    kept = scores[scores["metric"] == "consistency"]
+@pytest.mark.parametrize(("readout", "prefix"), [("vocabulary", ""), ("labels", "constrained_")])
+def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(scores, answers, readout, prefix):
+    kept = scores[scores["metric"] == f"{prefix}consistency"]
     assert len(kept) == len(SETTINGS["rates"]) * len(SETTINGS["seeds"])
-    before = answers.query("readout == 'vocabulary' and correct_before")
+    before = answers[(answers["readout"] == readout) & answers["correct_before"]]
     for _, row in kept.iterrows():
         mine = before[(before["rate"] == row["rate"]) & (before["intervention_seed"] == row["intervention_seed"])]
         assert row["value"] == pytest.approx(100 * mine["correct"].mean())
     for rate, values in kept.groupby("rate")["value"]:
-        cv = scores[(scores["metric"] == "cv") & (scores["rate"] == rate)]["value"].item()
+        cv = scores[(scores["metric"] == f"{prefix}cv") & (scores["rate"] == rate)]["value"].item()
         assert cv == pytest.approx(values.std(ddof=1) / values.mean())
-        low = scores[(scores["metric"] == "cv_low") & (scores["rate"] == rate)]["value"].item()
+        low = scores[(scores["metric"] == f"{prefix}cv_low") & (scores["rate"] == rate)]["value"].item()
         assert 0 <= low <= cv
 
 
@@ -113,6 +126,35 @@ def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, ans
         ]
         assert np.mean(np.array(changed) > 0) > 0.8
         assert value == pytest.approx(100 * np.mean(changed))
+
+
+def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
+    """Before an intervention, under CAP and with synonyms; over the vocabulary and over the labels."""
+    folder = place / "runs/ft/checkpoint"
+    model = load(folder, {"family": "llama"}).eval()
+    prompts = read_prompts(causal_spec("prompt", "llama"), model, folder, place / "prompts", "test")
+    rows = pd.read_parquet(place / "prompts/test.parquet").iloc[prompts.items]
+    items, contents, labels = (rows[name].tolist() for name in ("item", "content", "label"))
+    table = candidates_of(read(place / "candidates/candidates.parquet"))
+    texts, _ = perturb(contents, table, 0.5, 2, items=items, labels=labels)
+    changed = encode_prompts(read_tokenizer(folder), texts, labels, TEMPLATE, bos=0)
+    among, expected = np.unique(prompts.label), {}
+    for row, (item, label) in enumerate(zip(items, prompts.label, strict=True)):
+        plain, replaced = (found.batch(np.array([row])) for found in (prompts, changed))
+        with torch.no_grad():
+            before, synonyms = (last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced))
+        cap = pooled_logits(model, plain.ids, plain.words, [1], "mean")[0, 0]
+        for intervention, after in (("cap", cap), ("synonyms", synonyms)):
+            right = [bool(logits.argmax() == label) for logits in (before, after)]
+            expected[item, intervention, "vocabulary"] = right
+            right = [bool(among[logits[among].argmax()] == label) for logits in (before, after)]
+            expected[item, intervention, "labels"] = right
+    chosen = answers.query("pooling == 'mean' or (rate == 0.5 and intervention_seed == 2)")
+    columns = ["item", "intervention", "readout", "correct_before", "correct"]
+    found = {tuple(key): right for *key, before, after in chosen[columns].to_numpy() for right in [[before, after]]}
+    assert found == expected
+    assert len({tuple(right) for right in expected.values()}) == 4  # kept, lost, won and never right
+    assert any(expected[item, "cap", "labels"] > expected[item, "cap", "vocabulary"] for item in items)
 
 
 def test_other_words_have_other_answers(answers):
