@@ -1,4 +1,5 @@
-"""The settings that CARMA's paper names for each model and task (appendix B.3) are those of the paper scale."""
+"""The paper scale has the settings that CARMA's paper names for each model and task (appendix B.3), and where it names
+none, or one that cannot be meant, those of the official code, but for what papers/carma/NOTES.md decides otherwise."""
 
 import math
 
@@ -6,7 +7,9 @@ import pytest
 
 from tests.catalogue.copies import ROOT
 from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.interventions.settings import Options
 
 TRAINING_ITEMS = {"idm": 9563, "sst": 8544}  # table 2
 # Task, model, batch, epochs, last block of stability and of MI, weight.
@@ -27,6 +30,41 @@ SETTINGS = [
     ("sst", "qwen-large", 32, 2, 7, 7, 0.5),
 ]
 
+OBJECTIVE = {
+    "mi": 0.2,
+    "stability": 0.3,
+    "stability_pairs": "code",
+    "third": "none",
+    "temperature": 0.1,
+    "negatives": 5,
+}
+OBJECTIVE |= {"similarity": "cosine", "spans": "own", "positives": "pairwise", "padding": False, "bos": False}
+TRAINING = {"learning_rate": 6e-5, "schedule": "linear", "warmup_steps": 500, "clip_norm": 1.0, "weight_decay": 0.01}
+TRAINING |= {"betas": [0.9, 0.999], "adam_epsilon": 1e-8, "validation": {"split": "valid", "metric": "exact_match"}}
+INTERVENTION = {"split": "test", "blocks": 5, "poolings": ["max", "mean", "sum"], "bos_in_first_word": False}
+INTERVENTION |= {"rates": [0.25, 0.4], "seeds": [42, 123, 19, 7, 14, 23], "may_be_label": False}
+CANDIDATES = {"source": "wordnet", "top": 5, "similarity_weight": 0.6, "satellites": True, "base_forms": True}
+HUB = {
+    "gpt2-small": "openai-community/gpt2",
+    "gpt2-large": "openai-community/gpt2-large",
+    "gemma": "google/gemma-2b",
+    "llama-small": "meta-llama/Llama-3.2-1B",
+    "llama-large": "meta-llama/Llama-3.2-3B",
+    "qwen-small": "Qwen/Qwen2.5-0.5B",
+    "qwen-large": "Qwen/Qwen2.5-3B",
+}
+LABEL = "the sentiment of the headline in brackets"
+TEMPLATES = {  # by task and family
+    ("idm", "gpt2"): '{content} is called a "',
+    ("idm", "gemma"): '{content} is called a "',
+    ("idm", "llama"): '{content} is called a "',
+    ("idm", "qwen"): '{content} is commonly known as "',
+    ("sst", "gpt2"): 'The sentiment of {content} is "',
+    ("sst", "gemma"): f"Determine if {LABEL} is positive, neutral, or negative. Return the label: [{{content}}] =",
+    ("sst", "llama"): f"Label {LABEL}: positive, neutral, or negative. [{{content}}] =",
+    ("sst", "qwen"): 'The sentiment of {content} is "',
+}
+
 
 @pytest.mark.parametrize(("task", "method", "batch", "epochs", "stability", "mi", "weight"), SETTINGS)
 def test_the_paper_scale_has_the_papers_settings(task, method, batch, epochs, stability, mi, weight):
@@ -39,3 +77,20 @@ def test_the_paper_scale_has_the_papers_settings(task, method, batch, epochs, st
     assert objective["weight"] == weight
     plain = resolve_run(load_catalogue(ROOT), f"{task}/{method}/ft/seed-42", "paper")
     assert plain["objective"]["weight"] == 0 and plain["training"] == training
+
+
+@pytest.mark.parametrize(("task", "method"), [row[:2] for row in SETTINGS])
+def test_the_paper_scale_has_the_settings_of_the_official_code_where_the_paper_has_none(task, method):
+    catalogue, name = load_catalogue(ROOT), f"{task}/{method}/carma/seed-42"
+    spec, run = resolve_run(catalogue, name, "paper"), parse_run(catalogue, name)
+    assert spec["objective"].items() >= OBJECTIVE.items()
+    assert spec["training"].items() >= TRAINING.items()
+    assert spec["init"]["hub"] == HUB[method]
+    family = method.split("-")[0]
+    assert spec["model"]["template"] == TEMPLATES[task, family]
+    assert spec["model"]["bos"] == (family in ("gemma", "llama"))
+    assert not spec["model"].get("label_space")
+    assert resolve_evaluation(catalogue, run, "paper")["match"] == {"idm": "token", "sst": "text"}[task]
+    intervention = resolve_intervention(catalogue, run, "paper")
+    assert intervention.items() >= INTERVENTION.items()
+    assert Options(**intervention["candidates"]).model_dump().items() >= CANDIDATES.items()

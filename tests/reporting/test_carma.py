@@ -1,0 +1,200 @@
+"""CARMA: tables and claims measure what their names and statements say; printed numbers stand in their columns."""
+
+import re
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from tests.catalogue.copies import ROOT
+from tests.reporting.test_papers import paper_text
+from workflow_scripts.checking import read_yaml
+from workflow_scripts.reporting.published import read_published
+from workflow_scripts.reporting.spec import Claim
+
+FOLDER = ROOT / "papers/carma"
+METHODS = {
+    "GPT2-S": "gpt2-small",
+    "GPT2-L": "gpt2-large",
+    "Gemma-2B": "gemma",
+    "Llama-1B": "llama-small",
+    "Llama-3B": "llama-large",
+    "Qwen-0.5B": "qwen-small",
+    "Qwen-3B": "qwen-large",
+    "GPT2-S fine tokens": "gpt2-small-fine",
+}
+VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "original"}
+# Depths of CAP by what columns call them: block 1 is the first that is pooled.
+DEPTHS = {"first": 1, "1%": 1, "25%": "25%", "middle": "50%", "last": "100%"}
+POOLED = ("table-cap", "table-item-sets", "text-5.1")
+DISPLAYS = ["table1", "table4", "table5", "table-cv", "table-accuracy", "table-synonyms", "table-gains", "table-common"]
+DISPLAYS += ["text-5.2", "text-5.3", *POOLED]
+
+
+@cache
+def displays():
+    return read_yaml(FOLDER / "displays.yaml")["displays"]
+
+
+def selected(display: str, column: str) -> dict:
+    """What a column of this name shows."""
+    words = column.replace(",", "").split()
+    wanted = {"task": "sst" if "SC" in words or display == "table5" else "idm", "split": "test", "subset": "all"}
+    if "CAP" in words or display in POOLED:
+        depth = next((DEPTHS[word] for word in words if word in DEPTHS), 1)
+        wanted |= {"intervention": "cap", "layer": depth, "metric": "exact_match", "item_set": "own_correct"}
+    elif {"25%", "40%", "CS", "CV"} & {*words}:
+        kinds = {"CV": "cv", "from": "cv_low", "to": "cv_high", "replaced": "realised_rate"}
+        metric = next((kinds[word] for word in words if word in kinds), "consistency")
+        wanted |= {"intervention": "synonyms", "rate": 0.4 if "40%" in words else 0.25, "metric": metric}
+        wanted["item_set"] = "all" if metric == "realised_rate" else "own_correct"
+    elif "items" in words:
+        wanted |= {"metric": "items", "readout": "vocabulary"}
+    else:
+        wanted["metric"] = "constrained" if "labels" in words else "exact_match"
+    if "common" in words or display == "table-common":
+        wanted |= {"item_set": "common_correct", "analysis": "item-sets"}
+    if "all" in words:
+        wanted["item_set"] = "all"
+    if "over" in words:
+        wanted["over"] = {"Original": "original", "FT": "ft"}[words[-1]]
+    elif display in ("table-gains", "text-5.1") or "NI" in words:
+        wanted["over"] = "ft"
+    if "NI" in words or ("over" in words and display != "text-5.1"):
+        wanted["relative"] = True
+    return wanted
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_column_shows_what_its_name_says(display):
+    for column in displays()[display]["columns"]:
+        shown = {name: value for name, value in column.items() if name not in ("column", "group", "unit", "decimals")}
+        assert shown == selected(display, column["column"]), column["column"]
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_row_shows_the_model_and_version_of_its_name(display):
+    for row in displays()[display]["rows"]:
+        model, _, version = row["row"].rpartition(" ")
+        if version not in VARIANTS:
+            model, version = row["row"], "CARMA"
+        assert row == {"row": row["row"], "method": METHODS[model], "variant": VARIANTS[version]}
+
+
+# Statement -> relation, least effect, left and right.
+CLAIMS = {
+    "CARMA is more accurate than fine-tuning alone on {task}, {model}": (
+        "greater 0",
+        "table-accuracy/{model} CARMA/{task}/exact_match",
+        "table-accuracy/{model} FT/{task}/exact_match",
+    ),
+    "CARMA loses no accuracy against fine-tuning alone on {task}, {model}": (
+        "no_gain 2",
+        "table-accuracy/{model} FT/{task}, vocabulary/exact_match",
+        "table-accuracy/{model} CARMA/{task}, vocabulary/exact_match",
+    ),
+    "CARMA keeps as many right answers under synonyms as fine-tuning alone, {task}, {model}": (
+        "no_gain 2",
+        "{table}/{model} FT/25% CS/consistency",
+        "{table}/{model} CARMA/25% CS/consistency",
+    ),
+    "CARMA varies less over draws of synonyms than fine-tuning alone, {task}, {model}": (
+        "less 0",
+        "{table}/{model} CARMA/25% CV/cv",
+        "{table}/{model} FT/25% CV/cv",
+    ),
+    "CARMA varies less over draws of synonyms for 40% of the words than fine-tuning alone, {task}, {model}": (
+        "less 0",
+        "{table}/{model} CARMA/40% CV/cv",
+        "{table}/{model} FT/40% CV/cv",
+    ),
+    "CARMA falls further behind fine-tuning alone in ConsistSyn with 40% of the words than with 25%, {task}, {model}": (
+        "greater 0",
+        "table-gains/{model}/{task} CS/consistency",
+        "table-gains/{model}/{task} CS 40%/consistency",
+    ),
+    "Under CAP at the first block CARMA beats fine-tuning alone on {task} considerably, {model}": (
+        "greater 1.8",
+        "table-cap/{model} CARMA/{task} first/exact_match",
+        "table-cap/{model} FT/{task} first/exact_match",
+    ),
+    "Under CAP at a quarter of the depth CARMA beats fine-tuning alone on {task} by far, {model}": (
+        "greater 5",
+        "table-cap/{model} CARMA/{task} 25%/exact_match",
+        "table-cap/{model} FT/{task} 25%/exact_match",
+    ),
+    "Under CAP at a quarter of the depth CARMA gains little over fine-tuning alone on {task}, {model}": (
+        "no_gain 2",
+        "table-cap/{model} CARMA/{task} 25%/exact_match",
+        "table-cap/{model} FT/{task} 25%/exact_match",
+    ),
+    "CARMA gains more under CAP at the first block than at the last, {task}, {model}": (
+        "greater 1",
+        "table-gains/{model}/{task} CAP, first/exact_match",
+        "table-gains/{model}/{task} CAP, last/exact_match",
+    ),
+    "{model} gains more accuracy from CARMA than {other} on {task}": (
+        "greater 0",
+        "table-gains/{model}/{task} accuracy/exact_match",
+        "table-gains/{other}/{task} accuracy/exact_match",
+    ),
+    "Under CAP at the first block {model} gains little from CARMA, {task}": (
+        "no_gain 2",
+        "table-cap/{model} CARMA/{task} first/exact_match",
+        "table-cap/{model} FT/{task} first/exact_match",
+    ),
+    "Under CAP at the first block {model} gains no more from CARMA than {other}, {task}": (
+        "no_gain 0",
+        "table-gains/{model}/{task} CAP, first/exact_match",
+        "table-gains/{other}/{task} CAP, first/exact_match",
+    ),
+    "With finer tokens CARMA gains more under CAP at the first block, {task}, {model}": (
+        "greater 0",
+        "table-gains/{model} fine tokens/{task} CAP, first/exact_match",
+        "table-gains/{model}/{task} CAP, first/exact_match",
+    ),
+    "With finer tokens CARMA gains more accuracy, {task}, {model}": (
+        "greater 0",
+        "table-gains/{model} fine tokens/{task} accuracy/exact_match",
+        "table-gains/{model}/{task} accuracy/exact_match",
+    ),
+}
+
+
+def test_a_claim_compares_what_its_statement_says():
+    groups = {
+        "{model}": r"(?P<model>[\w.-]+B|GPT2-[SL])",
+        "{other}": r"(?P<other>[\w.-]+)",
+        "{task}": "(?P<task>IDM|SC)",
+    }
+    patterns = {re.sub(r"{\w+}", lambda found: groups[found[0]], text): sides for text, sides in CLAIMS.items()}
+    for claim in (Claim.model_validate(entry) for entry in read_yaml(FOLDER / "claims.yaml")):
+        ((names, sides),) = (
+            (found.groupdict(), sides)
+            for pattern, sides in patterns.items()
+            if (found := re.fullmatch(pattern, claim.statement))
+        )
+        names["table"] = {"IDM": "table4", "SC": "table5"}[names["task"]]
+        stated = [f"{claim.relation} {claim.at_least:g}", claim.left, claim.right]
+        assert stated == [side.format(**names) for side in sides], claim.claim
+
+
+@pytest.mark.parametrize("display", ["table1", "table4", "table5"])
+def test_the_two_numbers_of_a_printed_line_stand_side_by_side(display):
+    """A line has version, task, rate, ConsistSyn and CV; that it is the model's, another test says."""
+    text = re.sub(r"</?b>", "", paper_text(FOLDER))
+    lines = re.findall(r"^[^\t\n]*\t(CARMA|FT|Org)\t(IDM|SC)\t(\d+%)\t([\d.]+)\t([\d.]+)$", text, re.MULTILINE)
+    cells = {
+        key[1:]: number.printed for key, number in read_published(FOLDER / "published.csv").items() if key[0] == display
+    }
+    found = Counter()
+    for (row, column, metric), printed in cells.items():
+        if metric == "consistency":
+            task, rate = (
+                (column.split()[0], "25%")
+                if display == "table1"
+                else ({"4": "IDM", "5": "SC"}[display[-1]], column[:3])
+            )
+            cv = cells[row, column.replace("CS", "CV"), "cv"]
+            found[row.split()[-1], task, rate, printed, cv] += 1
+    assert found and found <= Counter(lines)
