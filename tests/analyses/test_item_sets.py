@@ -1,7 +1,9 @@
 """Shares on common items, counted by hand."""
 
+import random
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 
@@ -49,6 +51,43 @@ def test_both_are_measured_on_the_items_that_both_had_right(tmp_path):
     # Deviation over mean of 100 and 50, with n - 1: sqrt(1250) / 75.
     assert found(scores, "carma", "cv") == {None: (pytest.approx(1250**0.5 / 75), 2)}
     assert found(scores, "carma", "cv_low")[None][0] < 1250**0.5 / 75
+
+
+def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
+    """Random answers, against loops."""
+    rng = random.Random(0)
+    runs, before, after = [], {}, {}
+    for seed in (1, 2):
+        for variant in ("ft", "carma"):
+            rows = []
+            for readout in ("vocabulary", "labels"):
+                right = {item: rng.random() < 0.8 for item in "abcdefgh"}
+                before[seed, variant, readout] = {item for item in right if right[item]}
+                for rate, draw in ((0.25, 7), (0.25, 42), (0.4, 7), (0.4, 42)):
+                    kept = {item: rng.random() < 0.6 for item in right}
+                    after[seed, variant, readout, rate, draw] = {item for item in kept if kept[item]}
+                    where = SYNONYMS | {"readout": readout, "rate": rate, "intervention_seed": draw}
+                    rows += [
+                        where | {"item": item, "correct_before": right[item], "correct": kept[item]} for item in right
+                    ]
+            run = TrainedRun("sst", "gpt2-small", variant, seed, "reduced", tmp_path / f"{variant}-{seed}", tmp_path)
+            (run.folder / "interventions").mkdir(parents=True)
+            pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
+            runs.append(run)
+    expected = {}
+    for (seed, variant, readout), mine in before.items():
+        common = mine & before[seed, {"ft": "carma", "carma": "ft"}[variant], readout]
+        of, prefix = (seed, variant, readout), {"vocabulary": "", "labels": "constrained_"}[readout]
+        expected[*of, "items", None, None] = len(common)
+        for rate in (0.25, 0.4):
+            values = [100 * len(common & after[*of, rate, draw]) / len(common) for draw in (7, 42)]
+            for draw, value in zip((7, 42), values, strict=True):
+                expected[*of, prefix + "consistency", rate, draw] = value
+            expected[*of, prefix + "cv", rate, None] = np.std(values, ddof=1) / np.mean(values)
+    names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
+    found = {tuple(row.get(name) for name in names): row["value"] for row in analyse(runs, {}).scores}
+    found = {key: value for key, value in found.items() if not key[3].endswith(("_low", "_high"))}
+    assert found == pytest.approx(expected)
 
 
 def test_the_readout_of_labels_is_called_as_elsewhere(tmp_path):

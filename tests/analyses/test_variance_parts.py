@@ -20,7 +20,10 @@ def trained(folder: Path, seed: int, values: dict[tuple[float, int], float], var
         columns | {"metric": "consistency", "value": value, "rate": rate, "intervention_seed": draw}
         for (rate, draw), value in values.items()
     ]
-    rows.append(columns | {"metric": "exact_match", "value": 1.0, "rate": 0.25, "intervention_seed": 1})
+    rows += [
+        columns | {"metric": metric, "value": 1.0, "rate": 0.25, "intervention_seed": 1}
+        for metric in ("exact_match", "constrained_consistency")
+    ]
     write_scores(run.folder / "interventions/scores.csv", rows)
     return run
 

@@ -25,6 +25,18 @@ def test_interval_of_a_small_cv_is_the_chi_square_one_of_the_deviation():
     assert [result.low, result.high] == pytest.approx((result.value * np.sqrt(5 / ends)).tolist(), rel=1e-5)
 
 
+def test_interval_of_the_cv_is_nearly_the_exact_one():
+    """Root n over the CV of a sample has a noncentral t distribution, with root n over the true CV in the middle."""
+    runs = np.array([51.0, 55.0, 58.0, 60.0, 66.0, 75.0])  # a CV of 0.14
+    found = coefficient_of_variation(runs)
+    root = math.sqrt(6)
+    tails = [
+        stats.nct.cdf(root / found.value, 5, root / found.low),
+        stats.nct.sf(root / found.value, 5, root / found.high),
+    ]
+    assert tails == pytest.approx([0.025, 0.025], abs=2e-4)
+
+
 @pytest.mark.parametrize("cv", [0.02, 0.1, 0.25])
 def test_interval_of_the_cv_holds_the_truth_as_often_as_it_says(cv):
     runs = np.random.default_rng(1).normal(60, 60 * cv, size=(2000, 6))
