@@ -10,6 +10,7 @@ from workflow_scripts.data.inverse_dictionary import (
     clean,
     connected,
     find_items,
+    frequent_words,
     held_out,
     prepare,
     split_up,
@@ -29,6 +30,7 @@ TOPICS = {"law", "american football", "physics"}
         ("(American football) a throw", "in American football a throw"),
         ("(weapons) of atomic energy", "weapons of atomic energy"),
         ("a claim; law", "in law a claim"),
+        ("American football; the game", "American football and the game"),
         ("(usually followed by `to') having the skill or know-how", "having the skill or knowhow"),
         ("keep away; often followed by `from'", "keep away"),
         ("keep away; - said of dogs", "keep away"),
@@ -51,6 +53,8 @@ def test_items_of_a_small_dictionary():
         Synset("4n", ("rare",), "not in the tagged texts", ()),
         Synset("5n", ("Hound", "dog"), "a rake of equal counts", ()),
         Synset("6n", ("x-ray", "o"), "no plain words", ()),
+        Synset("7n", ("Dog_racing",), "a sport", ()),
+        Synset("8n", ("hound",), "(dog racing) one of the runners", ("7n",)),
     ]
     counts = {("dog", "1n"): 9, ("hound", "1n"): 2, ("hound", "2n"): 1, ("x-ray", "6n"): 99, ("o", "6n"): 99}
     wordnet = WordNet({synset.id: synset for synset in synsets}, counts)
@@ -58,9 +62,16 @@ def test_items_of_a_small_dictionary():
         Item("1n", "a tame wolf", "dog"),
         Item("2n", "a dull person", "Hound"),
         Item("5n", "a rake of equal counts", "Hound"),
+        Item("8n", "in dog racing one of the runners", "hound"),
     ]
     assert [item.synset for item in find_items(wordnet, 1)] == ["1n", "2n", "5n"]
     assert {item.label for item in find_items(wordnet, 1)} == {"dog"}
+
+
+def test_how_frequent_a_word_is_does_not_hang_on_its_senses():
+    senses = {("run", "1v"): 3, ("run", "2n"): 3, ("hold", "3v"): 5, ("add", "4v"): 5, ("ice_cream", "5n"): 99}
+    wordnet = WordNet({}, senses)
+    assert [frequent_words(wordnet, count) for count in (1, 2)] == [{"run"}, {"run", "add"}]
 
 
 def made_up(count: int, words: int, contents: int, seed: int) -> list[Item]:
@@ -80,6 +91,15 @@ def test_splits_part_the_items(seed, by):
             values = [{getattr(items[i], part) for i in positions} for positions in splits.values()]
             assert not values[0] & values[1] and not values[0] & values[2] and not values[1] & values[2]
     assert splits == split_up(items, by)
+
+
+@pytest.mark.parametrize("count", [9, 40, 333])
+def test_the_split_is_that_of_seed_42(count):
+    order = list(range(count))
+    random.Random(42).shuffle(order)
+    tenth = count // 10
+    parts = {"train": order[2 * tenth :], "valid": order[tenth : 2 * tenth], "test": order[:tenth]}
+    assert split_up(made_up(count, 9, 9, 0), "item") == {split: sorted(rows) for split, rows in parts.items()}
 
 
 def test_words_are_connected_through_a_definition():
