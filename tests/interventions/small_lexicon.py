@@ -10,9 +10,9 @@ from pathlib import Path
 SYNSETS = [
     ("n", ["dog", "domestic_dog", "Canis_familiaris"], "a tame animal that barks"),
     ("n", ["frump", "dog"], "a dull unattractive woman"),
-    ("n", ["animal", "beast", "creature", "living_creature_of_old"], "a living thing that moves"),
+    ("n", ["animal", "beast", "creature", "large_living_creature"], "a living thing that moves"),
     ("n", ["car", "auto", "motor-car", "machine"], "a motor vehicle with four wheels"),
-    ("n", ["axis"], "a line about which a thing turns"),
+    ("n", ["axis", "x_axis"], "a line about which a thing turns"),
     ("n", ["ax", "axe"], "a tool that cuts wood"),
     ("v", ["run", "operate"], "to make a motor or machine work"),
     ("v", ["run", "flee"], "to move away on foot"),

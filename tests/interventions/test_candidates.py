@@ -68,6 +68,7 @@ def test_stop_words_short_words_and_other_parts_of_speech_are_left_alone(resourc
         6: Query("big", "a"),
         7: Query("car", "n"),
     }
+    assert queries_of("dog ran fast", resources)[2] == Query("fast", "r")
 
 
 def words_of(table):
@@ -84,7 +85,7 @@ def test_candidates_are_cleaned_words_of_the_synsets(resources):
         "big": {"large"},
         "pleasant": {"nice"},  # a satellite; `nice the` holds a stop word
         "bad": {"awful"},
-        "axes": {"ax", "axis", "axe"},
+        "axes": {"ax", "axis", "axe"},  # a word of `x axis` has one letter
         "animal": {"beast", "creature"},  # the fourth has more than two words
     }
 
@@ -97,7 +98,8 @@ def test_options_of_the_official_code(resources):
 
 
 def test_ranking_is_that_of_plain_loops(resources):
-    queries = [Query("bad", "a"), Query("car", "n"), Query("dog", "n"), Query("dogs", "n"), Query("pleasant", "a")]
+    words = [("awful", "a"), ("bad", "a"), ("car", "n"), ("dog", "n"), ("dogs", "n"), ("pleasant", "a")]
+    queries = [Query(*word) for word in words]
     vectors = gloss_vectors(resources.lexicon)
     found = best(queries, wordnet_pairs(queries, resources, True, True), vectors, 0.6, 2)
     for query in queries:
@@ -111,11 +113,36 @@ def test_ranking_is_that_of_plain_loops(resources):
         assert [-score for _, score in found[query]] == pytest.approx([score for score, _ in expected], abs=2e-6)
 
 
+def test_a_word_is_no_synonym_of_itself_in_another_spelling(resources):
+    pairs = wordnet_pairs([Query("motor-car", "n")], resources, True, True)
+    assert [text for _, text in pairs] == ["auto", "car", "machine"]
+
+
 def test_polarity_is_textblobs():
     textblob = pytest.importorskip("textblob")
     words = ["awful", "dog", "good", "nice"]
     assert polarities(words).tolist() == [textblob.TextBlob(word).sentiment.polarity for word in words]
     assert polarities(words)[0] < 0 < polarities(words)[2]
+
+
+def test_gloss_vectors_are_latent_semantic_analysis_of_all_glosses_of_a_word(resources):
+    """TF-IDF as scikit-learn defines it, by hand, and numpy's singular values. The glosses are of fewer dimensions."""
+    glosses = {}
+    for synset in resources.lexicon.synsets:
+        for lemma in synset.lemmas:
+            name = lemma.lower().replace("_", " ").replace("-", "")
+            glosses[name] = [*glosses.get(name, []), *re.findall("[a-z]{2,}", synset.gloss)]
+    words, terms = sorted(glosses), sorted({term for found in glosses.values() for term in found})
+    counts = np.array([[glosses[word].count(term) for term in terms] for word in words])
+    inverse = np.log((1 + len(words)) / (1 + (counts > 0).sum(0))) + 1
+    weighted = np.where(counts, 1 + np.log(np.maximum(counts, 1)), 0) * inverse
+    left, sizes, _ = np.linalg.svd(weighted / np.linalg.norm(weighted, axis=1, keepdims=True))
+    rank = int((sizes > 1e-9).sum())
+    assert rank < len(words) - 1
+    near = left[:, :rank] * sizes[:rank]
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    found = gloss_vectors(resources.lexicon).embed(words)
+    assert found @ found.T == pytest.approx(near @ near.T, abs=1e-4)
 
 
 def test_gloss_vectors_are_the_same_each_time_and_know_inflected_forms(resources):
