@@ -237,6 +237,7 @@ def test_bos_is_its_own_group_or_joins_the_first_word():
     ids, words = items([[1, 2, 1]], bos=True)
     assert group_words(words).index.tolist() == [[0, 1, 2, 2, 3]]
     assert group_words(words, bos_in_first_word=True).index.tolist() == [[0, 0, 1, 1, 2]]
+    assert group_words(torch.tensor([[-1, -1, 0, 0, -1]])).index.tolist()[0][:4] == [0, 1, 2, 2]
     model = make("llama")
     apart = pooled_logits(model, ids, words, [1, 2], "sum")
     merged = pooled_logits(model, ids, words, [1, 2], "sum", bos_in_first_word=True)

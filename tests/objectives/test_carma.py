@@ -498,9 +498,15 @@ def test_a_model_without_blocks():
 
 
 @pytest.mark.parametrize(
-    ("third", "blocks"), [("first", [0, 1, 2, 3]), ("middle", [4, 5, 6, 7]), ("last", [8, 9, 10, 11])]
+    ("third", "of_twelve", "of_eight", "of_four"),
+    [
+        ("first", [0, 1, 2, 3], [0, 1, 2], [0, 1]),
+        ("middle", [4, 5, 6, 7], [2, 3, 4], [1, 2]),
+        ("last", [8, 9, 10, 11], [5, 6, 7], [2, 3]),
+    ],
 )
-def test_a_third_of_twelve_blocks_is_four(third, blocks):
+def test_thirds_of_the_blocks(third, of_twelve, of_eight, of_four):
     settings = CarmaSettings(third=third)
-    assert list(settings.mi_blocks(12)) == list(settings.stability_blocks(12)) == blocks
+    for count, blocks in ((12, of_twelve), (8, of_eight), (4, of_four)):
+        assert list(settings.mi_blocks(count)) == list(settings.stability_blocks(count)) == blocks
     assert len(settings.mi_blocks(2)) == len(settings.mi_blocks(4)) == 2

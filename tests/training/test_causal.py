@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from tests.training.causal_toy import TEMPLATE, causal_spec, definitions, write_prompts, write_text
+from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.cap import pooled_logits
 from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.schema import Training
+from workflow_scripts.training import prompt
 from workflow_scripts.training.prompt import read_prompts
 from workflow_scripts.training.prompt_batches import OUTSIDE, encode_prompts, first_words, word_numbers
 
@@ -87,19 +89,45 @@ def test_fine_tuning_starts_from_the_parent_and_learns(place):
     assert len(run["init_digest"]) == 64 and run["best_validation"]["exact_match"] == history["value"].max()
 
 
+def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is_the_better(place):
+    family, folder = json.loads((place / "ft.json").read_text())["method"], place / "runs/ft/checkpoint"
+    spec = causal_spec("prompt", family)
+    settings = Training(**spec["training"] | {"betas": (0.9, 0.999)})
+    task = prompt.make_task(spec, settings, place / "prompts", folder, torch.device("cpu"))
+    prompts = read_prompts(spec, task.model.eval(), folder, place / "prompts", "valid")
+    right, nats = [], []
+    with torch.no_grad():
+        for row, label in enumerate(prompts.label):
+            batch = prompts.batch(np.array([row]))
+            logits = last_logits(task.model, batch.ids, batch.last)[0]
+            right.append(logits.argmax() == label)
+            nats.append(-float(logits.log_softmax(-1)[label]))
+        found = task.validate(task.model)
+    expected = {"exact_match": 100 * float(np.mean(right)), "cross_entropy": np.mean(nats)}
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert task.tie == "cross_entropy"
+
+
 def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
     found = scores(place, "evaluate", "ft", {"splits": ["test"], "batch_tokens": 256}, "prompts")
     model = load(place / "runs/ft/checkpoint", {"family": json.loads((place / "ft.json").read_text())["method"]}).eval()
     tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
     bos = [0] if model.config.model_type in ("llama", "gemma") else []
-    right = []
+    among = torch.tensor([tokenizer.encode(label).ids[0] for label in KINDS])
+    right = {"exact_match": [], "constrained": []}
     for content, label in [*definitions()[3::4]]:
         ids = torch.tensor([bos + tokenizer.encode(TEMPLATE.format(content=content)).ids])
-        right.append(model(ids).logits[0, -1].argmax() == tokenizer.encode(label).ids[0])
-    row = found.query("metric == 'exact_match' and readout == 'vocabulary'").iloc[0]
-    assert row["n"] == len(right)  # the answer of several tokens is left out
-    assert row["value"] == pytest.approx(100 * float(np.mean(right)))
-    assert set(found["metric"]) == {"exact_match", "constrained"}
+        logits, answer = model(ids).logits[0, -1], tokenizer.encode(label).ids[0]
+        right["exact_match"].append(logits.argmax() == answer)
+        right["constrained"].append(among[logits[among].argmax()] == answer)
+    assert dict(zip(found["metric"], found["readout"], strict=True)) == {
+        "exact_match": "vocabulary",
+        "constrained": "labels",
+    }
+    for metric, values in right.items():
+        row = found[found["metric"] == metric].iloc[0]
+        assert row["n"] == len(values)  # the answer of several tokens is left out
+        assert row["value"] == pytest.approx(100 * float(np.mean(values)))
 
 
 def test_perplexity_is_that_of_one_text_at_a_time(place):
