@@ -2,14 +2,24 @@
 
 import random
 import re
+import zipfile
 
 import pytest
 
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.data import inverse_dictionary, pretraining_text, sst
-from workflow_scripts.data.pretraining_text import Document, HeldOut, prepare, split_up, wikitext
-from workflow_scripts.data.wordnet import read
+from workflow_scripts.data.inverse_dictionary import Item, clean
+from workflow_scripts.data.pretraining_text import (
+    Document,
+    HeldOut,
+    gloss_documents,
+    prepare,
+    split_up,
+    wikitext,
+)
+from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
+from workflow_scripts.data.wordnet import Synset, WordNet, read
 from workflow_scripts.errors import UserError
 
 MARKS = re.compile(r"[^\w ]|_")
@@ -63,6 +73,44 @@ def test_nothing_of_the_held_out_items_is_in_the_made_up_text():
     assert leaks(texts, held) == []
     # The test finds what it looks for.
     assert len(leaks([f"hen: {text}" for text in held], held)) == len(held)
+
+
+def test_a_sense_is_held_out_by_its_number_its_definition_and_its_content():
+    """Another word may have the definition of a held-out sense, or one that is cleaned to the same."""
+    same = "(law) a formal claim that somebody makes"
+    synsets = [
+        Synset("1n", ("suit",), "a claim before a court; law", ("9n",)),
+        Synset("2n", ("action",), "a claim before a court; law", ("9n",)),
+        Synset("3n", ("plea",), same, ("9n",)),
+        Synset("4n", ("plaint",), "a formal claim that somebody makes; law", ("9n",)),
+        Synset("5n", ("dog",), "a tame wolf", ()),
+        Synset("9n", ("law",), "all rules of a state", ()),
+    ]
+    wordnet = WordNet({synset.id: synset for synset in synsets}, {})
+    items = [Item("1n", "another text", "suit"), Item("3n", clean(same, {"law"}), "plea")]
+    documents = gloss_documents(wordnet, items, HeldOut([item.content for item in items]))
+    assert [document.key for document in documents] == [
+        "in law a claim before a court",
+        "a tame wolf",
+        "all rules of a state",
+    ]
+
+
+def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_path):
+    trees = {
+        "dev": "(3 (2 Good) (2 fun))",
+        "test": "(1 (2 Dull) (2 stuff))",
+        "train": "(3 (2 Good) (2 fun))\n(1 (2 Dull) (2 stuff))\n" + "(2 (2 Quite) (2 long))\n" * 60,
+    }
+    with zipfile.ZipFile(tmp_path / "trees.zip", "w") as archive:
+        for split, content in trees.items():
+            archive.writestr(f"{split}.txt", content)
+    (tmp_path / "dict").mkdir()
+    made_up_dictionary.write(tmp_path / "dict")
+    options = {"folder": str(tmp_path / "dict"), "tokenizer": "bpe", "vocabulary_size": 400}
+    prepared = prepare(options, {sst.SOURCE: tmp_path / "trees.zip"})
+    texts = {text for split in texts_of(prepared).values() for text in split}
+    assert "quite long" in texts and not texts & {"good fun", "dull stuff"}
 
 
 def test_documents_of_each_source_and_both_splits():

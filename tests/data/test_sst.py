@@ -38,6 +38,7 @@ def test_a_small_archive(tmp_path):
         ("A `` film '' -- of sorts ... no ?", "a '' film '' - of sorts. no?"),
         ("Wait . . . what ... ", "wait. what"),
         ("( It 's long ) .", "( it's long )"),
+        ("I 'm sure they 'd like what you 've made", "i'm sure they'd like what you've made"),
         ("Mr. Burns's best .", "mr. burns's best"),
         ("  Two   spaces . ", "two spaces"),
         (".", ""),

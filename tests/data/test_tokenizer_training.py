@@ -1,6 +1,7 @@
 """Small tokenizers: special tokens, offsets that give the text back, bare words, and the same result every time."""
 
 import json
+import math
 import subprocess
 import sys
 from collections import Counter
@@ -66,6 +67,12 @@ def test_offsets_of_pieces_are_their_text(tokenizers, kind, words):
             assert text[start:end] == " " + token[1:]
     # Every word after the first begins with a piece of its own that has the space.
     assert sum(text[start:end].startswith(" ") for start, end in encoded.offsets) == len(words) - 1
+
+
+def test_scores_of_pieces_are_logarithms_of_their_shares(tokenizers):
+    scores = dict(json.loads(tokenizers["unigram"].to_str())["model"]["vocab"])
+    shares = [math.exp(score) for score in scores.values() if -100 < score < 0]
+    assert sum(shares) == pytest.approx(1, abs=0.02) and max(shares) > 3 * min(shares)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -36,6 +36,17 @@ def test_synsets_and_counts(folder):
     assert found.counts == {("dog", "00000041n"): 42, ("galore", "00000041a"): 3}
 
 
+def test_a_count_is_of_the_sense_with_its_number_and_words_are_counted_in_hexadecimal(folder):
+    many = [f"word{number}" for number in range(10)]
+    line = f"00000130 03 n 0a {' '.join(f'{word} 0' for word in many)} 001 ;c 00000041 s 0000 | ten words"
+    (folder / "data.noun").write_text(f"{LICENCE}{DOG}{line}\n")
+    (folder / "index.noun").write_text(f"{LICENCE}word0 n 2 1 @ 2 1 00000041 00000130  \n")
+    (folder / "cntlist.rev").write_text("word0%1:03:01:: 2 5\nword0%1:03:00:: 1 9\n")
+    found = read(folder)
+    assert found.synsets["00000130n"] == Synset("00000130n", tuple(many), "ten words", ("00000041a",))
+    assert found.counts == {("word0", "00000041n"): 9, ("word0", "00000130n"): 5}
+
+
 def test_an_archive_reads_as_the_folder(tmp_path):
     (tmp_path / "dict").mkdir()
     write(tmp_path / "dict")
