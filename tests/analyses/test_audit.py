@@ -9,6 +9,7 @@ from scipy import stats
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.audit import (
+    Pair,
     analyse,
     needed_for_difference,
     needed_for_ratio,
@@ -57,6 +58,12 @@ def test_runs_for_a_difference_are_those_of_the_tables(effect: float, needed: in
 
 def test_the_pooled_deviation_is_the_mean_of_the_variances() -> None:
     assert needed_for_difference(0.5, math.sqrt(0.5), math.sqrt(1.5)) == 64
+
+
+def test_each_side_has_the_deviation_of_its_own_cv_and_score() -> None:
+    pair = Pair("M", "idm", 0.25, score=50.0, other_score=48.0, cv=0.02, other_cv=0.0625)  # deviations 1 and 3
+    assert pair.needed["runs_needed_score"] == needed_for_difference(2, 1, 3)
+    assert pair.needed["runs_needed_cv"] == needed_for_ratio(0.32)
 
 
 @pytest.mark.parametrize("difference", [0.1, 0.05])

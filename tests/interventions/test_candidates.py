@@ -23,9 +23,17 @@ from workflow_scripts.interventions.candidates import (
     read,
     write,
 )
-from workflow_scripts.interventions.lexical_vectors import gloss_vectors
+from workflow_scripts.interventions.lexical_vectors import gloss_vectors, spacy_vectors
 from workflow_scripts.interventions.stand_in import made_up_resources
-from workflow_scripts.interventions.synonym_rules import Query, best, polarities, queries_of, split_words, wordnet_pairs
+from workflow_scripts.interventions.synonym_rules import (
+    Query,
+    best,
+    polarities,
+    queries_of,
+    split_words,
+    vector_pairs,
+    wordnet_pairs,
+)
 from workflow_scripts.interventions.synonyms import perturb
 
 SYNSET_WORDS = {"dog": {"domestic dog", "canis familiaris", "frump"}, "car": {"auto", "motorcar", "machine"}}
@@ -226,6 +234,13 @@ def test_the_papers_source_takes_near_common_words_of_the_same_part_of_speech(pi
     assert "axis" in words_of(build(["dogs"], resources, options | {"min_similarity": 0.5}, pipeline))["dogs"]
     rarer = options | {"min_log_probability": -1.0}
     assert words_of(build(["dog"], resources, rarer, pipeline)) == {}
+
+
+def test_near_words_of_many_queries_are_found_slice_by_slice(pipeline, resources):
+    queries = [Query("dog", "n")] * 513 + [Query("axis", "n")]
+    pairs = vector_pairs(queries, resources, spacy_vectors(pipeline), ["animal", "car"], 0.6)
+    expected = [(query, word) for query in range(513) for word in ("animal", "car")]
+    assert pairs == [*expected, (513, "animal"), (513, "car")]
 
 
 def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):

@@ -232,6 +232,19 @@ def test_a_trend_is_not_against_a_number():
         claim("falls_with", left="d/New/*/m", right=1.0)
 
 
+def test_two_sides_that_are_wholly_at_one_end_of_the_scale_say_nothing():
+    for end in (0.0, 100.0):
+        cells = [cell("d/New/J/m", [end] * 3), cell("d/Plain/J/m", [end] * 3)]
+        (outcome,) = judged([claim("no_gain", 1)], cells)
+        assert (outcome.verdict, outcome.reason) == (
+            "inconclusive",
+            f"both sides at {end:g}%: no gain could be seen",
+        )
+    for left, right in (([0.0, 0.0, 5.0], [0.0] * 3), ([0.0] * 3, [100.0] * 3), ([50.0] * 3, [50.0] * 3)):
+        (outcome,) = judged([claim()], [cell("d/New/J/m", left), cell("d/Plain/J/m", right)])
+        assert outcome.reason == ""
+
+
 def test_two_controls_are_no_claim():
     control = replace(cell("d/Plain/J/m"), status="computed", computed=5.0, protocol="reduced")
     (outcome,) = judged([claim()], [replace(control, row="New"), control])

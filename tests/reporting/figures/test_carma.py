@@ -20,7 +20,7 @@ from workflow_scripts.reporting.figures.inputs import Inputs
 
 PAPER = load_catalogue(ROOT).papers["carma"]
 VARIANTS = {"original": 20.0, "ft": 50.0, "carma": 60.0}
-LAYERS = (1, 2, 4)
+LAYERS = {"gpt2-small": (1, 2, 4), "llama-large": (1, 4, 8)}
 
 
 def write_run(results: Path, run: Run, base: float) -> None:
@@ -33,8 +33,8 @@ def write_run(results: Path, run: Run, base: float) -> None:
     pooled = [
         names
         | {"metric": "exact_match", "intervention": "cap", "layer": layer, "pooling": pooling, "item_set": items}
-        | {"value": base + 5 * layer + shift}
-        for layer in LAYERS
+        | {"value": base + 20 * layer / LAYERS[run.method][-1] + shift}
+        for layer in LAYERS[run.method]
         for pooling, shift in (("mean", 0), ("max", -6), ("sum", 3))
         for items in ("own_correct", "all")
     ]
@@ -79,13 +79,15 @@ def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path
     assert texts(figure).count("not run at small") == 5  # of seven models
     line = next(line for line in figure.axes[0].lines if line.get_label() == "CARMA")
     assert list(line.get_xdata()) == [25, 50, 100]  # blocks 1, 2 and 4 of a model whose last one is 4
+    (deeper,) = (axes for axes in figure.axes if axes.get_title(loc="left") == "Llama-3B")
+    assert list(deeper.lines[0].get_xdata()) == [12.5, 50, 100]  # blocks 1, 4 and 8 of 8
     # 60, and 2 for the mean seed, 5 a block, and -1 for the mean of the poolings.
     assert list(line.get_ydata()) == [66, 71, 81]
     band = figure.axes[0].collections[[entry.get_label() for entry in figure.axes[0].lines].index("CARMA")]
     points = band.get_paths()[0].vertices
     assert (points[:, 1].min(), points[:, 1].max()) == (65, 82)
     mine = plotted[(plotted["panel"] == "GPT2-S") & (plotted["series"] == "CARMA")]
-    assert len(mine) == len(LAYERS) * 3 and set(mine["pooling"]) == {"mean of all"}
+    assert len(mine) == 3 * 3 and set(mine["pooling"]) == {"mean of all"}
 
 
 @pytest.mark.parametrize(
