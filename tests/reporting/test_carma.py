@@ -8,6 +8,8 @@ import pytest
 
 from tests.catalogue.copies import ROOT
 from tests.reporting.test_papers import paper_text
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.checking import read_yaml
 from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import Claim
@@ -65,7 +67,7 @@ def selected(display: str, column: str) -> dict:
     return wanted
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize("display", [*DISPLAYS, "table-parts"])
 def test_a_column_shows_what_its_name_says(display):
     for column in displays()[display]["columns"]:
         shown = {name: value for name, value in column.items() if name not in ("column", "group", "unit", "decimals")}
@@ -79,6 +81,64 @@ def test_a_row_shows_the_model_and_version_of_its_name(display):
         if version not in VARIANTS:
             model, version = row["row"], "CARMA"
         assert row == {"row": row["row"], "method": METHODS[model], "variant": VARIANTS[version]}
+
+
+@pytest.mark.parametrize("display", ["figure2a", "figure2b", "figure3", "figure4", "figure6", "figure7"])
+def test_a_series_is_of_the_model_and_version_of_its_name(display):
+    entry = displays()[display]
+    task, intervention = entry["title"].rpartition(", ")[2], {"intervention": "cap"} if "CAP" in entry["title"] else {}
+    for run in entry["runs"]:
+        names = {"panel": run["panel"], "series": run["series"]}
+        variant = {"Original": "original"}.get(run["series"]) or VARIANTS[run["series"]]
+        model = {"task": {"IDM": "idm", "SC": "sst"}[task], "method": METHODS[run["panel"]], "variant": variant}
+        assert run == names | model | intervention
+    if not intervention:
+        assert [panel["metric"] for panel in entry["options"]["panels"]] == ["exact_match"]
+
+
+def objective(variant: str) -> dict:
+    return resolve_run(load_catalogue(ROOT), f"idm/gpt2-small/{variant}/seed-42", "paper")["objective"]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_cell_of_a_sweep_has_the_settings_of_its_place(number):
+    display = displays()["figure-parts"]
+    variants = {run["series"]: run["variant"] for run in display["runs"]}
+    panel = display["options"]["maps"][number]
+    for row in panel["rows"]:
+        for column, series in zip(panel["columns"], row["cells"], strict=True):
+            found = objective(variants[series])
+            if series == display["options"]["baseline"]:
+                assert (variants[series], found["weight"], column) == ("ft", 0, 0)
+            elif panel["x"] == "γ":
+                assert (found["mi"], found["stability"], found["weight"]) == (column, float(row["label"]), 0.2)
+            elif panel["x"] == "λ":
+                assert (found["mi"], found["stability"], found["weight"]) == (0.2, 0.3, column)
+            else:
+                assert (found["third"], found["weight"]) == (column, 0.2)
+        shown = {name: row[name] for name in ("metric", "intervention", "rate", "layer", "item_set") if name in row}
+        kind = panel["title"] if panel["x"] == "γ" else row["label"]
+        wanted = {
+            "accuracy": {},
+            "ConsistSyn": {"intervention": "synonyms", "rate": 0.25, "item_set": "own_correct"},
+            "CAP": {"intervention": "cap", "layer": 1, "item_set": "own_correct"},
+        }
+        assert shown == {"metric": "consistency" if kind == "ConsistSyn" else "exact_match"} | wanted[kind]
+
+
+def test_a_row_of_the_parts_has_the_settings_of_its_name():
+    whole = objective("carma")
+    changes = {"FT": {"weight": 0.0}, "CARMA": {}}
+    changes |= {"MI alone": {"mi": 1.0, "stability": 0.0}, "stability alone": {"mi": 0.0, "stability": 1.0}}
+    for row in displays()["table-parts"]["rows"]:
+        name = row["row"]
+        if name.startswith("λ"):
+            change = {"weight": float(name.removeprefix("λ = "))}
+        elif name.endswith("third"):
+            change = {"third": name.removesuffix(" third")}
+        else:
+            change = changes[name]
+        assert objective(row["variant"]) == whole | change, name
 
 
 # Statement -> relation, least effect, left and right.

@@ -33,10 +33,10 @@ def write_run(results: Path, run: Run, base: float) -> None:
     pooled = [
         names
         | {"metric": "exact_match", "intervention": "cap", "layer": layer, "pooling": pooling, "item_set": items}
-        | {"value": base + 20 * layer / LAYERS[run.method][-1] + shift}
+        | {"value": base + 20 * layer / LAYERS[run.method][-1] + shift - fewer}
         for layer in LAYERS[run.method]
         for pooling, shift in (("mean", 0), ("max", -6), ("sum", 3))
-        for items in ("own_correct", "all")
+        for items, fewer in (("own_correct", 0), ("all", 2))
     ]
     synonyms = []
     for rate in (0.25, 0.4):
