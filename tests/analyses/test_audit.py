@@ -156,15 +156,23 @@ def test_what_the_notes_say_of_the_paper(tmp_path, monkeypatch) -> None:
     out = tmp_path / "analyses/recompose/audit-carma"
     where = ["--scale", "demo", "--results", str(tmp_path), "--out", str(out), "--runs"]
     assert main(["analyse", "--paper", "recompose", "--analysis", "audit-carma", *where]) == 0
-    found = {(s["metric"], s["task"], s["subset"]): s["value"] for s in read_scores(out / "scores.csv")}
+    scores = read_scores(out / "scores.csv")
+    found = {(s["metric"], s["task"], s["subset"]): s["value"] for s in scores}
+    means = {(s["task"], s["rate"]): s["value"] for s in scores if s["metric"] == "cv_ratio_mean"}
     assert (found["cv_ratio_inside", "all", "all"], found["cv_ratio_count", "all", "all"]) == (26, 27)
+    ends = [found[f"cv_ratio_null_{end}", "all", None] for end in ("low", "high")]
+    assert ends == pytest.approx([0.374, 2.673], abs=1e-3)
     # By hand, without the module: the geometric mean, and the t of its logarithm.
     published = read_published(ROOT / "papers/carma/published.csv")
-    logs = []
+    by_rate: dict[tuple[str, float], list[float]] = {}
     for (display, row, column, metric), cv in published.items():
         if display in ("table4", "table5") and metric == "cv" and row.endswith("CARMA"):
             other = published[display, row.replace("CARMA", "FT"), column, metric]
-            logs += [math.log(cv.value / other.value)] if cv.value < 0.5 else []
+            place = {"table4": "idm", "table5": "sst"}[display], {"25% CV": 0.25, "40% CV": 0.4}[column]
+            by_rate.setdefault(place, []).extend([math.log(cv.value / other.value)] if cv.value < 0.5 else [])
+    for (task, rate), some in by_rate.items():
+        assert means[task, rate] == pytest.approx(math.exp(np.mean(some)))
+    logs = [log for some in by_rate.values() for log in some]
     assert found["cv_ratio_mean", "all", "all"] == pytest.approx(math.exp(sum(logs) / len(logs)))
     assert found["cv_ratio_mean", "all", "all"] == pytest.approx(0.895, abs=5e-4)
     assert found["cv_ratio_t", "all", "all"] == pytest.approx(stats.ttest_1samp(logs, 0).statistic)

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from functools import cache
+from itertools import product
 
 import pytest
 
@@ -139,6 +140,36 @@ def test_a_row_of_the_parts_has_the_settings_of_its_name():
         else:
             change = changes[name]
         assert objective(row["variant"]) == whole | change, name
+
+
+TASKS, RATES = {"IDM": "idm", "SC": "sst", "all": "all"}, {"25%": 0.25, "40%": 0.4}
+METRICS = {"ConsistSyn": "runs_needed_score", "CV": "runs_needed_cv", "seeds": "sd_training_seeds", "draws": "sd_draws"}
+
+
+def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
+    shown = read_yaml(ROOT / "papers/recompose/displays.yaml")["displays"]
+    for row in shown["table-audit"]["rows"]:
+        task, _, rate = row["row"].partition(" ")
+        where = {"rate": RATES[rate]} if rate else {"subset": "all"}
+        assert row == {"row": row["row"], "task": TASKS[task]} | where
+    for display in ("table-needed", "table-variance"):
+        for column in shown[display]["columns"]:
+            task, rate, kind = column["column"].replace(",", "").split()
+            wanted = {"group": task, "task": TASKS[task], "rate": RATES[rate], "metric": METRICS[kind]}
+            assert column.items() >= wanted.items()
+    for row in shown["table-variance"]["rows"]:
+        model, _, version = row["row"].rpartition(" ")
+        assert row["subset"] == f"{METHODS[model]} {VARIANTS[version]}"
+    assert all(row["row"] == row["subset"] for row in shown["table-needed"]["rows"])
+
+
+@pytest.mark.parametrize(("paper", "analysis"), [("carma", "item-sets"), ("recompose", "variance-carma")])
+def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_models(paper, analysis):
+    entry = read_yaml(ROOT / f"papers/{paper}/displays.yaml")["analyses"][analysis]
+    found = Counter((run["task"], run["method"], run["variant"], run["intervention"]) for run in entry["runs"])
+    models = [method for method in METHODS.values() if method != "gpt2-small-fine"]
+    wanted = product(("idm", "sst"), models, ("ft", "carma"), ("synonyms",))
+    assert found == Counter(wanted)
 
 
 # Statement -> relation, least effect, left and right.
