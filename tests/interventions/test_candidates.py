@@ -253,9 +253,10 @@ def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
 def test_what_the_papers_source_lacks_is_said(pipeline, resources, tmp_path):
     with pytest.raises(UserError, match=r"needs the key 'frequencies'; name a file of words and counts$"):
         build(["dog"], resources, {"source": "vectors"}, pipeline)
-    (tmp_path / "counts.tsv").write_text("dog\t5\ncat five\n")
-    with pytest.raises(UserError, match=r"counts.tsv:2: not a word, a tab and its count; mend the line$"):
-        build(["dog"], resources, {"source": "vectors", "frequencies": str(tmp_path / "counts.tsv")}, pipeline)
+    for line in ("cat five", "cat\tfive", "cat\tnan", "cat\tinf", "cat\t-3"):
+        (tmp_path / "counts.tsv").write_text(f"dog\t5\n{line}\n")
+        with pytest.raises(UserError, match=r"counts.tsv:2: not a word, a tab and its count; mend the line$"):
+            build(["dog"], resources, {"source": "vectors", "frequencies": str(tmp_path / "counts.tsv")}, pipeline)
 
 
 def test_a_whole_data_set_of_real_glosses(real, tmp_path):

@@ -1,5 +1,6 @@
 """Word vectors by which candidates are ranked: a spaCy model's, or our own from WordNet's glosses."""
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,7 +106,10 @@ def read_frequencies(path: Path) -> dict[str, float]:
     for number, line in numbered_lines(path):
         word, _, count = line.partition("\t")
         try:
-            counts[word.lower()] = counts.get(word.lower(), 0.0) + float(count)
+            value = float(count)
         except ValueError:
-            raise UserError(f"{path}:{number}: not a word, a tab and its count; mend the line") from None
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise UserError(f"{path}:{number}: not a word, a tab and its count; mend the line")
+        counts[word.lower()] = counts.get(word.lower(), 0.0) + value
     return counts
