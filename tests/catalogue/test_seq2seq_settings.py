@@ -1,0 +1,221 @@
+"""The paper scale has the settings of SQ-Transformer's official code, but for what papers/sq_transformer/NOTES.md
+decides otherwise, those of CoGnition's authors and of Zheng and Lapata (2022) for LRF; each variant changes what its
+name says and nothing else."""
+
+import pytest
+
+from tests.catalogue.copies import ROOT
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
+
+SECTIONS = ("model", "objective", "training")
+JUMP = "scan-jump-x2"
+
+
+def settings(run: str) -> dict:
+    """All settings of a run at paper scale that training reads, by one name each."""
+    spec = resolve_run(load_catalogue(ROOT), f"{run}/seed-1", "paper")
+    return {(section, name): value for section in SECTIONS for name, value in spec[section].items()}
+
+
+def differences(run: str, other: str) -> dict:
+    """What `run` has otherwise than `other`."""
+    mine, others = settings(run), settings(other)
+    assert mine.keys() == others.keys()
+    return {name: value for (_, name), value in mine.items() if value != others[_, name]}
+
+
+# By data: SCAN, COGS, CoGnition, WMT (no script: as CoGnition, with the paper's codes and updates).
+DATA = (JUMP, "scan-around-right", "cogs", "cognition", "wmt17-en-de", "wmt14-fr-en")
+BOTH = {
+    "layers": (3, 3, 3, 6, 6, 6),
+    "heads": (4, 4, 4, 8, 8, 8),
+    "width": (256, 256, 256, 512, 512, 512),
+    "feed_forward": (512, 512, 512, 1024, 1024, 1024),
+    "dropout": (0.3,) * 6,
+    "positions": ("relative",) * 6,
+    "max_relative_position": (20,) * 6,
+    "gated": (True,) * 6,
+    "learning_rate": (5e-4,) * 6,
+    "warmup_steps": (4000,) * 6,
+    "betas": ([0.9, 0.98],) * 6,
+    "adam_epsilon": (1e-8,) * 6,
+    "weight_decay": (0.1, 0.1, 0.0, 1e-4, 1e-4, 1e-4),
+    "clip_norm": (0.0,) * 6,
+    "label_smoothing": (0.0, 0.0, 0.0, 0.1, 0.1, 0.1),
+    "batch_tokens": (4096,) * 6,
+    "max_steps": (100_000, 100_000, 100_000, 1_000_000, 2_000_000, 2_000_000),
+    "validate_every": (1000, 1000, 1000, 1000, 10_000, 10_000),
+}
+QUANTISED = {
+    "attention": ("sal", "sal", "srl", "srl", "srl", "srl"),
+    "cross_query": ("code",) * 6,
+    "next_code_stream": ("word", "word", "code", "code", "code", "code"),
+    "clustering": ("brown",) * 6,
+    "source_codes": (6, 6, 32, 64, 16, 16),
+    "target_codes": (4, 4, 16, 32, 16, 16),
+    "similarity": ("euclidean",) * 6,
+    "ema_decay": (0.999, 0.999, 1.0, 1.0, 1.0, 1.0),
+    "codebook_gradient": (True,) * 6,
+    "straight_through": (True, True, False, False, False, False),
+    "source_predictor": ("masked", "masked", "causal", "causal", "causal", "causal"),
+    "source_predictor_layers": (3,) * 6,
+    "target_predictor": ("cross",) * 6,
+    "target_predictor_layers": (2, 2, 2, 6, 6, 6),
+    "cluster_source": (0.1,) * 6,
+    "cluster_target": (0.1,) * 6,
+    "entropy_source": (0.1,) * 6,
+    "entropy_target": (0.1,) * 6,
+    "commitment_source": (0.1,) * 6,
+    "commitment_target": (0.1, 0.1, 0.0, 0.0, 0.0, 0.0),
+    "next_code_source": (0.5,) * 6,
+    "next_code_target": (0.5, 0.5, 0.1, 0.1, 0.1, 0.1),
+    "output_commitment_source": (0.1,) * 6,
+    "output_commitment_target": (0.1, 0.1, 0.01, 0.01, 0.01, 0.01),
+    "distance_source": (0.001, 0.001, 0.001, 0.01, 0.01, 0.01),
+    "distance_target": (0.001, 0.001, 0.001, 0.01, 0.01, 0.01),
+}
+
+
+@pytest.mark.parametrize(("column", "task"), list(enumerate(DATA)))
+def test_sq_transformer_and_its_baseline_have_the_settings_of_the_official_code(column, task):
+    variant = QUANTISED["attention"][column]
+    for model, table in (("transformer/default", BOTH), (f"sq-transformer/{variant}", BOTH | QUANTISED)):
+        found = {name: value for (_, name), value in settings(f"{task}/{model}").items()}
+        assert {name: found[name] for name in table} == {name: values[column] for name, values in table.items()}
+
+
+@pytest.mark.parametrize("task", [JUMP, "cogs", "cognition"])
+@pytest.mark.parametrize("attention", ["sal", "srl"])
+def test_an_ablation_changes_what_table_4_takes_away(task, attention):
+    base = f"{task}/sq-transformer/{attention}"
+    assert differences(f"{base}-vq", base) == {"clustering": "none"}
+    assert differences(f"{base}-mmi", base) == {"clustering": "mmi"}
+    other = {
+        "sal": {"attention": "srl", "next_code_stream": "code"},
+        "srl": {"attention": "sal", "next_code_stream": "word"},
+    }
+    assert differences(f"{task}/sq-transformer/{'srl' if attention == 'sal' else 'sal'}", base) == other[attention]
+
+
+def test_variants_on_addjump_change_what_they_are_called_after():
+    base = f"{JUMP}/sq-transformer/sal"
+    decoder = {"cross_query": "word", "next_code_stream": "code"}
+    written = decoder | {"similarity": "cosine", "codebook_gradient": False, "target_predictor": "causal"}
+    text = written | {"gated": False, "source_predictor": "causal", "betas": [0.1, 0.98], "next_code_source": 0.0}
+    changes = {f"codes-{number}": {"source_codes": number} for number in (4, 8, 12)} | {
+        "none": {"attention": "none"},
+        "cross-query-word": decoder,
+        "cross-query-systematic": {"cross_query": "systematic"},
+        "sal-as-written": written,
+        "sal-text": text | {"output_commitment_source": 0.0, "output_commitment_target": 0.0},
+    }
+    for variant, change in changes.items():
+        assert differences(f"{JUMP}/sq-transformer/{variant}", base) == change, variant
+    plain = differences(f"{JUMP}/transformer/sinusoidal", f"{JUMP}/transformer/default")
+    assert plain == {"positions": "sinusoidal", "gated": False}
+
+
+def test_lrf_has_the_settings_of_cognitions_authors():
+    found = {name: value for (_, name), value in settings("cognition/lrf/default").items()}
+    sizes = {"layers": 6, "heads": 4, "width": 512, "feed_forward": 1024, "positions": "sinusoidal", "gated": False}
+    training = {"batch_tokens": 8192, "max_steps": 100_000, "learning_rate": 5e-4, "warmup_steps": 4000}
+    training |= {"betas": [0.9, 0.98], "weight_decay": 1e-4, "dropout": 0.3, "label_smoothing": 0.1, "clip_norm": 0.0}
+    assert found.items() >= (sizes | training).items()
+
+
+def test_roberta_has_the_settings_of_zheng_and_lapata():
+    found = {name: value for (_, name), value in settings("cfq-mcd1/roberta/lrf").items()}
+    sizes = {"layers": 2, "heads": 8, "width": 256, "feed_forward": 512, "dropout": 0.1, "label_smoothing": 0.0}
+    sizes |= {"encoder_layers": 12, "encoder_heads": 12, "encoder_width": 768, "encoder_feed_forward": 3072}
+    training = {"batch_tokens": 4096, "max_steps": 45_000, "learning_rate": 1e-4, "warmup_steps": 4000}
+    training |= {"betas": [0.9, 0.999], "weight_decay": 1e-3, "clip_norm": 1.0}
+    assert found.items() >= (sizes | training).items()
+
+
+def test_variants_of_lrf_change_what_they_are_called_after():
+    changes = {
+        "plain": {"fuse_in": "none"},
+        "matched": {"fuse_in": "wider"},
+        "previous": {"fuse_over": "previous"},
+        "uniform": {"fuse_weights": "uniform"},
+        "encoder": {"fuse_in": "encoder"},
+        "decoder": {"fuse_in": "decoder"},
+        "heads-1": {"fuse_heads": 1},
+        "heads-8": {"fuse_heads": 8},
+        "no-residual": {"fuse_residual": False},
+        "shared": {"fuse_shared": True},
+        "with-current": {"fuse_over": "earlier_and_current"},
+        "zero-init": {"fuse_zero_init": True},
+        "relative": {"positions": "relative"},
+        "relative-matched": {"positions": "relative", "fuse_in": "wider"},
+    }
+    for variant, change in changes.items():
+        assert differences(f"cognition/lrf/{variant}", "cognition/lrf/default") == change, variant
+    for variant in ("plain", "encoder", "decoder", "previous"):
+        assert differences(f"cfq-mcd1/roberta/{variant}", "cfq-mcd1/roberta/lrf") == changes[variant], variant
+    matched = differences(f"{JUMP}/transformer-lrf/matched", f"{JUMP}/transformer-lrf/lrf")
+    assert matched == {"fuse_in": "wider"}
+
+
+def evaluation(task: str) -> dict:
+    catalogue = load_catalogue(ROOT)
+    method = "lrf/default" if task.startswith("cfq") else "transformer/default"
+    return resolve_evaluation(catalogue, parse_run(catalogue, f"{task}/{method}/seed-1"), "paper")
+
+
+def test_outputs_are_searched_and_scored_as_in_the_official_code():
+    """SCAN and COGS greedily, to 200 tokens; translations by a beam of 5, to 1.2 n + 10 tokens; CFQ by a beam of 5."""
+    for task in (JUMP, "scan-around-right", "cogs"):
+        found = evaluation(task)
+        assert (found["beam"], found["max_length"], found["max_length_ratio"], found["joined"]) == (1, 200, 0, "tokens")
+    for task in ("cognition", "wmt17-en-de", "wmt17-de-en", "wmt14-en-fr", "wmt14-fr-en"):
+        found = evaluation(task)
+        assert (found["beam"], found["max_length"], found["max_length_ratio"]) == (5, 10, 1.2)
+        if task != "cognition":
+            assert found["joined"] == "words"
+            assert found["measures"] == {"workflow_scripts.evaluation.moses_bleu": {"language": task[-2:]}}
+    assert evaluation("cognition")["joined"] == "text"
+    bleu = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
+    measures = {"workflow_scripts.evaluation.compound_measure": {}, "workflow_scripts.evaluation.bleu": bleu}
+    assert evaluation("cognition")["measures"] == measures
+    assert {evaluation(f"cfq-mcd{number}")["beam"] for number in (1, 2, 3)} == {5}
+
+
+def test_a_checkpoint_is_chosen_as_in_the_official_code():
+    for task, metric in ((JUMP, "exact_match"), ("cogs", "exact_match"), ("cognition", "bleu_char")):
+        validation = settings(f"{task}/sq-transformer/srl")["training", "validation"]
+        assert (validation["split"], validation["metric"]) == ("valid", metric)
+    scored = evaluation("cognition")
+    shared = ("beam", "max_length", "max_length_ratio", "joined")
+    assert {name: validation["decoding"][name] for name in shared} == {name: scored[name] for name in shared}
+
+
+def test_data_are_those_of_the_papers():
+    tasks = load_catalogue(ROOT).tasks
+    for name, chosen in {JUMP: "add_jump_2x", "scan-around-right": "around_right"}.items():
+        assert tasks[name].options["set"] == chosen and tasks[name].options["from"] == "upstream"
+    copies = {f"{JUMP}-na-{number}": number for number in (1, 10, 100)} | {JUMP: 1000}
+    assert {name: tasks[name].options["atomic_copies"] for name in copies} == copies
+    sizes = {f"scan-complexity-{number}x": number for number in (1, 2, 20, 200)}
+    assert {name: tasks[name].options["multiple"] for name in sizes} == sizes
+    for name in (JUMP, "scan-around-right", "cogs"):
+        assert tasks[name].options["validation"] == "paper" and tasks[name].options["validation_fraction"] == 0.2
+        assert tasks[f"{name}-clean"].options == tasks[name].options | {"validation": "clean"}
+    # Zheng and Lapata (2022) turn predicates into their inverses on MCD2 and MCD3 alone.
+    grouped = {f"cfq-mcd{number}": ("grouped", number > 1) for number in (1, 2, 3)}
+    official = {f"{name}-official": ("official", False) for name in grouped}
+    for name, chosen in (grouped | official).items():
+        options = tasks[name].options
+        assert (options["preprocessing"], options.get("inverse", False)) == chosen
+        assert options["split"] == name.removesuffix("-official").removeprefix("cfq-")
+    for name, (source, target, every) in {
+        "wmt17-en-de": ("en", "de", 100),
+        "wmt17-de-en": ("de", "en", 100),
+        "wmt14-en-fr": ("en", "fr", 1333),
+        "wmt14-fr-en": ("fr", "en", 1333),
+    }.items():
+        options = tasks[name].options
+        assert (options["source"], options["target"], options["validation_every"]) == (source, target, every)
+        assert options["merges"] == 40_000

@@ -1,0 +1,238 @@
+"""SQ-Transformer: tables, figures and claims show the data and models of their names; printed numbers stand in their
+columns, and bear the paper's claims out."""
+
+import re
+from functools import cache
+
+import pytest
+
+from tests.catalogue.copies import ROOT
+from tests.reporting.test_papers import paper_text, printed_table
+from workflow_scripts.checking import read_yaml
+from workflow_scripts.reporting.published import read_published
+from workflow_scripts.reporting.spec import Claim
+
+FOLDER = ROOT / "papers/sq_transformer"
+JUMP, AROUND = "scan-jump-x2", "scan-around-right"
+SCAN = (JUMP, AROUND)
+# What the words of a column or panel say of its data, the first that occurs.
+TASKS = {
+    r"outside": {"JUMP outside": f"{JUMP}-clean", "AROUNDR outside": f"{AROUND}-clean", "COGS outside": "cogs-clean"},
+    r"ADDJUMP x2|ADDJUMP 2x": JUMP,
+    r"(\d+)x(?: primitives)?$": "scan-complexity-{}x",
+    r"original primitives": "scan-complexity-1x",
+    r"(?:n_a = |nₐ = |^)(10{,2})$": f"{JUMP}-na-{{}}",
+    r"(?:n_a = |nₐ = |^)1000$": JUMP,
+    r"JUMP|jump|^V-measure|^adjusted": JUMP,
+    r"AROUNDR": AROUND,
+    r"COGS": "cogs",
+    r"CoGnition": "cognition",
+    r"(En|De)-(En|De)": "wmt17-{}-{}",
+    r"(En|Fr)-(En|Fr)": "wmt14-{}-{}",
+}
+# The data of displays whose columns and panels do not name them.
+OF_DISPLAY = {"table2": "cognition", "table-cognition": "cognition", "text-c1": "cognition", "table6": "cognition"}
+OF_DISPLAY |= {"table-cogs-types": "cogs", "table5": "cogs", "figure7": "cogs"}
+OF_DISPLAY |= dict.fromkeys(
+    ["table-codes", "table-variants", "table-schedule", "figure3", "figure6", "figure-codes"], JUMP
+)
+PLAIN = ("transformer", "default")
+ABLATIONS = {"VQ": "vq", "- SoVQ": "vq", "MMI": "mmi", "- Brown": "mmi"}
+AS_WRITTEN = {  # rows of table-variants and table-schedule
+    "Transformer, as the code": PLAIN,
+    "Transformer, as the text": ("transformer", "sinusoidal"),
+    "Transformer, whole decay": ("transformer", "decay"),
+    "SQ-Transformer SAL, as the code": ("sq-transformer", "sal"),
+    "SQ-Transformer SAL, words ask": ("sq-transformer", "cross-query-word"),
+    "SQ-Transformer SAL, most of the text": ("sq-transformer", "sal-as-written"),
+    "SQ-Transformer SAL, all of the text": ("sq-transformer", "sal-text"),
+    "SQ-Transformer SAL, codes alone": ("sq-transformer", "cross-query-systematic"),
+    "SQ-Transformer SAL, whole decay": ("sq-transformer", "sal-decay"),
+    "SQ-Transformer SAL, slow": ("sq-transformer", "sal-slow"),
+}
+AS_WRITTEN |= {"Codes": ("sq-transformer", "srl"), "Codes of plain VQ": ("sq-transformer", "srl-vq")}
+AS_WRITTEN |= {
+    "w. SAL": ("sq-transformer", "sal"),
+    "w. SRL": ("sq-transformer", "srl"),
+    "None": ("sq-transformer", "none"),
+}
+
+
+@cache
+def displays():
+    return read_yaml(FOLDER / "displays.yaml")["displays"]
+
+
+def task_of(display: str, name: str) -> str:
+    """The data of a column, row or panel of this name."""
+    if display in OF_DISPLAY:
+        return OF_DISPLAY[display]
+    for pattern, task in TASKS.items():
+        if found := re.search(pattern, name):
+            return task[name] if isinstance(task, dict) else task.format(*map(str.lower, filter(None, found.groups())))
+    raise AssertionError(f"{display}: no data for {name}")
+
+
+def model_of(display: str, name: str, task: str) -> tuple[str, str]:
+    """Method and variant of a row or panel of this name: SAL on SCAN and SRL elsewhere, if it does not say which."""
+    if name in AS_WRITTEN:
+        return AS_WRITTEN[name]
+    if name in ("Transformer", "no quantisation") or "transformer" in display:
+        return PLAIN
+    attention = "sal" if task.startswith("scan") and display != "text-5.3" else "srl"
+    if codes := re.fullmatch(r"(\d+) codes", name):
+        return "sq-transformer", "sal" if codes[1] == "6" else f"codes-{codes[1]}"
+    name = name.partition(",")[0]
+    if name in ABLATIONS:
+        return "sq-transformer", f"{attention}-{ABLATIONS[name]}"
+    if name.split()[-1] in ("SAL", "SRL"):
+        return "sq-transformer", name.split()[-1].lower()
+    assert name in ("SQ-Transformer", "SoVQ"), name
+    return "sq-transformer", attention
+
+
+def test_a_column_is_of_the_data_and_the_metric_of_its_name():
+    for name, display in displays().items():
+        for column in display.get("columns", []) if "task" in str(display.get("columns")) else []:
+            words = column["column"]
+            assert column["task"] == task_of(name, words), (name, words)
+            if "analysis" in column:
+                continue
+            inside = "in distribution" in words
+            splits = {"cognition": "test" if inside else "cg_test"}
+            split = splits.get(column["task"], "in_distribution" if inside else "test")
+            assert column.get("split", split) == split, (name, words)
+            if "metric" not in column:
+                continue
+            kinds = {"CTER [Ii]nstance|CTER$": "cter_instance", "CTER [Aa]ggregate": "cter_aggregate", "zh": "bleu_zh"}
+            kinds |= {"-.. text": "bleu_detokenised", "-..$": "bleu_tokenised", "BLEU|^CoGnition$": "bleu_char"}
+            kinds["structure"] = "structure_match"
+            metric = next((metric for kind, metric in kinds.items() if re.search(kind, words)), "exact_match")
+            assert column["metric"] == metric, (name, words)
+            types = {"all", "lexical", "structural", *re.findall(r"^\w+_to_\w+$|^only_\w+$|^\wp_recursion$", words)}
+            subsets = {word for word in (*words.split(), words) if word in types | {"NP", "VP", "PP"}}
+            assert {column["subset"]} == (subsets or {"all"}), (name, words)
+
+
+@pytest.mark.parametrize(
+    ("display", "column", "metric"),
+    [
+        ("text-5.3", "CoGnition", "head_agreement_printed"),
+        ("text-5.3", "CoGnition one sequence", "printed_same_codes"),
+        ("text-c1", "CoGnition", "pos_accuracy"),
+        ("text-c1", "from nothing", "pos_accuracy_none"),
+        ("text-c1", "from the word", "pos_accuracy_words"),
+        ("table-codes", "codes against classes", "v_measure"),
+        ("table-codes", "jump alone", "jump_alone"),
+        ("table-attention", "one pair", "attention_kl"),
+        ("table-attention", "test set", "attention_kl_test"),
+        ("table-embeddings", "ADDJUMP silhouette", "silhouette"),
+        ("table-embeddings", "COGS silhouette", "silhouette"),
+        ("table-embeddings", "COGS neighbours in the plane", "neighbours_same_class_tsne"),
+        ("table-embeddings", "COGS neighbours in the space", "neighbours_same_class_embedding"),
+        ("table-clusters", "V-measure", "v_measure"),
+        ("table-clusters", "COGS V-measure", "v_measure"),
+        ("table-clusters", "adjusted Rand", "adjusted_rand"),
+        ("table-clusters", "COGS adjusted Rand", "adjusted_rand"),
+        ("table-clusters", "jump with verbs", "jump_with_verbs"),
+        ("table-agreement", "COGS codes", "head_agreement"),
+        ("table-agreement", "ADDJUMP codes", "head_agreement"),
+        ("table-agreement", "COGS classes", "head_agreement_classes"),
+        ("table-agreement", "ADDJUMP classes", "head_agreement_classes"),
+    ],
+)
+def test_a_column_of_an_analysis_shows_what_its_name_says(display, column, metric):
+    (found,) = (entry for entry in displays()[display]["columns"] if entry["column"] == column)
+    assert found["metric"] == metric
+
+
+def test_a_row_shows_the_model_of_its_name():
+    for name, display in displays().items():
+        tasks = {column["task"] for column in display.get("columns", []) if "task" in column}
+        for row in display.get("rows", []):
+            if name == "table-attention":
+                assert row["task"] == task_of(name, row["row"])
+            if "method" not in row or name in ("text-fig8", "table-attention"):
+                assert (row.get("method", PLAIN[0]), row.get("variant", PLAIN[1])) == PLAIN
+                continue
+            variants = row["variant"]
+            given = variants if isinstance(variants, dict) else dict.fromkeys(tasks, variants)
+            assert given, (name, row["row"])
+            for task, variant in given.items():
+                assert (row["method"], variant) == model_of(name, row["row"], task), (name, row["row"], task)
+
+
+def test_a_panel_shows_the_data_and_the_model_of_its_name():
+    for name, display in displays().items():
+        for run in display.get("runs", []):
+            task = task_of(name, run["panel"])
+            series = run.get("series", run["panel"])
+            if name in ("figure1", "figure5", "figure8", "figure8-divergence"):
+                model = PLAIN
+            else:
+                model = model_of(name, "SoVQ" if name in ("figure4", "figure4-accuracy") else series, task)
+            assert (run["task"], run["method"], run["variant"]) == (task, *model), (name, run["panel"])
+
+
+@pytest.mark.parametrize("display", ["table1", "table2", "table3", "table4"])
+def test_printed_numbers_stand_in_the_columns_of_the_paper(display):
+    paper_text(FOLDER)
+    cells = {
+        key[1:]: number.printed for key, number in read_published(FOLDER / "published.csv").items() if key[0] == display
+    }
+    shown = displays()[display]
+    columns = [column["column"] for column in shown["columns"] if column["column"] in {key[1] for key in cells}]
+    rows = [row["row"] for row in shown["rows"] if row["row"] in {key[0] for key in cells}]
+    by_place = {key[:2]: printed for key, printed in cells.items()}
+    found = [[by_place.get((row, column), "-") for column in columns] for row in rows]
+    printed = [
+        [re.sub(r"<sup>.*?</sup>|<[^>]*>|\*", "", cell).strip() for cell in row]
+        for row in printed_table(FOLDER, display)
+    ]
+    assert found == [row for row in printed if any(row)]
+
+
+def claims(folder):
+    return [Claim.model_validate(entry) for entry in read_yaml(folder / "claims.yaml")]
+
+
+def borne_out(claim, published) -> bool | None:
+    """Whether printed numbers fulfil a claim; None where one of its sides is not printed."""
+    sides = [
+        side if isinstance(side, float) else published.get(tuple(side.split("/"))) for side in (claim.left, claim.right)
+    ]
+    values = [side if isinstance(side, float | None) else side.value for side in sides]
+    if None in values or claim.relation == "falls_with":
+        return None
+    gain = (values[0] - values[1]) * (-1 if claim.relation == "less" else 1)
+    return gain <= claim.at_least if claim.relation == "no_gain" else gain > claim.at_least
+
+
+def test_the_papers_own_numbers_bear_its_claims_out():
+    published = read_published(FOLDER / "published.csv")
+    found = {claim.claim: borne_out(claim, published) for claim in claims(FOLDER)}
+    assert False not in found.values(), found
+    assert sum(outcome is True for outcome in found.values()) == 22, found
+
+
+# What stands on a side of a claim, by the words of its name: `<left>-over-<right>-<data>`.
+LEFT = {"sq": "SQ-Transformer( SRL)?", "sal": "w. SAL", "srl": "w. SRL", "sovq": "w. S[AR]L", "brown": "w. S[AR]L"}
+LEFT |= {"codes": "Codes", "clusters": "SoVQ", "embeddings": "SoVQ", "neighbours": "SoVQ"}
+RIGHT = {"transformer": "Transformer", "sal": "w. SAL", "srl": "w. SRL", "vq": "- SoVQ|VQ|Codes of plain VQ"}
+RIGHT |= {"mmi": "- Brown", "ordinary": "None"}
+LOWER_IS_BETTER = ("cter_instance", "cter_aggregate", "attention_kl")
+
+
+def test_a_claim_compares_what_its_name_says():
+    named = 0
+    for claim in claims(FOLDER):
+        left, right = (side.split("/") for side in (claim.left, claim.right))
+        if found := re.fullmatch(r"(\w+)-over-([a-z]+).*", claim.claim):
+            named += 1
+            assert re.fullmatch(LEFT[found[1]], left[1]) and re.fullmatch(RIGHT[found[2]], right[1]), claim.claim
+            assert left[0] == right[0] and left[2:] == right[2:], claim.claim
+            assert claim.relation == ("less" if left[-1] in LOWER_IS_BETTER else "greater"), claim.claim
+        elif claim.claim.startswith("no-gain"):
+            assert (left[1], right[1]) == ("SQ-Transformer SRL", "Transformer") and left[2:] == right[2:], claim.claim
+            assert claim.relation == "no_gain", claim.claim
+    assert named == 26
