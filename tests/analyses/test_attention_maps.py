@@ -93,6 +93,12 @@ def test_analysis_of_two_runs(tmp_path: Path) -> None:
     scores = {(row["task"], row["metric"]): row for row in found.scores}
     assert len(scores) == 4 and all(row["value"] > 0 and row["unit"] == "nats" for row in scores.values())
     assert scores["scan-complexity-1x", "attention_kl_test"]["n"] == 5
+    model, words = runs[0].load()
+    means = []
+    for pair in twins(runs[0].sentences("test", words), {"jump": "walk"}, 5, 0):
+        p, q = encoder_maps(model, [[words.index(word) for word in (*side.split(), "</s>")] for side in pair])
+        means.append(entropy(p.astype(float), q.astype(float), axis=-1).mean())
+    assert scores["scan-complexity-1x", "attention_kl_test"]["value"] == pytest.approx(np.mean(means), rel=1e-5)
     # The mean over heads of kl_by_head.csv, from the first sentence to the last, is the score.
     heads = found.files["kl_by_head"]
     mine = heads[(heads["task"] == "scan-complexity-20x") & (heads["sentence"] == PAIR[1])]

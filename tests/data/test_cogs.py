@@ -26,6 +26,8 @@ def test_sizes_and_kinds_of_the_real_data(sources):
     assert len(prepared.subset_groups["lexical"]) == 18
     assert {kind for group in prepared.subset_groups.values() for kind in group} == set(kinds)
     assert prepared.protocol == "paper"
+    for split, file in {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}.items():
+        assert prepared.splits[split] == read(sources[f"cogs/{file}.tsv"])
 
 
 def test_validation_inside_or_outside_the_test_set(sources):

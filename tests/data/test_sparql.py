@@ -57,6 +57,14 @@ def test_inverse_predicates_exchange_subject_and_object():
 def test_the_ten_inverses():
     assert len(INVERSE) == 10
     assert not INVERSE.keys() & set(INVERSE.values()), "to invert twice must change nothing more"
+    assert len(set(INVERSE.values())) == 10, "no two say the same"
+
+
+def test_filters_are_sorted_among_the_other_items():
+    query = "SELECT count ( * ) WHERE { M0 p.q.r ?x0 . FILTER ( ?x0 != ?x1 ) . ?x0 s.t.u ?x1 }"
+    assert grouped(query, inverse=False) == (
+        "SELECT count ( * ) WHERE { ?x0 s.t.u ?x1 . FILTER ( ?x0 != ?x1 ) . M0 p.q.r ?x0 }"
+    )
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,17 @@ def test_every_sentence_gets_its_own_beam_search(trained):
         assert text == " ".join(TARGET_WORDS[token] for token in ids if token not in (0, 2))
 
 
+def test_the_longest_output_is_by_the_length_of_the_source_with_its_end(trained):
+    torch.set_num_threads(1)
+    model, vocabulary, _ = load_run(trained / "out", trained / "data")
+    table = pq.read_table(trained / "data/test.parquet").slice(0, 40)
+    settings = Evaluation(**{**SETTINGS, "max_length_ratio": 0.5, "max_length": 1})
+    found = decode(model, table, vocabulary["target"], settings, torch.device("cpu"))
+    for row, text in zip(table["source_ids"].to_pylist(), found, strict=True):
+        ids = decoded_alone(model, torch.tensor([*row, 2]), (len(row) + 1) // 2 + 1)
+        assert text == " ".join(TARGET_WORDS[token] for token in ids if token != 2)
+
+
 def test_a_group_without_examples_gives_no_score():
     scores = share_scores(
         "exact_match", np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]}

@@ -45,6 +45,18 @@ def test_short_outputs_are_punished_by_hand(data):
     assert scores(outputs, data)["bleu_tokenised"] == pytest.approx(100 * math.exp(1 - 16 / 14))
 
 
+def test_text_is_put_together_as_its_language_writes_it(tmp_path):
+    """French has no space behind an apostrophe, and one before a question mark."""
+    tokens, text = "L&apos; homme vient @-@ il ?", "L'homme vient-il ?"
+    pq.write_table(pa.table({"target_words": [tokens], "target_text": [text]}), tmp_path / "test.parquet")
+    for language, right in (("fr", True), ("en", False)):
+        found = {
+            row["metric"]: row["value"] for row in measure([tokens], [""], tmp_path, "test", {"language": language})
+        }
+        assert found["bleu_tokenised"] == pytest.approx(100)
+        assert (found["bleu_detokenised"] == pytest.approx(100)) == right
+
+
 def test_an_unknown_language_is_refused(data):
     with pytest.raises(UserError, match="key 'language' is 'zh'"):
         measure(TOKENS, TOKENS, data, "test", {"language": "zh"})

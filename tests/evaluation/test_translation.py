@@ -22,8 +22,10 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation import bleu, compound_measure, decoded_validation
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
 from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
-from workflow_scripts.evaluation.seq2seq import joined, load_run
+from workflow_scripts.evaluation.seq2seq import COLUMNS, decode, joined, load_run
 from workflow_scripts.facts import of_evaluation, of_training
+from workflow_scripts.schema import Evaluation
+from workflow_scripts.training.prepared import read_table, read_vocabulary
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
@@ -173,6 +175,12 @@ def test_bleu_chose_the_checkpoint(translated, data):
     with torch.no_grad():
         found = decoded_validation.validator(data, validation, torch.device("cpu"))(model)
     assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
+    # It is BLEU of whole words, whatever their parts.
+    table, words = read_table(data, "valid", COLUMNS), read_vocabulary(data)["target"]
+    settings = Evaluation(splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096)
+    sides = decode(model, table, words, settings, torch.device("cpu")), table["target"].to_pylist()
+    outputs, references = ([" ".join(text.replace("@@ ", "").replace(" ", "")) for text in side] for side in sides)
+    assert found["bleu_char"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="none").score, abs=0.01)
 
 
 def test_wrong_decoding_settings_are_refused_in_one_line(translated, data, tmp_path):

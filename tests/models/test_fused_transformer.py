@@ -245,6 +245,19 @@ def test_decoding_keeps_nothing_beyond_the_cache_of_the_plain_transformer(name):
     assert shapes[0] == shapes[1]
 
 
+@pytest.mark.parametrize("name", ["fused", "fused-bare"])
+def test_dropout_falls_on_what_fuse_attention_gives(name):
+    fuse = make(name, dropout=0.5).encoder[1].fuse
+    query, *fused = torch.randn(3, 4, 2, 16)
+    seen = []
+    fuse.dropout.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0], output)))
+    found = fuse(query, fused)
+    ((given, kept),) = seen
+    torch.testing.assert_close(given, fuse.attention(query, fused))
+    assert not torch.equal(given, kept)
+    torch.testing.assert_close(found, kept if name == "fused-bare" else fuse.norm(query + kept))
+
+
 def test_shared_fuse_attention_is_one_module_for_both_sides():
     model = make("fused-shared")
     modules = {id(layer.fuse) for side in (model.encoder, model.decoder) for layer in side}

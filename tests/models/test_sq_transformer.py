@@ -269,13 +269,60 @@ def test_codes_hide_the_words_from_the_brown_priors_but_not_from_those_of_mmi():
         assert torch.allclose(*priors, atol=1e-5) == hides
 
 
-def test_words_enter_three_times_with_their_own_dropout():
+def test_target_words_enter_three_times_with_their_own_dropout_and_source_words_once():
     model = make("sal-code", dropout=0.5)
-    seen = []
-    model.target_quantiser.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
+    coded, streams = {}, {}
+    for side in ("source", "target"):
+        quantiser, layers = (
+            getattr(model, f"{side}_quantiser"),
+            {"source": model.encoder, "target": model.decoder}[side],
+        )
+        coded[side] = []
+        quantiser.register_forward_hook(lambda _, inputs, output, seen=coded[side]: seen.append(inputs[0]))
+        layers[0].register_forward_pre_hook(lambda _, inputs, side=side: streams.update({side: inputs[0][:, :2]}))
     model(sentences([5, 3]), torch.tensor([[2, 2, 2, 2], [2, 2, 2, 2]]))
-    posterior, stream, _ = seen
-    assert not torch.equal(posterior.ne(0), stream.ne(0))
+    posterior, stream, _ = coded["target"]
+    kept = [words.ne(0) for words in (posterior, stream, streams["target"])]
+    assert not any(torch.equal(kept[i], kept[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    assert torch.equal(coded["source"][0], streams["source"])
+
+
+@pytest.mark.parametrize("name", [name for name in STRUCTURED if name != "vq"])
+def test_priors_read_what_the_setting_says(name):
+    """Codes of the context (words under MMI), one of them masked or what stands before; of the target also the words
+    of the encoder's output."""
+    model = make(name, dropout=0.0)
+    source, target = sentences([6, 3, 4, 2]), sentences([5, 7, 2, 3], seed=1)
+    target_in, mmi = decoder_input(target), model.settings.clustering == "mmi"
+    torch.manual_seed(5)
+    terms = model(source, target_in).terms
+    words, codes, books = {}, {}, {}
+    for side, ids, table, assign, quantiser in (
+        ("source", source, model.source_embedding, model.assign_source, model.source_quantiser),
+        ("target", target_in, model.target_embedding, model.assign_target, model.target_quantiser),
+    ):
+        words[side], codes[side] = 4 * table.weight[ids.t()], assign(ids).t()
+        books[side] = quantiser.codebook
+    mask, causal = padding_mask(source), causal_mask(target.size(1), source.device)
+    inputs = words["source"] if mmi else books["source"][codes["source"]]
+    if model.settings.source_predictor == "causal":
+        expected = model.source_predictor(inputs[:-1], mask[..., :-1], books["source"])[source.t()[1:].ne(0)]
+    else:
+        torch.manual_seed(5)
+        at, rows = draw_masked_positions(torch.tensor([6, 3, 4, 2])), torch.arange(4)
+        inputs = inputs.clone()
+        unknown = 4 * model.source_embedding.weight[3]
+        inputs[at, rows] = unknown if mmi else books["source"][model.source_quantiser.codes]
+        expected = model.source_predictor(inputs, mask, books["source"])[at, rows]
+    torch.testing.assert_close(terms["source_prior"], expected, atol=2e-5, rtol=1e-4)
+    inputs = words["target"] if mmi else books["target"][codes["target"]]
+    if model.settings.target_predictor == "cross":
+        # Words stand before their codes, where there are both.
+        memory = model.eval().encode(source).states[:, :4]
+        expected = model.target_predictor(inputs, memory, mask, books["target"])
+    else:
+        expected = model.target_predictor(inputs, causal, books["target"])
+    torch.testing.assert_close(terms["target_prior"], expected[target.t().ne(0)], atol=2e-5, rtol=1e-4)
 
 
 # Gradients
@@ -338,11 +385,45 @@ def test_plain_model_is_not_reached_by_the_source_prior():
     assert all(name.startswith(("source_predictor", "source_quantiser")) for name in reached)
 
 
-def test_training_step_moves_codes_towards_their_words():
-    model, _ = training_output("sal-code", ema_decay=0.9)
-    before = model.source_quantiser.codebook.detach().clone()
+@pytest.mark.parametrize(("name", "words"), [("sal-code", True), ("srl-causal", False), ("mmi-causal", True)])
+def test_priors_train_the_codes_that_they_read_and_predict(name, words):
+    """And the words, if these are read, or if codes hand their gradient to them."""
+    model, output = training_output(name)
+    for side in ("source", "target"):
+        reached = gradients(model, output.terms[f"{side}_prior"].square().sum())
+        assert f"{side}_quantiser.codebook" in reached
+        if name != "sal-code" or side == "target":  # the masked prior of the source reads the codebook itself
+            assert (f"{side}_embedding.weight" in reached) == words, side
+
+
+def test_codes_that_priors_read_get_their_gradient():
+    """With a codebook that is no output of the prior, what is left comes by way of its input."""
+    model = make("srl-causal", dropout=0.0)
+    predictor, seen = model.source_predictor, {}
+    predictor.register_forward_pre_hook(lambda _, given: seen.update(inputs=given[0]))
+    model(sentences([6, 3, 4, 6]), decoder_input(sentences([5, 7, 2, 6], seed=1)))
+    assert gradients(model, seen["inputs"].sum()) == {"source_quantiser.codebook"}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_training_step_moves_codes_towards_the_words_whose_codes_they_are(side):
+    """On the target these are the next words."""
+    model, output = training_output("sal-code", ema_decay=0.9, dropout=0.5)
+    codebook = getattr(model, f"{side}_quantiser").codebook
+    before, terms = (
+        codebook.detach().clone(),
+        {name: output.terms[f"{side}_{name}"] for name in ("embedded", "codes", "real")},
+    )
     model.after_step()
-    assert not torch.equal(model.source_quantiser.codebook, before)
+    for code in terms["codes"][terms["real"]].unique().tolist():
+        members = terms["embedded"][terms["real"] & (terms["codes"] == code)]
+        direction = torch.nn.functional.normalize(torch.nn.functional.normalize(members, dim=-1).sum(0), dim=0)
+        torch.testing.assert_close(codebook[code], 0.9 * before[code] + 0.1 * direction)
+
+
+def test_without_a_step_no_code_moves_again():
+    model, _ = training_output("sal-code", ema_decay=0.9)
+    model.after_step()
     before = {key: value.clone() for key, value in model.state_dict().items()}
     model.after_step()
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
