@@ -70,6 +70,21 @@ def test_fuse_attention_of_the_encoder_learns_although_it_starts_at_zero():
     assert moved == {name: name != "attention.key.bias" for name in names}
 
 
+def test_dropout_falls_on_what_the_encoder_and_its_fuse_attention_compute():
+    model = make(dropout=0.25)
+    inside = [module.p for module in model.roberta.modules() if isinstance(module, torch.nn.Dropout)]
+    assert len(inside) > len(model.roberta.encoder.layer) and set(inside) == {0.25}
+    seen = []
+    for fuse in model.encoder_fuse:
+        torch.nn.init.ones_(fuse.attention.output.weight)
+        fuse.register_forward_hook(lambda fuse, inputs, output: seen.append((fuse.attention(*inputs), output)))
+    model.encode(sentences([36, 36], vocabulary=30))
+    for whole, kept in seen:
+        torch.testing.assert_close(kept[kept.ne(0)], whole[kept.ne(0)] / 0.75)
+        assert kept.eq(0).float().mean() == pytest.approx(0.25, abs=0.05)
+    assert len(seen) == len(model.encoder_fuse)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_padded_batch_equals_single_sentences_and_decoding_equals_the_whole(name):
     model = trained(make(name))
