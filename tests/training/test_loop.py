@@ -38,7 +38,7 @@ SETTINGS = Training(
 
 
 class Line(nn.Module):
-    """y = w x, which counts the calls of after_step."""
+    """y = w x, which counts the calls of after_step, and keeps the weight that the last one saw."""
 
     def __init__(self):
         super().__init__()
@@ -51,6 +51,7 @@ class Line(nn.Module):
 
     def after_step(self) -> None:
         self.calls += 1
+        self.seen = self.weight.detach().clone()
 
 
 def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor | float]]:
@@ -110,6 +111,7 @@ def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
     assert logged["constant"] == [(4, 1.5), (8, 1.5), (12, 1.5)]
     assert [step for step, _ in logged["valid_score"]] == [5, 10, 12]
     assert model.calls == 12
+    assert torch.equal(model.seen, model.weight), "after_step comes behind the optimiser's step"
 
 
 def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
