@@ -28,7 +28,7 @@ def score(
     """
     run, model = load_model(run_dir, data, device)
     splits = {split: read_prompts(run["spec"], model, run_dir / "checkpoint", data, split) for split in settings.splits}
-    texts = token_texts(run_dir / "checkpoint")
+    texts = token_texts(run_dir / "checkpoint", model)
     predictions, scores = [], []
     total = sum(len(prompts.items) for prompts in splits.values())
     with Reporter(run["run"], total, progress, unit="prompts") as reporter:
@@ -58,10 +58,13 @@ def load_model(run_dir: Path, data: Path, device: torch.device) -> tuple[dict[st
     return run, load(run_dir / "checkpoint", settings).to(device).eval()
 
 
-def token_texts(folder: Path) -> np.ndarray:
-    """The text of each token of a folder's tokenizer, without the spaces around it: [V] str."""
+def token_texts(folder: Path, model: nn.Module) -> np.ndarray:
+    """The text of each of a model's V tokens, without the spaces around it, by the tokenizer of a folder: [V] str.
+
+    A model of the hub may have more tokens than its tokenizer, and may answer with one: their text is empty.
+    """
     tokenizer = read_tokenizer(folder)
-    ids = [[token] for token in range(tokenizer.get_vocab_size())]
+    ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
     return np.array([text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)])
 
 

@@ -49,7 +49,8 @@ class Subject:
         prompts = read_prompts(run["spec"], model, folder, data, split)
         table = read_table(data, split, ["item", "content", "label"]).take(prompts.items)
         contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
-        subject = cls(model, folder, run["spec"], device, prompts, contents, answers, items, token_texts(folder), match)
+        texts = token_texts(folder, model)
+        subject = cls(model, folder, run["spec"], device, prompts, contents, answers, items, texts, match)
         distinct = np.unique(prompts.label)
         if len(distinct) <= FEW_ANSWERS:
             subject.labels = torch.from_numpy(distinct)
