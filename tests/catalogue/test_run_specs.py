@@ -69,13 +69,15 @@ def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
 def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
     catalogue = load_catalogue(ROOT)
     runs = requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "paper"}))
-    searches = [(run, resolve_run(catalogue, run, "paper").get("search")) for run in runs]
-    assert sum(search is not None for _, search in searches) > 300
-    for run, search in searches:
-        if search:
+    specs = [(run, resolve_run(catalogue, run, "paper")) for run in runs]
+    assert sum("search" in spec for _, spec in specs) > 300
+    for run, spec in specs:
+        if search := spec.get("search"):
             assert search["seed"] != run.seed, run
             assert search["learning_rate"] == [1e-5, 2e-5, 3e-5, 4e-5, 5e-5], run
             assert search["batch_sentences"] == [256, 128, 64, 32] and search["epochs"] == 4, run
+            # Batches that were cut by their tokens would be fewer passes in as many steps.
+            assert spec["training"]["batch_tokens"] >= 256 * spec["objective"]["longest"], run
 
 
 def test_one_gpu_is_no_setting_and_several_are(copy: Path):
