@@ -1,14 +1,18 @@
 """The list of source files: sound in itself, and equal to the real files."""
 
 import hashlib
+import re
 import subprocess
 import sys
 
 import pytest
 import yaml
 
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.data.sources import SOURCES_FILE, load_sources, select
 from workflow_scripts.errors import UserError
+from workflow_scripts.planning.downloads import source_names
 
 TOY = {
     "datasets": {
@@ -71,6 +75,19 @@ def test_every_real_file_is_declared_and_has_its_size_and_digest(mirror):
         if sources[name].sha256:
             assert sources[name].sha256 == hashlib.sha256(content).hexdigest(), name
         assert sources[name].bytes in (None, len(content)), name
+
+
+def test_no_file_with_a_checksum_comes_from_where_it_changes_alone():
+    """From a branch of a repository: of the files that the paper scale needs."""
+    catalogue, sources, needed = load_catalogue(), load_sources(), set()
+    for paper in catalogue.papers:
+        runs = requested_runs(catalogue, load_config({"papers": [paper], "scale": "paper"}))
+        needed |= source_names(catalogue, "paper", paper, runs)
+    assert len(needed) > 80
+    for name in needed:
+        urls = [url for packing in sources[name].alternatives for url in packing.urls]
+        lasting = [url for url in urls if not re.search(r"/(gh-pages|main|master)/", url)]
+        assert lasting or not urls or sources[name].sha256 is None, name
 
 
 def test_urls_come_in_the_order_of_trial(tmp_path):
