@@ -2,6 +2,8 @@
 
 import tarfile
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +12,7 @@ from workflow_scripts.errors import UserError
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer
 
-SOURCE = "nltk/punkt_tab_english.tar.gz"
+SOURCE, ENGLISH = "nltk/punkt_tab_english.tar.gz", "punkt_tab/english/"
 
 
 def sentence_splitter(archive: Path) -> "PunktTokenizer":
@@ -19,10 +21,15 @@ def sentence_splitter(archive: Path) -> "PunktTokenizer":
     from nltk.tokenize.punkt import PunktTokenizer
 
     with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "tokenizers"
         try:
-            with tarfile.open(archive) as content:
-                content.extractall(Path(folder) / "tokenizers", filter="data")
-        except (tarfile.TarError, OSError, EOFError) as error:
+            if zipfile.is_zipfile(archive):  # upstream's own, of all languages
+                with zipfile.ZipFile(archive) as content:
+                    content.extractall(target, [name for name in content.namelist() if name.startswith(ENGLISH)])
+            else:
+                with tarfile.open(archive) as content:
+                    content.extractall(target, filter="data")
+        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
             reason = str(error).partition("\n")[0]
             raise UserError(f"{archive} cannot be read ({reason}); fetch it again") from error
         nltk.data.path.insert(0, folder)
