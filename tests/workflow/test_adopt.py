@@ -14,6 +14,8 @@ from tests.workflow.projects import ROOT, Project
 from tests.workflow.test_rerun import END, made, named
 from workflow_scripts.__main__ import main
 from workflow_scripts.planning.adopt import generation
+from workflow_scripts.planning.why import KEEP
+from workflow_scripts.running import leave, take
 from workflow_scripts.training.prepared import data_digest
 
 pytestmark = pytest.mark.quick_faults
@@ -216,6 +218,50 @@ def test_data_that_do_not_agree_or_are_missing_are_made_again_for_their_runs(cop
     assert "results/demo/data/text-bpe-4k is made first" in said
     assert json.loads(dataset.read_text())["facts"] != facts and data_digest(dataset.parent) == before
     assert named(copied_results.planned()) == derived
+
+
+def test_where_other_code_makes_the_same_data_what_descends_from_them_stays(demo, derived):
+    """Of pre-training pairs, from which CAT's whole family descends, and of WMT; the data of COGS come out others."""
+    demo.edit("workflow_scripts/data/pretraining_pairs.py", 'WHERE = "', 'WHERE = "" + "')
+    demo.edit("workflow_scripts/data/wmt.py", 'WHERE = "', 'WHERE = "" + "')
+    demo.edit("workflow_scripts/data/cogs.py", 'STRUCTURAL = ["cp_recursion", ', "STRUCTURAL = [")
+    changed, again = {"pairs-wordpiece", "wmt17-en-de", "cogs"}, made(demo, "cogs/")
+    family = {run for run in made(demo, "/") if run.split("/")[1] in ("bert", "cat")}
+    before = {file: content for file, content in trained(demo).items() if not run_of(file) & again}
+    stale = named(demo.planned())
+    assert again and {("train", run) for run in family | made(demo, "wmt17-en-de/") | again} <= stale
+
+    foretold = adopt(demo, "--remake-data", "--dry-run").splitlines()
+    code = ": the code that makes it has changed"
+    assert {line.removesuffix(code) for line in foretold if line.endswith(code)} == {
+        f"results/demo/data/{task}" for task in changed
+    }
+    assert foretold[-1].endswith(" results descend from them: would be compared with new data")
+    assert named(demo.planned()) == stale
+    why = [str(demo.root / ".venv/bin/python"), "-m", "workflow_scripts", "why"]
+    said = subprocess.run(why, cwd=demo.root, capture_output=True, text=True, timeout=120).stdout
+    assert said.splitlines()[-1] == KEEP
+
+    said = adopt(demo, "--remake-data")
+    for run in again:
+        assert f"{run}/run.json: it was made from other data than results/demo/data/cogs; moved to" in said
+    assert said.count("/run.json: ") == len(again)
+    assert {file: content for file, content in trained(demo).items() if file in before} == before
+    left = named(demo.planned())
+    assert left - derived == {(rule, run) for rule in ("train", "evaluate") for run in again}
+    assert left & derived > END
+    assert adopt(demo, "--remake-data") == ""
+
+
+def test_beside_a_reproduce_at_work_nothing_is_adopted(tmp_path, monkeypatch, capsys):
+    shutil.copytree(ROOT / "catalogue", tmp_path / "catalogue")
+    monkeypatch.chdir(tmp_path)
+    assert take("1") is None
+    assert main(["adopt"]) == 1
+    assert "error: ./reproduce works in this folder (process " in capsys.readouterr().err
+    assert main(["adopt", "--dry-run"]) == 0
+    leave("1")
+    assert main(["adopt"]) == 0
 
 
 def test_a_dry_run_changes_nothing(copied_results):

@@ -3,10 +3,14 @@
 Snakemake would take them as current whatever they are. Here each is held against what would be made now: what agrees is
 recorded as current, and what does not is moved to results/<scale>/not-adopted/ and so made again. Where runs came
 without their prepared data, the data are made first: run.json has their digest, and equal sources give equal bytes.
+
+The same helps where the code that prepares data has changed, and the data perhaps have not: Snakemake would make all
+that descends from them again. With --remake-data its records of these are dropped first.
 """
 
 import argparse
 import os
+import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -16,8 +20,9 @@ from pathlib import Path
 from workflow_scripts.checking import read_entries
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json
-from workflow_scripts.planning.records import environment, is_recorded, snakemake
+from workflow_scripts.planning.records import environment, is_recorded, record_path, snakemake
 from workflow_scripts.planning.versions import RUNS, other_versions
+from workflow_scripts.running import RECORD, read
 
 SCALES = Path("catalogue/scales.yaml")
 # By rule, in the order in which data flow: the manifest in the folder of a result.
@@ -35,12 +40,25 @@ DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claim
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument(
+        "--remake-data",
+        action="store_true",
+        help="make data again whose code has changed; what was made from them stays where they come out the same",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
-    """Adopt or move aside. Says nothing when every result has a record."""
+    """Adopt or move aside. Says nothing when every result has a record. Raises UserError while ./reproduce works here,
+    but for the one that calls this: results of its jobs have no record until these have ended."""
+    at_work = read()
+    if at_work and not args.dry_run and not at_work.dead() and at_work.process != str(os.getppid()):
+        known = "" if at_work.host == socket.gethostname() else f", or delete {RECORD} if it was killed there"
+        raise UserError(f"./reproduce works in this folder ({at_work}); call this when it has ended{known}")
     # No other folder of results/ is a scale's: a copy that somebody keeps beside them stays as it is.
     folders = [folder for scale in read_entries(SCALES) if (folder := Path("results", scale)).is_dir()]
+    if args.remake_data:
+        for folder in folders:
+            forget(folder, args.dry_run)
     adopted: set[Path] = set()
     count = 0
     for rule, pattern in MANIFESTS.items():
@@ -74,6 +92,33 @@ def main(args: argparse.Namespace) -> None:
         print(f"{len(derived)} analyses, tables and figures without records {'would be ' * args.dry_run}made again")
     if note := other_versions(file for folder in folders for file in folder.glob(RUNS)):
         print(note)
+
+
+def forget(folder: Path, dry_run: bool) -> None:
+    """Drop Snakemake's records of a scale's data that other code would make now, and of what descends from them."""
+    from workflow_scripts.planning.agreement import by_other_code
+
+    changed = {
+        file.parent.name for file in folder.glob(MANIFESTS["prepare"]) if is_recorded(file) and by_other_code(file)
+    }
+    tasks = set(changed)  # and those whose runs start from runs of these
+    links = {
+        (parent.parts[3], file.parts[3]) for file in folder.glob(MANIFESTS["train"]) if (parent := parent_of(file))
+    }
+    while more := {task for parent, task in links if parent in tasks} - tasks:
+        tasks |= more
+    found = [
+        file
+        for rule, pattern in MANIFESTS.items()
+        for file in folder.glob(pattern)
+        if file.parts[3] in (changed if rule == "prepare" else tasks) and is_recorded(file)
+    ]
+    for task in sorted(changed):
+        print(f"{folder / 'data' / task}: the code that makes it has changed")
+    if changed:
+        print(f"{len(found) - len(changed)} results descend from them: {'would be ' * dry_run}compared with new data")
+    for file in () if dry_run else found:
+        record_path(file).unlink()
 
 
 def without_data(folders: list[Path], adopted: set[Path], rule: str) -> dict[Path, list[Path]]:
@@ -113,11 +158,19 @@ def unrecorded(folders: list[Path], pattern: str) -> Iterator[Path]:
 def generation(file: Path) -> tuple[int, Path]:
     """Sorts a run behind all that it descends from."""
     try:
-        origin = file.name == "run.json" and read_json(file)["spec"]["init"]
-        parent = file.parents[4] / origin["run"] / "run.json" if origin and "run" in origin else None
+        parent = parent_of(file)
         return (generation(parent)[0] + 1 if parent else 0), file
-    except (UserError, KeyError, TypeError, RecursionError):
+    except RecursionError:
         return 0, file
+
+
+def parent_of(file: Path) -> Path | None:
+    """The run.json of the run that the one of a run.json starts from; None also where that cannot be read."""
+    try:
+        origin = file.name == "run.json" and read_json(file)["spec"]["init"]
+        return file.parents[4] / origin["run"] / "run.json" if origin and "run" in origin else None
+    except (UserError, KeyError, TypeError):
+        return None
 
 
 def record(rule: str, files: list[Path], precision: str | None) -> None:

@@ -15,6 +15,7 @@ from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import (
+    SHORT,
     Facts,
     of_candidates,
     of_data,
@@ -77,6 +78,16 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
         return disagreement(content, given, now, file) or other_data(content, data.parent)
     except (UserError, KeyError, TypeError) as error:
         return f"cannot be judged ({error})"
+
+
+def by_other_code(file: Path) -> bool:
+    """Whether the data of a manifest were made from what they would be made from now, by other code."""
+    try:
+        before = SHORT.match(read_json(file)["facts"])
+        now = of_data(resolve_data(load_catalogue(), file.parts[3], file.parts[1]))
+        return before["given"] == digest(now.given) and before["code"] != now.code
+    except (UserError, KeyError, TypeError):
+        return False
 
 
 def disagreement(content: dict, given: dict, now: Facts, file: Path) -> str | None:

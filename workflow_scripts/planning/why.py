@@ -12,6 +12,7 @@ from workflow_scripts.checking import read_yaml
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import SHORT, of_job, recall
 from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.planning.agreement import by_other_code
 from workflow_scripts.planning.changes import fact_changes, few
 from workflow_scripts.planning.records import jobs_of_dry_run, read_overrides, read_record, record_path
 from workflow_scripts.planning.unfinished import unfinished
@@ -23,6 +24,9 @@ STAGES = (
     *("analyse", "table", "figure", "claims", "record_config"),
 )
 SOURCES = "workflow_scripts/data/sources.yaml"
+KEEP = (
+    "To keep what descends from data that come out the same: .venv/bin/python -m workflow_scripts adopt --remake-data"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +55,8 @@ def main(args: argparse.Namespace) -> None:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
     print(f"{count} would run" + (f", {len(own)} of them for a reason of their own" if following else ""))
+    if following and any(by_other_code(Path(job["output"][0])) for job in jobs if job["rule"].startswith("prepare")):
+        print(KEEP)
     if note := other_versions(Path("results").glob(f"{config.scale}/{RUNS}")):
         print(note)
 
