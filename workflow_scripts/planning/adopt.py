@@ -117,7 +117,7 @@ def forget(folder: Path, dry_run: bool) -> None:
         print(f"{folder / 'data' / task}: the code that makes it has changed")
     if changed:
         print(f"{len(found) - len(changed)} results descend from them: {'would be ' * dry_run}compared with new data")
-    for file in () if dry_run else found:
+    for file in () if dry_run else reversed(found):  # data last: until then a second call finds what was left of these
         record_path(file).unlink()
 
 

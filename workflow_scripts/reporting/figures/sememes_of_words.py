@@ -27,7 +27,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             seed = min(inputs.seeds(entry), default=None)
             found = of_entry(table, entry, seed)
             found = found[found["word"] == word].sort_values("rank")
-            shown = [f"{name} {share:.0f}" for name, share in zip(found["sememe"], found["share"], strict=True)]
+            shown = [f"{name} {share:.1f}" for name, share in zip(found["sememe"], found["share"], strict=True)]
             line = {"word": word, "model": entry["panel"], "seed": seed, "sememes": shown}
             lines.append(line | {"own": found["gold"].astype(bool).tolist()})
     figure, axes = page(len(lines))
