@@ -224,6 +224,27 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
     assert right == {False: 4, True: 1}
 
 
+def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
+    """With this tokenizer some are single tokens behind a space alone. Where no word is replaced, all stays as it was."""
+    write_text(tmp_path / "text", space=" ")
+    write_prompts(tmp_path / "prompts")
+    train(tmp_path, "pretrain", causal_spec("text", max_steps=5, validate_every=5), "text")
+    tokenizer = read_tokenizer(tmp_path / "runs/pretrain/checkpoint")
+    assert all(len(tokenizer.encode(f" {word}").ids) == 1 for word in KINDS)
+    assert any(len(tokenizer.encode(word).ids) > 1 for word in KINDS)
+    spec = causal_spec("prompt", max_steps=14, validate_every=14)
+    spec["model"]["label_space"] = True
+    train(tmp_path, "ft", spec, "prompts", "--init", tmp_path / "runs/pretrain/checkpoint")
+    (tmp_path / "candidates").mkdir()
+    contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
+    write(build(contents, made_up_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    (tmp_path / "settings.json").write_text(json.dumps(SETTINGS | {"rates": [0.01]}))
+    assert call(tmp_path) == 0
+    answers = pd.read_parquet(tmp_path / "out/answers.parquet").query("intervention == 'synonyms'")
+    assert answers["item"].nunique() == len(definitions()[3::4])
+    assert (answers["correct"] == answers["correct_before"]).all() and answers["correct"].nunique() == 2
+
+
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert call(place, "pretrain", "text") == 1
     assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind text")

@@ -23,8 +23,8 @@ def definitions() -> list[tuple[str, str]]:
     return [(f"{size} {kind} {end}", word) for word, kind in KINDS.items() for size in SIZES for end in ENDINGS]
 
 
-def trained_tokenizer(texts: list[str]) -> Tokenizer:
-    """A byte-level BPE tokenizer whose labels are single tokens and most other words are several."""
+def trained_tokenizer(texts: list[str], space: str = "") -> Tokenizer:
+    """A byte-level BPE tokenizer whose labels, behind `space`, are single tokens and most other words are several."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -33,15 +33,15 @@ def trained_tokenizer(texts: list[str]) -> Tokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=340, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator([*texts, *[word for word in KINDS for _ in range(300)]], trainer)
+    tokenizer.train_from_iterator([*texts, *[space + word for word in KINDS for _ in range(300)]], trainer)
     return tokenizer
 
 
-def write_text(folder: Path) -> Path:
-    """A prepared folder of the kind `text`: train and valid, with tokenizer.json."""
+def write_text(folder: Path, space: str = "") -> Path:
+    """A prepared folder of the kind `text`: train and valid, with tokenizer.json; `space` is put before each answer."""
     folder.mkdir(parents=True)
-    texts = [f'{content} is called a "{word}' for content, word in definitions()]
-    tokenizer = trained_tokenizer(texts)
+    texts = [f'{content} is called a "{space}{word}' for content, word in definitions()]
+    tokenizer = trained_tokenizer(texts, space)
     tokenizer.save(str(folder / "tokenizer.json"))
     for split, chosen in (("train", texts[::2]), ("valid", texts[1::6])):
         ids = [encoding.ids for encoding in tokenizer.encode_batch(chosen, add_special_tokens=False)]
