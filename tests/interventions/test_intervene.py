@@ -225,7 +225,7 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
 
 
 def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
-    """With this tokenizer some are single tokens behind a space alone. Where no word is replaced, all stays as it was."""
+    """Some are single tokens behind a space alone. Where no word is replaced, all stays as it was."""
     write_text(tmp_path / "text", space=" ")
     write_prompts(tmp_path / "prompts")
     train(tmp_path, "pretrain", causal_spec("text", max_steps=5, validate_every=5), "text")

@@ -18,8 +18,8 @@ Item, Result = TypeVar("Item"), TypeVar("Result")
 class Streamed:
     """What the `prepare` function of a data module returns that can hold its data in files only.
 
-    fill: writes the Parquet file of each split and `vocabulary.json` into a folder and cleans up behind itself; returns
-        `splits` (name -> counts, `rows` among them) and `vocabulary` (side -> size).
+    fill: writes the Parquet file of each split, and what else training reads, into a folder and cleans up behind
+        itself; returns what dataset.json is to say of them: `splits` (name -> counts, `rows` among them), and more.
     protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
     """
 

@@ -83,9 +83,9 @@ def test_own_sememes_are_black(inputs) -> None:
     made = inputs("figure-sememes", words=words, gold=gold)
     figure, plotted = sememes_of_words.draw(made)
     line = plotted[(plotted["word"] == "wife") & (plotted["model"] == "CAT")].iloc[0]
-    assert (line["sememes"], line["own"], line["seed"]) == ("part 0.3, spouse 0.6", 1, 21)
+    assert (line["sememes"], line["own"], line["seed"]) == ("part <1, spouse 1", 1, 21)
     colours = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
-    assert (colours["spouse 0.6"], colours["part 0.3"]) == ("black", "0.5")
+    assert (colours["spouse 1"], colours["part <1"]) == ("black", "0.5")
     assert (
         plotted.loc[(plotted["word"] == "wife") & (plotted["model"] == "HowNet"), "sememes"].item() == "spouse, human"
     )

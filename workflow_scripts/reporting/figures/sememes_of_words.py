@@ -27,7 +27,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             seed = min(inputs.seeds(entry), default=None)
             found = of_entry(table, entry, seed)
             found = found[found["word"] == word].sort_values("rank")
-            shown = [f"{name} {share:.1f}" for name, share in zip(found["sememe"], found["share"], strict=True)]
+            shares = zip(found["sememe"], found["share"], strict=True)
+            shown = [f"{name} {share:.0f}" if share > 0.5 else f"{name} <1" for name, share in shares]
             line = {"word": word, "model": entry["panel"], "seed": seed, "sememes": shown}
             lines.append(line | {"own": found["gold"].astype(bool).tolist()})
     figure, axes = page(len(lines))
