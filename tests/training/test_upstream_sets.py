@@ -13,7 +13,7 @@ from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.data import records
+from workflow_scripts.data import paws_qqp, records
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.spec import TableDisplay
@@ -21,6 +21,7 @@ from workflow_scripts.reporting.spec import TableDisplay
 # Few rows are there to draw from.
 FEWER = {
     "paws": {},
+    "paws-qqp": {},
     "sst2": {"test": 8},
     "sst2-10pc": {"test": 4},
     "stsb": {},
@@ -37,7 +38,7 @@ FEWER = {
     "glue-rte": {"validation": 6},
     "squad": {"validation": 20},
 }
-TABLES = ("table2", "table3", "table4", "table-squad", "table-few")
+TABLES = ("table2", "table-paws", "table3", "table4", "table-squad", "table-few")
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +57,12 @@ def command(name: str, **options: object) -> None:
 
 
 @pytest.mark.parametrize("task", FEWER)
-def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, sources, init, task):
+def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, sources, init, task):
     """At the paper's scale, but for the sizes of data and model, and two updates."""
     catalogue, run = load_catalogue(), Run(task, "bert", "ft", seed=1)
     data = resolve_data(catalogue, task, "paper")
+    if paws_qqp.PUNKT in data["sources"]:
+        sources = sources | {paws_qqp.PUNKT: request.getfixturevalue("mirror") / paws_qqp.PUNKT}
     assert set(data["sources"]) <= set(sources)
     data["options"] |= FEWER[task]
     prepare = importlib.import_module(data["prepare"]).prepare
