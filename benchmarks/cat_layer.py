@@ -37,7 +37,7 @@ MAPPED = 200_000  # pairs in files
 def settings(name: str, family: str) -> dict:
     width, feed_forward, heads, codes, last, _ = SIZES[name]
     sizes = {"layers": LAYERS, "width": width, "feed_forward": feed_forward, "heads": heads, "dropout": DROPOUT}
-    sizes |= {"family": family, "tied": True}
+    sizes |= {"family": family, "tied": True}  # as in BertForPreTraining
     return sizes | ({"codes": codes, "last_codes": last} if family == "cat" else {})
 
 

@@ -99,3 +99,16 @@ def test_scores_are_kept_seed_by_seed_beside_those_of_other_runs(results: Path):
     with open(out) as stream:
         found = [(row["seed"], row["metric"], row["value"]) for row in csv.DictReader(stream)]
     assert found == [("1", "exact_match", "5"), ("1", "cv", "3"), ("2", "exact_match", "4"), ("10", "exact_match", "4")]
+
+
+def test_scores_of_analyses_are_kept_beside_those_of_other_analyses(results: Path):
+    file = results / "small/analyses/paper/probe/scores.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("task,seed,metric,value\ncogs,1,share,5\ncogs,2,share,7\n")
+    out = results / "reference/small/analyses.csv"
+    out.parent.mkdir(parents=True)
+    out.write_text("paper,analysis,task,value\npaper,probe,cogs,4\npaper,other,cogs,3\nother,probe,cogs,2\n")
+    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out.parents[1])]) == 0
+    with open(out) as stream:
+        found = [(row["paper"], row["analysis"], row["value"]) for row in csv.DictReader(stream)]
+    assert found == [("other", "probe", "2"), ("paper", "other", "3"), ("paper", "probe", "5"), ("paper", "probe", "7")]

@@ -1,5 +1,5 @@
-"""Copy the measured tables and figures, the claims, each run's scores and their provenance to a folder under version
-control."""
+"""Copy the measured tables and figures, the claims, the scores of runs and analyses and their provenance to a folder
+under version control."""
 
 import argparse
 import csv
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> None:
     if not tables or not runs:
         raise UserError(f"{source} holds no measured table; make one with ./reproduce --config scale={args.scale}")
     papers = {table.parent.name for table in tables}
-    check_replaceable(target, {"tables", "figures", "claims.csv", "scores.csv", "provenance.json"})
+    check_replaceable(target, {"tables", "figures", "claims.csv", "scores.csv", "analyses.csv", "provenance.json"})
     with replacing(target) as folder:
         folder.mkdir()
         for earlier in target.glob("tables/*"):
@@ -66,6 +66,8 @@ def main(args: argparse.Namespace) -> None:
         _write_claims(source / "claims.csv", target / "claims.csv", folder / "claims.csv")
         scores = sorted(source.glob("runs/*/*/*/*/*/scores.csv"))
         _write_scores(scores, target / "scores.csv", folder / "scores.csv")
+        analysed = sorted(source.glob("analyses/*/*/scores.csv"))
+        _write_analyses(analysed, target / "analyses.csv", folder / "analyses.csv")
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: {key: run[key] for key in PROVENANCE} for run in runs}
@@ -108,6 +110,18 @@ def _write_scores(new: list[Path], earlier: Path, out: Path) -> None:
     scored = set(map(run, rows))
     rows += [row for row in _rows(earlier) if run(row) not in scored]
     _write(sorted(rows, key=run), out)
+
+
+def _write_analyses(new: list[Path], earlier: Path, out: Path) -> None:
+    """The scores of every analysis, seed by seed where it has them."""
+
+    def analysis(row: dict[str, str]) -> tuple[str, str]:
+        return row["paper"], row["analysis"]
+
+    rows = [{"paper": file.parts[-3], "analysis": file.parts[-2]} | row for file in new for row in _rows(file)]
+    scored = set(map(analysis, rows))
+    rows += [row for row in _rows(earlier) if analysis(row) not in scored]
+    _write(sorted(rows, key=analysis), out)
 
 
 def _write(rows: list[dict[str, str]], out: Path) -> None:
