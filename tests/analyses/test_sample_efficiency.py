@@ -39,9 +39,14 @@ def test_another_split(tmp_path):
     assert row["value"] == pytest.approx(2.5)
 
 
-def test_a_size_that_is_missing_is_noted(tmp_path):
-    analysis = analyse([run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-50pc", 61.0)], {"sizes": {"A": TASKS}})
-    assert not analysis.scores and analysis.notes == ["a-10pc/cat/mix/seed-1: not run on a-30pc"]
+def test_the_sizes_between_do_not_count(tmp_path):
+    (row,) = analyse([run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-50pc", 61.0)], {"sizes": {"A": TASKS}}).scores
+    assert row["value"] == 0.5
+
+
+def test_an_end_that_is_missing_is_noted(tmp_path):
+    analysis = analyse([run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-30pc", 61.0)], {"sizes": {"A": TASKS}})
+    assert not analysis.scores and analysis.notes == ["a-10pc/cat/mix/seed-1: not run on a-50pc"]
 
 
 def test_one_size_is_refused():

@@ -11,12 +11,13 @@ from workflow_scripts.evaluation.scores import read_scores
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
-    """Metric `mean_gain` (points) of each method, variant and seed that has a run at every size, under the last task.
+    """Metric `mean_gain` (points) of each method, variant and seed that has runs at the first and the last size, under
+    the last task.
 
     options:
         sizes: name -> the tasks of one data set, from the smallest training set to the largest; split: of each name.
         metric: of the scores; of all readouts but those of `without`, each of which has scores of its own.
-    The mean of the differences of neighbours is that of the ends: (last - first) / (sizes - 1).
+    The mean of the differences of neighbours is that of the ends, whatever lies between: (last - first) / (sizes - 1).
     """
     given = options_from(options, sizes={}, split={}, metric="accuracy", without=["constant"])
     found = Analysis([])
@@ -26,13 +27,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         chosen = sorted((run for run in runs if run.task in tasks), key=_trained)
         for _, group in groupby(chosen, key=_trained):
             by_task = {run.task: run for run in group}
-            if missing := [task for task in tasks if task not in by_task]:
+            ends = (tasks[0], tasks[-1])
+            if missing := [task for task in ends if task not in by_task]:
                 found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
                 continue
             last = by_task[tasks[-1]]
             start, end = (
                 values(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
-                for task in (tasks[0], tasks[-1])
+                for task in ends
             )
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
