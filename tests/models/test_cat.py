@@ -268,7 +268,12 @@ def test_its_files_are_hugging_faces(tmp_path):
     for read in (CatModel.from_pretrained, AutoModel.from_pretrained, lambda folder: encoder.load(folder, SMALL)):
         again = read(tmp_path).eval()
         assert again.config.score == "cosine" and again.config.last_codes == 7
-        assert torch.equal(again(ids, real, types).last_hidden_state, model(ids, real, types).last_hidden_state)
+        weights = dict(again.named_parameters())
+        assert all(torch.equal(weights.pop(name), weight) for name, weight in model.named_parameters()) and not weights
+        # Not to the last bit: some processors' kernels differ by where the weights lie in memory.
+        torch.testing.assert_close(
+            again(ids, real, types).last_hidden_state, model(ids, real, types).last_hidden_state, rtol=1e-5, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize(

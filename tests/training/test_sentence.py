@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_data, write_encoder
 from workflow_scripts.__main__ import main
@@ -84,6 +85,8 @@ def test_scores(tmp_path):
 
 def test_cosines_of_an_untuned_encoder(tmp_path):
     data, init = write_data(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    file = init / "model.safetensors"  # weights so small make all sentences alike
+    save_file({name: 20 * weight for name, weight in load_file(file).items()}, file, {"format": "pt"})
     spec = sentence_spec(
         steps=0, objective={"prediction": "cosine"}, training={"validation": {"split": "test", "metric": "pearson"}}
     )
@@ -105,6 +108,7 @@ def test_cosines_of_an_untuned_encoder(tmp_path):
             return model(torch.tensor([ids])).last_hidden_state[0, 0]
 
     expected = [torch.cosine_similarity(state(p.first), state(p.second), dim=0).item() for p in pairs(60, 2)]
+    assert np.std(expected) > 0.1
     assert predictions["prediction"].tolist() == pytest.approx(expected, abs=1e-5)
     assert value(scores, "pearson") == pytest.approx(100 * pd.Series(expected).corr(predictions["label"]), abs=1e-2)
 
@@ -115,8 +119,6 @@ def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
         steps=0, objective={"prediction": "cosine"}, training={"validation": {"split": "test", "metric": "pearson"}}
     )
     assert train(tmp_path, "zero", spec, data, init) == 0
-    from safetensors.torch import save_file
-
     file = tmp_path / "zero/checkpoint/model.safetensors"
     weights = load_file(file)
     for name in weights:
