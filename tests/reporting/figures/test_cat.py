@@ -11,7 +11,7 @@ from tests.reporting.figures.drawn import texts
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.figures import code_usage, consistency, sememes_of_words
+from workflow_scripts.reporting.figures import code_usage, consistency, score_by_share, sememes_of_words
 from workflow_scripts.reporting.figures.inputs import Inputs
 
 DISPLAYS = load_catalogue(ROOT).papers["cat"].displays
@@ -24,19 +24,55 @@ def scored(run: Run, readout: str, value: float, split: str = "test") -> dict:
 
 
 def test_bars_have_the_readout_of_their_series() -> None:
-    run = Run("sst2-10pc", "cat", "comp", 21)
-    rows = [scored(run, "comp", 71.0), scored(run, "constant", 50.0), scored(run, "comp", 12.0, "in_distribution")]
-    evidence = Evidence("cat", "small", {}, {("sst2-10pc", "cat", "comp"): rows}, {})
-    _, plotted = consistency.draw(Inputs(DISPLAYS["figure3"], [run], Path("unused"), evidence))
-    assert plotted[["panel", "series", "value"]].to_numpy().tolist() == [["10%", "CAT_comp", 71.0]]
+    run = Run("squad", "cat", "comp", 21)
+    rows = [
+        scored(run, readout, value) | {"metric": metric}
+        for metric in ("exact_match", "adversarial_exact_match")
+        for readout, value in (("comp", 71.0), ("constant", 50.0))
+    ]
+    evidence = Evidence("cat", "small", {}, {("squad", "cat", "comp"): rows}, {})
+    _, plotted = consistency.draw(Inputs(DISPLAYS["figure2"], [run], Path("unused"), evidence))
+    assert plotted[["series", "metric", "value"]].to_numpy().tolist() == [["CAT_comp", "exact_match", 71.0]]
 
 
-def test_bars_of_another_split() -> None:
-    run = Run("imdb-sst2-90pc", "bert", "ft", 1)
-    rows = [scored(run, "last", 71.0), scored(run, "last", 82.0, "in_distribution")]
-    evidence = Evidence("cat", "paper", {}, {("imdb-sst2-90pc", "bert", "ft"): rows}, {})
-    _, plotted = consistency.draw(Inputs(DISPLAYS["figure3-imdb"], [run], Path("unused"), evidence))
-    assert plotted["value"].tolist() == [82.0]
+def by_share(*runs: Run) -> Inputs:
+    """Accuracy: the share of the training data, plus the seed; 10 of another split and 50 of a constant beside it."""
+    scores = {}
+    for run in runs:
+        value = float(run.task.split("-")[-1].removesuffix("pc")) + run.seed
+        readout = {"bert": "last", "cat": run.variant}[run.method]
+        rows = [
+            scored(run, readout, value),
+            scored(run, "constant", 50.0),
+            scored(run, readout, 10.0, "in_distribution"),
+        ]
+        scores.setdefault(run.unseeded, []).extend(rows)
+    display = "figure3-imdb" if runs and runs[0].task.startswith("imdb") else "figure3"
+    return Inputs(DISPLAYS[display], list(runs), Path("unused"), Evidence("cat", "small", {}, scores, {}))
+
+
+def test_a_line_goes_through_the_means_of_complete_shares() -> None:
+    runs = [Run(f"sst2-{share}pc", "cat", "comp", seed) for share in (10, 30, 50) for seed in (1, 2)]
+    runs += [Run("sst2-70pc", "cat", "comp", 1), Run("sst2-90pc", "bert", "ft", 1)]
+    figure, plotted = score_by_share.draw(by_share(*runs))
+    lines = {line.get_label(): line.get_ydata().tolist() for line in figure.axes[0].lines}
+    assert lines["CAT_comp"] == pytest.approx([11.5, 31.5, 51.5, float("nan"), float("nan")], nan_ok=True)
+    assert lines["BERT"][4] == 91
+    assert plotted["value"].tolist() == [11, 12, 31, 32, 51, 52, 71, 91]
+    seeds = [y for line in figure.axes[0].lines if line.get_linestyle() == "None" for y in line.get_ydata() if y == y]
+    assert sorted(seeds) == plotted["value"].tolist()
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["10%", "30%", "50%", "70%", "90%"]
+    assert "CAT_mix: not run at small" in texts(figure) and "BERT: not run at small" not in texts(figure)
+
+
+def test_lines_of_another_split() -> None:
+    _, plotted = score_by_share.draw(by_share(Run("imdb-sst2-90pc", "bert", "ft", 1)))
+    assert plotted["value"].tolist() == [10.0]
+
+
+def test_no_share_without_runs() -> None:
+    figure, plotted = score_by_share.draw(by_share())
+    assert texts(figure) == ["not run at small"] and plotted.empty
 
 
 RUN = {"task": "pairs-wordpiece", "method": "cat", "variant": "pretrain"}

@@ -1,0 +1,47 @@
+"""A score over the share of the training data, model against model."""
+
+import pandas
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from workflow_scripts.reporting.figures.consistency import panel_values
+from workflow_scripts.reporting.figures.inputs import Inputs
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_below, new_figure, not_run
+
+STEP = 0.07  # between the models, side by side at one share
+
+
+def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """A line per `series` of `runs` through the means over seeds, a dot per seed; `panel` of `runs` is the share.
+
+    The axis spans what is shown: models differ by little, and no bar has to begin at 0. A share at which not all seeds
+    of a model ran has no mean. options: metric, a label for its axis, split, readouts by series. Returns the figure and
+    the plotted seeds.
+    """
+    options = inputs.options(metric="", label="", split="test", readouts={})
+    values = panel_values(inputs, options, inputs.display["runs"])
+    shares = list(dict.fromkeys(entry["panel"] for entry in inputs.display["runs"]))
+    series = list(dict.fromkeys(entry["series"] for entry in inputs.display["runs"]))
+    figure = new_figure(PAGE, 2.4)
+    axes = figure.subplots()
+    if values.empty:
+        not_run(axes, inputs.scale)
+        return figure, values
+    looks = dict(zip(series, LOOKS, strict=False))
+    ran = [name for name in series if name in set(values["series"])]
+    handles = []
+    for place, name in enumerate(ran):
+        look, mine = looks[name], values[values["series"] == name]
+        table = mine.pivot(index="panel", columns="seed", values="value").reindex(shares)
+        x = [at + STEP * (place - (len(ran) - 1) / 2) for at in range(len(shares))]
+        axes.plot(x, table, "o", color=look.colour, markersize=2, alpha=0.6)
+        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
+        handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)
+    axes.set_xticks(range(len(shares)), shares)
+    axes.set(xlabel="share of the training data", ylabel=options["label"])
+    axes.spines[["top", "right"]].set_visible(False)
+    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds"))
+    absent = [name for name in series if name not in ran]
+    handles += [Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent]
+    legend_below(figure, handles, len(ran) + 1)
+    return figure, values
