@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from workflow_scripts.data.lines import numbered_lines
 from workflow_scripts.errors import UserError
 
 SHORT, RUN = 6, 8  # words
+MARKS = re.compile(r"[^\w\s]|_")
 
 
 class Columns(NamedTuple):
@@ -33,8 +35,10 @@ SOURCES = (*SENTENCES, *PHRASES)
 def plain(text: str) -> tuple[str, ...]:
     """Lower-case words without accents, parted by marks as BERT's tokenizer parts them: equal for texts that say the
     same."""
-    letters = (c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
-    return tuple(re.sub(r"[^\w\s]|_", " ", "".join(letters)).split())
+    text = text.lower()
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+    return tuple(MARKS.sub(" ", text).split())
 
 
 def read_rows(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
@@ -55,12 +59,14 @@ def runs(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, 
 
 
 class HeldOut:
-    """`text in held`: the text is a held-out sentence, holds one of SHORT or more words, or shares RUN words in a row
-    with one; or it holds both phrases of a pair."""
+    """Held-out sentences, and pairs of phrases of which no text may hold both."""
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
         self.whole = {plain(sentence) for sentence in sentences}
-        self.parts = {run for words in self.whole if len(words) >= SHORT for run in runs(words, [min(len(words), RUN)])}
+        self.by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        for words in self.whole:
+            for run in runs(words, [min(len(words), RUN)] if len(words) >= SHORT else ()):
+                self.by_start.setdefault(run[:SHORT], set()).add(run)
         self.partners: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for pair in pairs:
             first, second = map(plain, pair)
@@ -68,10 +74,16 @@ class HeldOut:
         phrases = {*self.partners, *(second for seconds in self.partners.values() for second in seconds)}
         self.lengths = {len(phrase) for phrase in phrases}
 
-    def __contains__(self, text: str) -> bool:
-        words = plain(text)
-        if words in self.whole or any(run in self.parts for run in runs(words, range(SHORT, RUN + 1))):
+    def given_away_by(self, *texts: str) -> bool:
+        """Whether one of the texts, or all of them one behind the other, is a held-out sentence, holds one of SHORT or
+        more words, shares RUN words in a row with one, or holds both phrases of a pair."""
+        parts = [plain(text) for text in texts]
+        words = tuple(chain.from_iterable(parts))
+        if words in self.whole or not self.whole.isdisjoint(parts):
             return True
+        for start, first in enumerate(runs(words, [SHORT])):
+            if any(words[start : start + len(run)] == run for run in self.by_start.get(first, ())):
+                return True
         phrases = set(runs(words, self.lengths))
         return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())
 

@@ -82,11 +82,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
             *(p for name in WIKITEXT for p in wiki_pairs(sources[name])),
         ]
         held = read_held_out(sources)
-        pairs = [
-            pair
-            for pair in found
-            if not any(text in held for text in (pair.first, pair.second, f"{pair.first} {pair.second}"))
-        ]
+        pairs = [pair for pair in found if not held.given_away_by(pair.first, pair.second)]
         folder = sources[sememes.SOURCES[0]].parent
         known, names = sememes.read_sememes(folder), sememes.sememe_names(folder)
         left_out = Counter(pair.source for pair in found) - Counter(pair.source for pair in pairs)
