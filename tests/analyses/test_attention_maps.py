@@ -71,7 +71,8 @@ def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
     first, second, third = [word for word in range(4, 40) if codes[word] == shared][:3]
     other = next(word for word in range(4, 40) if codes[word] != shared)
     same, twin, unlike = encoder_maps(model, [[first, third, 2], [second, third, 2], [other, third, 2]])
-    assert np.array_equal(same, twin) and kl_divergence(same, twin).max() == 0
+    np.testing.assert_allclose(same, twin, atol=1e-6)  # kernels may add up the rows of a batch in other orders
+    assert kl_divergence(same, twin).max() < 1e-6
     assert kl_divergence(same, unlike).max() > 1e-3
 
 

@@ -168,13 +168,13 @@ if __name__ == "__main__":
 
 
 def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
-    """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 60 MB and more."""
+    """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 45 MB and more."""
     table = pq.read_table(sources[SHARD])
     with tarfile.open(sources[BOOKCORPUS]) as tar:
         lines = tar.extractfile("books_large_p1.txt").read()
     (tmp_path / "measure.py").write_text(MEASURE)
     peaks = {}
-    for times in (20, 160):
+    for times in (15, 120):
         shard, books = tmp_path / f"{times}.parquet", tmp_path / f"{times}.tar.bz2"
         pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
         member = tarfile.TarInfo("books_large_p1.txt")

@@ -12,7 +12,6 @@ import pytest
 
 from tests.training.toy import ROOT, assert_one_line_error, call, command, environment, toy_spec, write_data
 
-pytestmark = pytest.mark.quick_faults
 STEPS = 220
 LINE_START = "toy/transformer/default/seed-3: "
 EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
@@ -89,6 +88,7 @@ def wait_for_new_state(process: subprocess.Popen, place: Path) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.faults
 def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path):
     seed = random.randrange(2**32)
     print(f"moments drawn with seed {seed}")  # pytest shows it when the test fails
@@ -106,6 +106,7 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path)
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 3
 
 
+@pytest.mark.quick_faults
 def test_killed_anywhere_between_start_and_end_a_run_ends_with_the_same_bytes(runs, tmp_path):
     """Moments drawn over all that a run takes, from its imports to the renaming of its results, and as many again when
     its last state is saved and the results are being written."""
@@ -132,6 +133,7 @@ def test_killed_anywhere_between_start_and_end_a_run_ends_with_the_same_bytes(ru
     runs.assert_same_as_whole(tmp_path)
 
 
+@pytest.mark.quick_faults
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp_path, number, code):
     process = runs.start(tmp_path)
@@ -152,6 +154,7 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
 
+@pytest.mark.quick_faults
 def test_asked_to_stop_in_its_last_step_or_behind_it_the_next_call_writes_the_results(runs, tmp_path):
     """The signal comes when the last state is being saved, or the results are being written."""
     for _ in range(5):  # it may have ended before the signal arrives
@@ -171,6 +174,7 @@ def test_asked_to_stop_in_its_last_step_or_behind_it_the_next_call_writes_the_re
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
 
+@pytest.mark.quick_faults
 def test_a_second_process_on_the_same_state_is_refused_and_the_first_goes_on(runs, tmp_path):
     first = runs.start(tmp_path)
     wait_for_new_state(first, tmp_path)
@@ -182,6 +186,7 @@ def test_a_second_process_on_the_same_state_is_refused_and_the_first_goes_on(run
     runs.assert_same_as_whole(tmp_path)
 
 
+@pytest.mark.quick_faults
 @pytest.mark.parametrize("taken", ["by another process", "and finished"])
 def test_a_process_whose_run_was_taken_over_writes_nothing_more(runs, tmp_path, taken):
     """A machine that was taken for dead wakes up, on a file system whose locks do not reach it."""

@@ -44,10 +44,10 @@ def test_jobs_are_counted_and_the_live_part_is_taken_away(project):
 def test_a_training_shows_a_bar_its_loss_its_pace_and_the_time_left(project, columns):
     """On a narrow terminal below the name of the run, else beside it."""
     with project.edited("catalogue/scales.yaml") as scales:
-        scales["demo"]["settings"]["training"]["max_steps"] = 500
+        scales["demo"]["settings"]["training"]["max_steps"] = 250
     run = "scan-jump-x2/transformer/default/seed-1"
     lines = on_a_terminal(["./reproduce", f"results/demo/runs/{run}/run.json"], project.root, columns)
-    shown = r"\d+/500 steps  \d+\.\d/s  \d:\d\d left  loss \d+\.\d+"
+    shown = r"\d+/250 steps  \d+\.\d/s  \d:\d\d left  loss \d+\.\d+"
     name = r"   *" if columns == 80 else rf"  train      {run} *"
     found = [line for line in lines if re.match(rf"{name}[━╸╺]+ *{shown}", line)]
     assert len(found) > 1, lines
