@@ -79,10 +79,17 @@ class Training(Strict):
     max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
     batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
     batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
-    learning_rate: float = Field(gt=0, description="Peak learning rate.")
-    schedule: Literal["inverse_square_root", "linear"] = Field(
-        "inverse_square_root", description="After the warm-up; linear falls to 0 at max_steps."
+    shuffle_rows: bool = Field(
+        True,
+        description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
+        "batches, as in fairseq; for sequence-to-sequence tasks.",
     )
+    learning_rate: float = Field(gt=0, description="Peak learning rate.")
+    schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
+        "inverse_square_root",
+        description="After the warm-up; linear falls to 0 at max_steps, constant_then_linear over the last decay_steps.",
+    )
+    decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
     warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
     warmup_fraction: float | None = Field(
         None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
@@ -107,6 +114,17 @@ class Training(Strict):
         1, ge=1, description="Processes of one machine, each with a GPU of its own, that share every batch."
     )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
+
+    @model_validator(mode="after")
+    def decay_fits(self) -> "Training":
+        if (self.schedule == "constant_then_linear") != bool(self.decay_steps):
+            raise ValueError(
+                f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps with "
+                "constant_then_linear, and only with it"
+            )
+        if self.decay_steps > self.max_steps:
+            raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
+        return self
 
     @property
     def warmup(self) -> int:

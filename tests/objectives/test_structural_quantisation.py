@@ -227,7 +227,7 @@ def test_source_entropy_is_left_out_of_batches_of_single_words():
     model, objective = make("sal-code"), build({})
     assert "entropy_source" not in objective(model, batch((2, 2), (2, 3)))[1]
     assert "entropy_source" in objective(model, batch((2, 3), (2, 3)))[1]
-    assert "entropy_source" in build({"entropy_min_length": 2})(model, batch((2, 2), (2, 3)))[1]
+    assert "entropy_source" in build({"entropy_min_length_source": 2})(model, batch((2, 2), (2, 3)))[1]
 
 
 def test_evaluation_gives_the_word_cross_entropy_alone():

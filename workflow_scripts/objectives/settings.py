@@ -39,8 +39,10 @@ class StructuralQuantisationSettings(CrossEntropySettings):
     distance_source: float = 0.001  # words to codes after each layer (SRL)
     distance_target: float = 0.001
     distance_stops_gradient: bool = True  # whether the codes are left alone by it (paper: not said)
-    # H(Z) of the source counts only in batches whose longest source has at least this many positions.
-    entropy_min_length: int = 3
+    # H(Z) of a side counts only in batches whose longest sequence on that side has at least so many positions, the end
+    # symbol among them. 3 leaves out batches of single words (official code: of the source alone).
+    entropy_min_length_source: int = 3
+    entropy_min_length_target: int = 0
     padding_counts: bool = False  # whether the means over source positions include padding (official code: yes)
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ def side_parts(terms: dict[str, Tensor], side: str, settings: StructuralQuantisa
     }
     if f"{side}_prior" in terms:
         parts["cluster"] = cluster_cross_entropy(term("posterior"), term("prior"))
-        if side == "target" or len(counted) >= settings.entropy_min_length:
+        if len(counted) >= getattr(settings, f"entropy_min_length_{side}"):
             parts["entropy"] = cluster_entropy(term("marginal"))
     if f"{side}_layers" in terms:
         parts["distance"] = stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)

@@ -85,14 +85,24 @@ def sequences(column: pa.ChunkedArray) -> Sequences:
 
 
 def bucketed_rows(
-    source_length: np.ndarray, target_length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None
+    source_length: np.ndarray,
+    target_length: np.ndarray,
+    batch_tokens: int,
+    batch_sentences: int | None = None,
+    shuffle_seed: int | None = None,
 ) -> list[np.ndarray]:
     """Rows of each batch: sorted by (source, target) length, filled while longest side x rows <= batch_tokens and
     rows <= batch_sentences.
 
-    Lengths [N] count EOS. An example longer than `batch_tokens` cannot be placed: ValueError.
+    Rows of equal lengths keep their order, or, with a `shuffle_seed`, have a random one: in a file that enumerates a
+    grammar, neighbours are alike. Lengths [N] count EOS. An example longer than `batch_tokens` cannot be placed:
+    ValueError.
     """
-    order = np.lexsort((target_length, source_length))
+    if shuffle_seed is None:
+        order = np.arange(len(source_length))
+    else:
+        order = np.random.default_rng(shuffle_seed).permutation(len(source_length))
+    order = order[np.lexsort((target_length[order], source_length[order]))]
     longest = np.maximum(source_length, target_length)[order]
     if len(longest) and longest.max() > batch_tokens:
         raise ValueError(f"the longest example has {longest.max()} tokens, more than {batch_tokens}")
@@ -128,12 +138,15 @@ class OnDemand(Sequence[Batch]):
         return self.pairs.batch(self.rows[index]).to(self.device)
 
 
-def training_batches(pairs: Pairs, batch_tokens: int, device: torch.device) -> Sequence[Batch]:
-    """All pairs in length-bucketed batches on `device`; `bucketed_rows` says how. Their composition never changes.
+def training_batches(
+    pairs: Pairs, batch_tokens: int, device: torch.device, shuffle_seed: int | None = None
+) -> Sequence[Batch]:
+    """All pairs in length-bucketed batches on `device`; `bucketed_rows` says how. Their composition never changes, in
+    a resumed training either: it follows from the arguments alone.
 
-    They are made once, or, of more than KEPT_TOKENS tokens, each time anew.
+    They are made once, or, of more than KEPT_TOKENS tokens, each time they are asked for.
     """
-    rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
+    rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, shuffle_seed=shuffle_seed)
     batches = OnDemand(pairs, rows, device)
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
     return batches if tokens > KEPT_TOKENS else list(batches)

@@ -21,7 +21,7 @@ from workflow_scripts.training.batches import epoch_order
 from workflow_scripts.training.machine import attempt, random_states, used
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.ranks import Ranks
-from workflow_scripts.training.schedule import inverse_square_root, linear
+from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
 
 ALONE = Ranks()
@@ -184,9 +184,15 @@ def train(
 
 def learning_rate(settings: Training, step: int) -> float:
     """Of update `step`, from 1."""
-    if settings.schedule == "linear":
-        return linear(step, settings.learning_rate, settings.warmup, settings.max_steps)
-    return inverse_square_root(step, settings.learning_rate, settings.warmup)
+    peak, warmup = settings.learning_rate, settings.warmup
+    match settings.schedule:
+        case "linear":
+            return linear(step, peak, warmup, settings.max_steps)
+        case "constant":
+            return constant(step, peak, warmup)
+        case "constant_then_linear":
+            return constant_then_linear(step, peak, warmup, settings.decay_steps, settings.max_steps)
+    return inverse_square_root(step, peak, warmup)
 
 
 def update(

@@ -20,3 +20,16 @@ def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
     if done < warmup_steps:
         return peak * done / warmup_steps
     return peak * (max_steps - done) / max(max_steps - warmup_steps, 1)
+
+
+def constant(step: int, peak: float, warmup_steps: int) -> float:
+    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then `peak`."""
+    return peak * min(step / max(warmup_steps, 1), 1.0)
+
+
+def constant_then_linear(step: int, peak: float, warmup_steps: int, decay_steps: int, max_steps: int) -> float:
+    """Learning rate of update `step` (from 1): as `constant`, and over the last `decay_steps` updates linear to 0.
+
+    The last update still has the rate peak / decay_steps: 0 is reached after it.
+    """
+    return constant(step, peak, warmup_steps) * min((max_steps - step + 1) / decay_steps, 1.0)

@@ -43,7 +43,8 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
     if "phrases" in spec:
         train = with_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
     try:
-        batches = training_batches(train, settings.batch_tokens, device)
+        shuffle_seed = spec["seed"] if settings.shuffle_rows else None
+        batches = training_batches(train, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
     valid = read_source_pairs(data, settings.validation["split"], pieces)
