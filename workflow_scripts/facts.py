@@ -25,6 +25,7 @@ from workflow_scripts.displays import display_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file, write_json
 from workflow_scripts.interventions.settings import WHERE, Options, installed
+from workflow_scripts.reporting.spec import SIDES, cells_of
 from workflow_scripts.schema import Config
 
 # Long forms, by digest: what jobs were given (but for train: run.json has its spec), and the digests of all definitions
@@ -232,8 +233,8 @@ def _asked(config: str) -> dict[Run, list[str]]:
 def claimed(catalogue: Catalogue, paper: str) -> dict[str, dict]:
     """The displays that the claims of a paper compare, by name."""
     claims = catalogue.papers[paper].claims
-    sides = [claim[side] for claim in claims for side in ("left", "right")]
-    names = dict.fromkeys(side.split("/")[0] for side in sides if isinstance(side, str))
+    cells = [cell for claim in claims for side in SIDES for cell in cells_of(claim.get(side))]
+    names = dict.fromkeys(cell.split("/")[0] for cell in cells)
     return {name: catalogue.papers[paper].displays[name] for name in names}
 
 

@@ -8,7 +8,16 @@ from typing import Any
 from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
 from workflow_scripts.errors import UserError
 from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay, display_analyses, stars
+from workflow_scripts.reporting.spec import (
+    SIDES,
+    Analysis,
+    Claim,
+    FigureDisplay,
+    TableDisplay,
+    cells_of,
+    display_analyses,
+    stars,
+)
 from workflow_scripts.schema import Config, Displays, Method, Requests, Scale, Task
 
 
@@ -124,13 +133,11 @@ def _check_cells(folder: Path, paper: Paper) -> None:
         if display in tables and (cell := "/".join((display, *parts))) not in cells:
             raise UserError(f"{file}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
     for claim in paper.claims:
-        for side in ("left", "right"):
-            cell = claim[side]
-            if not isinstance(cell, str) or cell in cells:
-                continue
-            if not any(stars(cell, known) for known in cells):
-                where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
-                raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+        for side in SIDES:
+            for cell in cells_of(claim.get(side)):
+                if cell not in cells and not any(stars(cell, known) for known in cells):
+                    where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
+                    raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
 
 
 def _check_names(catalogue: Catalogue) -> None:
@@ -177,9 +184,9 @@ def _check_names(catalogue: Catalogue) -> None:
             if "published" in analysis:
                 known(analysis["published"], catalogue.papers, file, f"analyses.{name}")
         for claim in entry.claims:
-            for side in ("left", "right"):
-                if isinstance(claim[side], str):
-                    display = claim[side].split("/")[0]
+            for side in SIDES:
+                for cell in cells_of(claim.get(side)):
+                    display = cell.split("/")[0]
                     known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
         file = f"papers/{paper}/requests.yaml"
         for number, request in enumerate(entry.requests.requests):

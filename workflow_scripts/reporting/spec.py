@@ -9,6 +9,8 @@ from workflow_scripts.checking import Strict
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
 
+SIDES = ("left", "right", "floor")  # keys of a claim that name cells
+
 # Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
 SELECTORS = (
     "split",
@@ -133,36 +135,58 @@ class Analysis(Strict):
 class Claim(Strict):
     """A claim of a paper as a comparison between cells `<display>/<row>/<column>/<metric>`, or of one with a number.
 
-    `greater`: left - right > at_least; `less`: right - left > at_least; `no_gain`: left - right <= at_least.
-    `falls_with`: left falls as right rises along the cells that `*` stands for: -(Kendall's tau) > at_least.
+    The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right - left; `falls_with`:
+    -(Kendall's tau) of left and right along the cells that `*` stands for. The margin that it must exceed is
+    `at_least`, of `no_gain` -at_least: a gain of left over right of up to so much counts as none.
+
+    Lists of cells on both sides, of one length, are compared pair by pair; the effect of a seed is the mean over the
+    pairs. `measure`: `difference`; `log_ratio`, ln(left / right) where `greater` has left - right; `success_rate`, the
+    share of left's seeds above the threshold of the analysis plan, less that of right's.
     """
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+    kind: Literal["paper", "control"] = Field(
+        "paper", description="`control`: of ours, not of the paper; counted apart."
+    )
     statement: str
+    quote: str | None = Field(None, description="The paper's words, verbatim.")
     source: str
-    left: str
-    right: str | float
+    caveat: str | None = Field(None, description="What a reader must know to take the verdict rightly.")
+    left: str | Annotated[list[str], Field(min_length=2)]
+    right: str | float | Annotated[list[str], Field(min_length=2)]
     relation: Relation
+    measure: Literal["difference", "log_ratio", "success_rate"] = "difference"
     at_least: float = Field(0.0, ge=0)
     unit: str
     given: str | None = Field(
         None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
     )
-    post_hoc: bool = Field(
-        False,
-        description="Written, or its sides or margin set, after results of the paper had been seen at some scale.",
+    floor: float | str | None = Field(
+        None, description="A number or a cell: there is no verdict unless the better side lies above it."
     )
 
     @model_validator(mode="after")
     def trend_is_of_cells(self) -> "Claim":
-        if self.relation == "falls_with" and not isinstance(self.right, str):
-            raise ValueError("`falls_with` is about two rows of cells, not about a number")
+        if self.relation == "falls_with" and not (isinstance(self.left, str) and isinstance(self.right, str)):
+            raise ValueError("`falls_with` is about two rows of cells, not about lists or a number")
+        if isinstance(self.left, list) != isinstance(self.right, list) or (
+            isinstance(self.left, list) and len(self.left) != len(self.right)
+        ):
+            raise ValueError("`left` and `right` are lists of one length, or neither is a list")
+        if self.measure != "difference" and self.relation not in ("greater", "less"):
+            raise ValueError(f"measure {self.measure} goes with the relations greater and less")
         return self
 
     @property
     def sides(self) -> list[str]:
-        """The cells that are compared."""
-        return [side for side in (self.left, self.right) if isinstance(side, str)]
+        """The cells that are compared, and the floor's, where it is one."""
+        named = [*cells_of(self.left), *cells_of(self.right), *cells_of(self.floor)]
+        return list(dict.fromkeys(named))
+
+
+def cells_of(side: str | float | list[str] | None) -> list[str]:
+    """The cells that a side of a claim names; none of a number."""
+    return side if isinstance(side, list) else [side] if isinstance(side, str) else []
 
 
 def stars(pattern: str, cell: str) -> list[str] | None:

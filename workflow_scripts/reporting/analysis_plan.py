@@ -1,0 +1,128 @@
+"""analysis_plan.yaml of a paper: which claims are primary, on which seeds they are judged, and by which limits.
+
+It is committed before the seeds that it names are run. Imports nothing heavy.
+"""
+
+import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from workflow_scripts.checking import Strict
+from workflow_scripts.schema import Seeds
+
+ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
+FEWEST_SEEDS = 4
+SHARES = (0.25, 0.5, 1.0)  # of the published effect: what the smallest effect of interest may be above the margin
+
+
+def _enough(seeds: list[int]) -> list[int]:
+    if len(seeds) < FEWEST_SEEDS:
+        raise ValueError(f"{len(seeds)} seeds; a primary claim needs at least {FEWEST_SEEDS}")
+    return seeds
+
+
+PlannedSeeds = Annotated[Seeds, AfterValidator(_enough)]
+
+
+class Requirement(Strict):
+    """A cell whose mean over the planned seeds must be at least so much."""
+
+    cell: str
+    at_least: float
+
+
+class Control(Strict):
+    """What must hold before a primary claim gets a verdict; taken on the means of the planned seeds."""
+
+    floor: float | str | None = Field(
+        None,
+        description="Chance, the constant answer or 0, as a number or a cell: the lower limit of the better side must "
+        "exceed it by smallest - margin.",
+    )
+    perfect: float | None = Field(
+        None, description="The best possible score: the worse side must be at least half of the published effect away."
+    )
+    requires: list[Requirement] = []
+    same_sign: str | None = Field(None, description="Claim whose effect must have the same sign.")
+
+
+class Pilots(Strict):
+    """Earlier seeds. They give the spread, for `plan --power`, and are never pooled with the planned seeds."""
+
+    seeds: Seeds
+    source: str = Field(description="File of the repository that has their scores.")
+
+
+class Spread(Strict):
+    """Standard deviation of the effect of one seed (paired), or of one side over its seeds, in the claim's unit."""
+
+    sd: float = Field(gt=0)
+    freedom: int = Field(gt=0, description="Degrees of freedom that it was pooled from.")
+    paired: bool
+
+
+class PrimaryClaim(Strict):
+    """One of the claims on which the paper's abstract stands. Numbers are in the claim's unit and direction."""
+
+    claim: str
+    seeds: PlannedSeeds | None = Field(None, description="Where they differ from the plan's.")
+    published: float | None = Field(None, gt=0, description="The paper's effect; none for a claim of no loss.")
+    margin: float = 0.0
+    smallest: float = Field(description="Smallest effect of interest; equal to the margin for a claim of no loss.")
+    threshold: float | None = Field(
+        None,
+        description="For measure success_rate: a seed above it has succeeded. margin and smallest are then shares.",
+    )
+    control: Control = Control()
+    spread: Spread | None = Field(None, description="Of the pilots; none for success_rate.")
+
+    @model_validator(mode="after")
+    def smallest_is_a_share_of_the_published_effect(self) -> "PrimaryClaim":
+        if self.threshold is not None:
+            return self
+        if self.published is None:
+            if self.smallest != self.margin:
+                raise ValueError(
+                    f"smallest is {self.smallest}; without a published effect it is the margin, {self.margin}"
+                )
+        elif not any(
+            abs(self.smallest - self.margin - share * self.published) < 0.01 * self.published for share in SHARES
+        ):
+            shares = ", ".join(map(str, SHARES))
+            raise ValueError(f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}")
+        if self.spread is None:
+            raise ValueError("spread is missing; without it the power is not known")
+        return self
+
+
+class AnalysisPlan(Strict):
+    """The whole file."""
+
+    scale: str
+    written: datetime.date
+    seeds: PlannedSeeds
+    pilots: Pilots
+    quantile: float = Field(description="1 - 0.05 / K: of Student's t, for both limits of the interval.")
+    draws: int | None = Field(None, gt=1, description="Draws of an intervention behind each score.")
+    primary: list[PrimaryClaim] = Field(min_length=1)
+    secondary: list[str] = Field([], description="Claims named in advance that have no verdict in the headline.")
+    stop: str
+
+    @model_validator(mode="after")
+    def quantile_follows(self) -> "AnalysisPlan":
+        expected = 1 - ANY_WRONG / 2 / len(self.primary)
+        if abs(self.quantile - expected) > 1e-4:
+            raise ValueError(
+                f"quantile is {self.quantile}; with {len(self.primary)} primary claims it is {expected:.4f}"
+            )
+        names = [entry.claim for entry in self.primary] + self.secondary
+        if twice := [name for index, name in enumerate(names) if name in names[:index]]:
+            raise ValueError(f"claim {twice[0]} stands there twice")
+        if both := set(self.pilots.seeds) & {seed for entry in self.primary for seed in entry.seeds or self.seeds}:
+            raise ValueError(f"seed {min(both)} is a pilot; planned seeds are fresh")
+        return self
+
+    def seeds_of(self, entry: PrimaryClaim) -> list[int]:
+        """The seeds on which a primary claim is judged."""
+        return entry.seeds or self.seeds
