@@ -7,6 +7,7 @@ from typing import Any
 
 from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
 from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.analysis_plan import AnalysisPlan
 from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import (
     SIDES,
@@ -27,6 +28,7 @@ class Paper:
     displays: dict[str, dict]
     analyses: dict[str, dict]
     claims: list[dict]
+    plan: AnalysisPlan | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def _catalogue(root: Path) -> Catalogue:
             displays.displays,
             displays.analyses or {},
             _claims(file.with_name("claims.yaml")),
+            _plan(file.with_name("analysis_plan.yaml")),
         )
     _check_names(catalogue)
     for paper, entry in catalogue.papers.items():
@@ -100,6 +103,10 @@ def _claims(file: Path) -> list[dict]:
     for claim in claims:
         checked(Claim, claim, file, str(claim.get("claim", "")) if isinstance(claim, dict) else "")
     return claims
+
+
+def _plan(file: Path) -> AnalysisPlan | None:
+    return checked(AnalysisPlan, read_entries(file), file) if file.exists() else None
 
 
 def _check_displays(content: Displays, file: Path) -> None:
@@ -188,6 +195,15 @@ def _check_names(catalogue: Catalogue) -> None:
                 for cell in cells_of(claim.get(side)):
                     display = cell.split("/")[0]
                     known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
+        if entry.plan:
+            file, claims = f"papers/{paper}/analysis_plan.yaml", {claim["claim"] for claim in entry.claims}
+            known(entry.plan.scale, catalogue.scales, file, "scale")
+            for number, primary in enumerate(entry.plan.primary):
+                known(primary.claim, claims, file, f"primary.{number}.claim")
+                if primary.control.same_sign:
+                    known(primary.control.same_sign, claims, file, f"primary.{number}.control.same_sign")
+            for claim in entry.plan.secondary:
+                known(claim, claims, file, "secondary")
         file = f"papers/{paper}/requests.yaml"
         for number, request in enumerate(entry.requests.requests):
             for task in request.tasks:
