@@ -14,7 +14,7 @@ from workflow_scripts.errors import UserError
 def test_a_value_out_of_range_is_refused(copy: Path):
     edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=-1))
     with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than or equal to 0"):
-        resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-1", "small")
+        resolve_run(load_catalogue(copy), "cogs/transformer/default/seed-1", "small")
 
 
 def test_the_worst_protocol_of_data_and_scale_is_the_runs():

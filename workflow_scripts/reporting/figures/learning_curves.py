@@ -39,9 +39,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             if table.empty:
                 continue
             look = LOOKS[series.index(entry["series"])]
-            thin = {"linewidth": 0.6, "alpha": 0.5} if options["mean"] else {"linewidth": 0.8, "linestyle": look.line}
+            thin = {"linewidth": 0.6, "alpha": 0.5} if options["mean"] else {"linewidth": 0.7, "marker": look.marker}
             for _, seed in table.groupby("seed"):
-                (line,) = axes.plot(seed["step"], seed["value"], color=look.colour, label=entry["series"], **thin)
+                (line,) = axes.plot(
+                    seed["step"], seed["value"], color=look.colour, label=entry["series"], markersize=2, **thin
+                )
             if options["mean"]:
                 line = _mean(axes, table, entry["series"], look)
             lines[entry["series"]] = line
