@@ -34,7 +34,8 @@ PROVENANCE = (
     "commit",
     "versions",
 )
-EXPORTED = {"tables", "figures", "claims.csv", "scores.csv", "curves.csv", "analyses.csv", "provenance.json"}
+EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
+EXPORTED |= {"provenance.json"}
 LOSSES = 30
 
 
@@ -68,7 +69,8 @@ def main(args: argparse.Namespace) -> None:
             for ending in (".csv", ".md"):
                 shutil.copy(table.with_suffix(ending), folder / "tables" / table.parent.name)
         figures = copy_figures(source, target, folder)
-        _write_claims(source / "claims.csv", target / "claims.csv", folder / "claims.csv")
+        for name in ("claims.csv", "claim_sides.csv"):
+            _write_claims(source / name, target / name, folder / name)
         scores = [file for run in folders for file in sorted(run.glob("*/scores.csv"))]
         _write_scores(scores, target / "scores.csv", folder / "scores.csv")
         curves = [thinned(run, _rows(path / "training.csv")) for run, path in zip(runs, folders, strict=True)]
