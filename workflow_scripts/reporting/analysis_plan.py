@@ -80,6 +80,8 @@ class PrimaryClaim(Strict):
     @model_validator(mode="after")
     def smallest_is_a_share_of_the_published_effect(self) -> "PrimaryClaim":
         if self.threshold is not None:
+            if not 0 < self.smallest <= 1:
+                raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
             return self
         if self.published is None:
             if self.smallest != self.margin:
