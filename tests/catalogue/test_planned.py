@@ -17,7 +17,7 @@ from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_training
+from workflow_scripts.facts import of_claims, of_training
 from workflow_scripts.files import sha256_file
 from workflow_scripts.reporting.analysis_plan import PrimaryClaim
 
@@ -33,7 +33,7 @@ def plan(
     folder = copy / "papers/sq_transformer"
     claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
     claim["measure"] = measure
-    edit(folder / "claims.yaml", lambda claims: claims.append(claim))
+    edit(folder / "claims.yaml", lambda claims: claims.append(claim) if claim not in claims else None)
     spread = {"sd": 1.0, "freedom": 9, "paired": False}
     primary = {"claim": "a-planned-one", "published": 8.0, "smallest": 2.0, "spread": spread} | entry
     content = {
@@ -152,6 +152,19 @@ def test_a_wrong_seed_is_said_before_anything_runs(copy: Path):
     done = subprocess.run(line, cwd=copy, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert done.stderr.startswith("error: papers/sq_transformer/requests.yaml: scan-jump-x2/")
+
+
+def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_does(copy: Path):
+    def facts() -> str:
+        _catalogue.cache_clear()
+        return str(of_claims(load_catalogue(copy), ["sq_transformer"], "small", []))
+
+    file = plan(copy)
+    planned = facts()
+    file.write_text("# a comment\n" + file.read_text())
+    assert facts() == planned
+    plan(copy, smallest=4.0)
+    assert facts() != planned
 
 
 def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
