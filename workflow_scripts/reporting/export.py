@@ -33,6 +33,7 @@ PROVENANCE = (
     "precision",
     "commit",
     "versions",
+    "analysis_plans",
 )
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
 EXPORTED |= {"provenance.json"}
@@ -79,7 +80,7 @@ def main(args: argparse.Namespace) -> None:
         _write_analyses(analysed, target / "analyses.csv", folder / "analyses.csv")
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
-        known |= {run["run"]: {key: run[key] for key in PROVENANCE} for run in runs}
+        known |= {run["run"]: {key: run[key] for key in PROVENANCE if key in run} for run in runs}
         write_json(folder / "provenance.json", [known[name] for name in sorted(known)])
     print(f"{len(tables)} tables, {figures} figures and {len(runs)} runs written to {target}")
 
