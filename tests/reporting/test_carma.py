@@ -214,7 +214,7 @@ CLAIMS = {
         "table-cap/{model} CARMA/{task} first/exact_match",
         "table-cap/{model} FT/{task} first/exact_match",
     ),
-    "On items that both had right before, CARMA beats fine-tuning alone under CAP at the first block, {task}, {model}": (
+    "On items that both had right, CARMA beats fine-tuning alone under CAP at the first block, {task}, {model}": (
         "greater 0",
         "table-item-sets/{model} CARMA/{task}, common/exact_match",
         "table-item-sets/{model} FT/{task}, common/exact_match",
