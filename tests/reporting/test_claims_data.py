@@ -88,3 +88,15 @@ def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
 def sides(claim: Claim) -> list[str]:
     """The cells that a claim compares, without its floor."""
     return [cell for side in (claim.left, claim.right) for cell in (side if isinstance(side, list) else [str(side)])]
+
+
+def test_accuracies_on_paws_have_the_constant_answer_for_a_floor():
+    """But where the claim itself compares with the constant answer."""
+    for paper, claim in EACH:
+        cells = [cell for cell in sides(claim) if "/PAWS" in cell and "/accuracy" in cell]
+        if paper != "cat" or not cells or any("constant answer" in cell for cell in cells):
+            assert claim.floor is None, claim.claim
+        else:
+            measure = cells[0].rsplit("/", 1)[1]
+            assert str(claim.floor).startswith("table2/constant answer/PAWS (SO)"), claim.claim
+            assert str(claim.floor).endswith(f"/{measure}"), claim.claim
