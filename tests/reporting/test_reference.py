@@ -44,8 +44,7 @@ def results(tmp_path_factory) -> tuple[Path, dict[Run, list[str]]]:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_verdicts_follow_from_scores(results, monkeypatch, paper):
-    """Of claims on tables of runs, with a floor that is no analysis; the p of one hangs on all claims, those on analyses
-    among them."""
+    """Of claims on tables of runs, without a floor from an analysis. The p of one hangs on all claims."""
     monkeypatch.chdir(ROOT)
     folder, asked = results
     catalogue = load_catalogue()
