@@ -98,7 +98,8 @@ def values_of(rows: list[dict[str, str]]) -> list[float]:
     found, cells = [], defaultdict(list)
     for row in rows:
         for text in row.values():
-            found += [float(word) for word in (text or "").split() if re.fullmatch(r"[-+]?\d[\d.]*(e-?\d+)?", word)]
+            words = (word.strip(",;:()%") for word in (text or "").split())
+            found += [float(word) for word in words if re.fullmatch(r"[-+]?\d+(\.\d+)?(e-?\d+)?", word)]
         if row.get("seed") and row.get("value"):
             cells[tuple(value for key, value in row.items() if key not in ("seed", "value", "n"))].append(row["value"])
     for texts in cells.values():
@@ -198,6 +199,15 @@ def test_a_link_to_a_missing_file_or_to_no_row_is_found(document):
     for link in ("other.csv", "table.csv#SST-2"):
         with pytest.raises(AssertionError):
             problems(f"CAT has 74.9 ([table]({link})).", document)
+
+
+def test_the_last_and_best_accuracies_of_pilots_are_those_of_their_curves():
+    rows = rows_of("pilots.csv", ROOT / "papers/sq_transformer/NOTES.md")
+    for row in rows:
+        curve = [float(text) for text in row["curve"].split()]
+        expected = (curve[-1], max(curve)) if curve else ()
+        assert tuple(float(row[key]) for key in ("last", "best") if row[key]) == expected, row["pilot"]
+    assert len({row["pilot"] for row in rows}) == len(rows) > 10
 
 
 def test_the_documents_have_numbers_to_check():
