@@ -34,6 +34,7 @@ NOT_MEASURED = [
     ),
     re.compile(r"\bappendix \w\.?\d*", re.I),
     re.compile(r"\d[\d.]*% intervals?"),
+    re.compile(r"(?<!\w)\d{4}-\d\d-\d\d(?!\w)"),
     re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w%]|[.,]\d)"),
 ]
 NUMBER = re.compile(r"(?<![\w.,-])([−-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w])")
