@@ -37,7 +37,7 @@ NOT_MEASURED = [
     re.compile(r"(?<!\w)\d{4}-\d\d-\d\d(?!\w)"),
     re.compile(r"(?<![\w.,])(?:19|20)\d\d(?![\w%]|[.,]\d)"),
 ]
-NUMBER = re.compile(r"(?<![\w.,-])([−-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![\w])")
+NUMBER = re.compile(r"(?<![\w.,-])([−-]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?![.,]?\d)(?!-?\w)")
 UNIT = re.compile(r"^\)?(?:%| ?±| percent| points?| hours?| minutes?| seconds?| times)")
 
 
