@@ -28,7 +28,8 @@ COLUMNS = (
     "reason",
 )
 VERDICTS = ("reproduced", "not reproduced", "inconclusive", "no verdict", "not run")
-BEGIN, END = "<!-- begin claims -->", "<!-- end claims -->"
+BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
+END = "<!-- end claims -->"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "claims", type=Path, help="claims.csv; the name of its folder is the scale (results/reference/small/claims.csv)"
     )
     parser.add_argument(
-        "--write", type=Path, metavar="FILE", help=f"put the tables between {BEGIN} and {END} of this file"
+        "--write", type=Path, metavar="FILE", help="put the tables between the two comments on claims of this file"
     )
 
 
