@@ -1,7 +1,7 @@
 """Every measured number in README and in the papers' NOTES comes from a committed file.
 
 A paragraph, list item or table with measured numbers has a link to the CSV files that they come from; a table's links
-stand in the paragraph right before it. A link ending in `#paws+CAT_mix` reads only the rows with a cell `paws` and a
+are in the paragraph right before it. A link ending in `#paws+CAT_mix` reads only the rows with a cell `paws` and a
 cell `CAT_mix`. Long files need that: of thousands of values one rounds to any number.
 
 A printed number is right if a value of these rows, or a mean or standard deviation over seeds, rounds to it. A number
