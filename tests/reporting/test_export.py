@@ -3,6 +3,8 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
@@ -30,7 +32,7 @@ def results(tmp_path: Path) -> Path:
     (folder / "runs" / RUN / "eval").mkdir(parents=True)
     (folder / "runs" / RUN / "eval/evaluation.json").write_text("{}")
     (folder / "runs" / RUN / "run.json").write_text(
-        json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "spec": {"a": 1}})
+        json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "spec": {"a": 1}, "analysis_plans": {}})
     )
     return tmp_path / "results"
 
@@ -125,7 +127,7 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
         run = folder / f"seed-{seed}"
         (run / "eval").mkdir(parents=True)
         (run / "training.csv").write_text("step,name,value\n" + losses + "5000,valid_exact_match,12.3456789\n")
-        (run / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"run": RUN}))
+        (run / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "analysis_plans": {}}))
         if scored:
             (run / "eval/evaluation.json").write_text("{}")
             (run / "eval/scores.csv").write_text("task,method,variant,seed,value\ncogs,transformer,default,1,5\n")
@@ -142,3 +144,36 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
         assert ("1", 5000, "valid_exact_match", "12.3457") in curve and ("1", 10_000, "loss", "0.0001") in curve
         steps = [step for _, step, name, _ in curve if name == "loss"]
         assert 20 < len(steps) <= 30 and len(set(np.diff(steps))) == 1 and len(steps) + 1 == len(curve)
+
+
+def test_outputs_of_runs_behind_primary_claims_and_named_weights_are_kept(results: Path, capsys):
+    folder, out = results / "small/runs" / RUN, results / "reference/small"
+    table = {
+        "split": ["test"] * 2,
+        "row": [0, 1],
+        "source": ["a text", "b"],
+        "prediction": ["x", "y"],
+        "correct": [1, 0],
+    }
+    pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint/model.safetensors").write_bytes(b"chosen")
+    command = ["export", "--scale", "small", "--results", str(results), "--out", str(out.parent)]
+    assert main(command) == 0
+    assert not (out / "predictions").exists() and not (out / "weights").exists()
+    described = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(described | {"analysis_plans": {"paper": "sha"}}))
+    assert main([*command, "--weights", RUN]) == 0
+    kept = pq.read_table(out / f"predictions/{RUN}.parquet")
+    assert kept.to_pydict() == {name: table[name] for name in ("split", "row", "prediction")}
+    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"chosen"
+    (folder / "checkpoint/last.safetensors").write_bytes(b"last")
+    assert main([*command, "--weights", RUN]) == 0
+    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"
+    with open(folder / "checkpoint/last.safetensors", "wb") as stream:
+        stream.truncate(10_000_001)
+    assert main([*command, "--weights", RUN]) == 1
+    assert "has 10.0 MB, and 10 may be kept; leave it out" in capsys.readouterr().err
+    assert main([*command, "--weights", "cogs/other/default/seed-1"]) == 1
+    assert "has no weights; name a run of" in capsys.readouterr().err
+    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"

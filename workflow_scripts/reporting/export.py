@@ -36,7 +36,17 @@ PROVENANCE = (
     "analysis_plans",
 )
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
-EXPORTED |= {"provenance.json"}
+EXPORTED |= {"provenance.json", "predictions", "weights"}
+OUTPUTS = (
+    "split",
+    "row",
+    "item",
+    "subset",
+    "readout",
+    "prediction",
+    "likelihood",
+)  # ids and outputs, no texts of the data
+LARGEST_WEIGHTS = 10_000_000  # bytes
 LOSSES = 30
 
 
@@ -44,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", required=True)
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("results/reference"), metavar="DIR")
+    parser.add_argument("--weights", nargs="*", default=[], metavar="RUN", help="also copy the weights of these runs")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -76,6 +87,9 @@ def main(args: argparse.Namespace) -> None:
         _write_scores(scores, target / "scores.csv", folder / "scores.csv")
         curves = [thinned(run, _rows(path / "training.csv")) for run, path in zip(runs, folders, strict=True)]
         _write_curves([row for curve in curves for row in curve], target / "curves.csv", folder / "curves.csv")
+        kept = [(run["run"], path) for run, path in zip(runs, folders, strict=True) if run.get("analysis_plans")]
+        copy_predictions(kept, target, folder)
+        copy_weights(args.weights, source, target, folder)
         analysed = sorted(source.glob("analyses/*/*/scores.csv"))
         _write_analyses(analysed, target / "analyses.csv", folder / "analyses.csv")
         provenance = target / "provenance.json"
@@ -83,6 +97,47 @@ def main(args: argparse.Namespace) -> None:
         known |= {run["run"]: {key: run[key] for key in PROVENANCE if key in run} for run in runs}
         write_json(folder / "provenance.json", [known[name] for name in sorted(known)])
     print(f"{len(tables)} tables, {figures} figures and {len(runs)} runs written to {target}")
+
+
+def copy_predictions(primary: list[tuple[str, Path]], earlier: Path, out: Path) -> None:
+    """Of the runs behind primary claims what they answer: ids and outputs, without the texts of the data sets."""
+    if (earlier / "predictions").exists():
+        shutil.copytree(earlier / "predictions", out / "predictions")
+    if not primary:
+        return
+    import pyarrow.parquet as pq
+
+    for run, folder in primary:
+        table = pq.read_table(folder / "eval/predictions.parquet")
+        file = out / "predictions" / f"{run}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(
+            table.select([name for name in table.column_names if name in OUTPUTS]),
+            file,
+            compression="zstd",
+            compression_level=19,
+        )
+
+
+def copy_weights(runs: list[str], source: Path, earlier: Path, out: Path) -> None:
+    """The weights of `runs` by name: the last ones where the run kept them, else the chosen ones.
+
+    Raises UserError for a run that is not there or whose weights are too large for version control.
+    """
+    if (earlier / "weights").exists():
+        shutil.copytree(earlier / "weights", out / "weights")
+    for run in runs:
+        folder = source / "runs" / run / "checkpoint"
+        found = [file for file in (folder / "last.safetensors", folder / "model.safetensors") if file.exists()]
+        if not found:
+            raise UserError(f"{folder} has no weights; name a run of {source / 'runs'}, as task/method/variant/seed-1")
+        if (size := found[0].stat().st_size) > LARGEST_WEIGHTS:
+            raise UserError(
+                f"{found[0]} has {size / 1e6:.1f} MB, and {LARGEST_WEIGHTS / 1e6:.0f} may be kept; leave it out"
+            )
+        file = out / "weights" / f"{run}.safetensors"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(found[0], file)
 
 
 def copy_figures(source: Path, earlier: Path, out: Path) -> int:
