@@ -18,6 +18,7 @@ CONTROLS = [(paper, claim) for paper, claim in EACH if claim.kind == "control"]
 
 UNQUOTED = "no sentence of the paper says so; read off "
 OMITTED = " [...] "
+APART = re.compile(r"(?:Figure|Table) \d+:|<sup>|[^\t]*\t")  # how a caption, a footnote or a table begins
 SYMBOLS = {r"\leftrightarrow": "↔", r"\rightarrow": "→", r"\sim": "~", "‘": "'", "’": "'", "“": '"', "”": '"'}
 
 
@@ -31,10 +32,19 @@ def plain(text: str) -> str:
     return re.sub(r"[\s*${}\\]", "", unicodedata.normalize("NFKC", text))
 
 
+def uninterrupted(text: str) -> str:
+    """The text without the captions, footnotes and tables that its extraction has put into the middle of sentences."""
+    return "\n\n".join(part for part in re.split(r"\n\s*\n", text) if not APART.match(part))
+
+
 def is_quoted(quote: str, text: str) -> bool:
-    """Whether the parts of a quote, between the marks of what is left out, follow one another in a text."""
+    """Whether a quote is in a text, as this is extracted or without what interrupts its sentences."""
+    return follows(quote, plain(text)) or follows(quote, plain(uninterrupted(text)))
+
+
+def follows(quote: str, text: str) -> bool:
+    """Whether the parts of a quote, between the marks of what is left out, follow one another in a plain text."""
     position = 0
-    text = plain(text)
     for part in quote.split(OMITTED):
         found = text.find(plain(part), position)
         if found < 0:
@@ -48,6 +58,12 @@ def test_a_quote_is_found_across_lines_and_marks():
     assert is_quoted("CAT_mix is bet-ter by (~1%). [...] the first is not.", text)
     assert not is_quoted("the first is not. [...] CAT_mix", text)
     assert not is_quoted("CAT_mix is worse", text)
+
+
+def test_a_quote_may_be_interrupted_by_a_caption_a_footnote_or_a_table():
+    text = "CARMA gains\n\n\nFigure 3: Bars.\n\n<sup>2</sup>A note.\n\nModel\tIDM\nFT\t20\n\n 1.7 points."
+    assert is_quoted("CARMA gains 1.7 points.", text) and is_quoted("Figure 3: Bars.", text)
+    assert not is_quoted("CARMA gains 1.7 points.", text.replace("\nFigure 3:", "\nFar below 3:"))
 
 
 def test_every_quote_stands_in_its_paper():
