@@ -27,6 +27,7 @@ METHODS = {
     "GPT2-S fine tokens": "gpt2-small-fine",
 }
 VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "original"}
+SIX = ("GPT2-S", "Gemma-2B", "Llama-1B", "Llama-3B", "Qwen-0.5B", "Qwen-3B")
 # Depths of CAP by what columns call them: block 1 is the first that is pooled.
 DEPTHS = {"first": 1, "1%": 1, "25%": "25%", "middle": "50%", "last": "100%"}
 POOLED = ("table-cap", "table-item-sets", "text-5.1")
@@ -172,6 +173,30 @@ def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_mode
     assert found == Counter(wanted)
 
 
+def test_intervals_over_items_are_of_the_models_and_measures_of_their_rows():
+    content = read_yaml(FOLDER / "displays.yaml")
+    entry, table = content["analyses"]["items-and-seeds"], content["displays"]["table-items"]
+    models = {name: method for name, method in METHODS.items() if method != "gpt2-small-fine"}
+    wanted = product(("idm",), models.values(), ("ft", "carma"), ("synonyms",))
+    assert Counter(tuple(run.values()) for run in entry["runs"]) == Counter(wanted)
+    assert entry["options"]["means"] == {"six models": [METHODS[model] for model in SIX]}
+    own = {"item_set": "own_correct"}
+    measures = {
+        "accuracy": {"item_set": "all"},
+        "CS 25%": {"intervention": "synonyms", "rate": 0.25} | own,
+        "CS 40%": {"intervention": "synonyms", "rate": 0.4} | own,
+        "CAP first": {"intervention": "cap", "layer": entry["options"]["layer"]} | own,
+    }
+    subsets = models | {"six models": "six models"}
+    rows = {
+        f"{name} {measure}": {"subset": subsets[name]} | measures[measure] for name in subsets for measure in measures
+    }
+    shown = {row["row"]: {key: row[key] for key in row if key not in ("row", "group")} for row in table["rows"]}
+    assert shown == rows
+    metrics = ["difference", "seeds_low", "seeds_high", "both_low", "both_high", "items"]
+    assert [column["metric"] for column in table["columns"]] == metrics
+
+
 # Statement -> relation, least effect, left and right.
 CLAIMS = {
     "CARMA is more accurate than fine-tuning alone on {task}, {model}": (
@@ -262,7 +287,6 @@ CLAIMS = {
 }
 
 MEAN = "mean over six models"
-SIX = ("GPT2-S", "Gemma-2B", "Llama-1B", "Llama-3B", "Qwen-0.5B", "Qwen-3B")
 
 
 def test_a_claim_compares_what_its_statement_says():

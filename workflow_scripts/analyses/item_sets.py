@@ -39,10 +39,18 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
         if len(variants) < 2:
             found.notes.append(f"{variants[0]}: no other variant of this seed to share items with")
             continue
-        answers = pandas.concat([_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True)
+        answers = pandas.concat([read_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True)
         for run in variants:
             _score(run, answers, found)
     return found
+
+
+def read_answers(run: TrainedRun) -> pandas.DataFrame:
+    """One row an answer of a run under its interventions. Raises UserError where there are none."""
+    path = run.folder / "interventions/answers.parquet"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
+    return pq.read_table(path).to_pandas()
 
 
 def shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
@@ -54,13 +62,6 @@ def shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
 
 def _model(run: TrainedRun) -> tuple[str, str, int]:
     return run.task, run.method, run.seed
-
-
-def _answers(run: TrainedRun) -> pandas.DataFrame:
-    path = run.folder / "interventions/answers.parquet"
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
-    return pq.read_table(path).to_pandas()
 
 
 def _score(run: TrainedRun, answers: pandas.DataFrame, found: Analysis) -> None:
