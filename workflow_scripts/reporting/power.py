@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from workflow_scripts.reporting.analysis_plan import PrimaryClaim
+from workflow_scripts.reporting.statistics import SuccessRates
 
 # Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
 VARIANCES, SHARES = 2000, 60
@@ -82,26 +83,13 @@ def rates_power(better: float, other: float, n: int, smallest: float, quantile: 
     for ours in range(n + 1):
         for theirs in range(n + 1):
             chance = _binomial(ours, n, better) * _binomial(theirs, n, other)
-            if ours > theirs and fisher_p(ours, theirs, n) <= 1 - quantile:
+            rates = SuccessRates(ours, n, theirs, n)
+            if rates.fisher_p() <= 1 - quantile:
                 reproduced += chance
-            elif upper_limit(ours, n, quantile) < smallest:
+            elif rates.upper_limit(quantile) < smallest:
                 not_reproduced += chance
     return Power(f"{better:.0%} to {other:.0%}", reproduced, not_reproduced)
 
 
 def _binomial(successes: int, n: int, chance: float) -> float:
     return math.comb(n, successes) * chance**successes * (1 - chance) ** (n - successes)
-
-
-def fisher_p(ours: int, theirs: int, n: int) -> float:
-    """One-sided p of Fisher's exact test that `ours` of n is no more than `theirs` of n: hypergeometric tail."""
-    both = ours + theirs
-    tail = sum(math.comb(n, k) * math.comb(n, both - k) for k in range(ours, min(n, both) + 1))
-    return tail / math.comb(2 * n, both)
-
-
-def upper_limit(successes: int, n: int, quantile: float) -> float:
-    """One-sided upper limit of a share by Clopper and Pearson."""
-    from scipy.special import betaincinv
-
-    return 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, quantile))

@@ -84,7 +84,9 @@ def judge(
     found = [_measured(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
     if not verdicts:
         found = [
-            replace(outcome, reason=f"the {scale} scale bears no verdict") if _undecided(outcome) else outcome
+            replace(outcome, p_value=None, reason=f"the {scale} scale bears no verdict")
+            if _undecided(outcome)
+            else outcome
             for outcome in found
         ]
         return found
@@ -140,7 +142,6 @@ def _measured(
             effect=effect,
             quantile=quantile,
             interval=effect.interval(quantile),
-            p_value=effect.p_value(margin_of(claim)),
             n_seeds=effect.n,
         )
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
@@ -149,7 +150,7 @@ def _measured(
         return replace(outcome, reason="made-up data")
     if claim.relation != "falls_with" and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
-    return outcome
+    return replace(outcome, p_value=outcome.effect.p_value(margin_of(claim)) if outcome.effect else None)
 
 
 def _decided(
