@@ -22,6 +22,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Seeds = Annotated[list[Seed], AfterValidator(_once)]
 Kind = Literal["seq2seq", "prompt", "text", "masked", "sentence", "span"]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+LAST = "last"  # of Training.also_keep: the weights after the last update
 
 
 def _compiles(pattern: str) -> str:
@@ -104,6 +106,11 @@ class Training(Strict):
         description="What chooses the best weights: a metric on a split; greater is better. `module` computes it from "
         "outputs, decoded and scored as `decoding` says (keys of an evaluation), where a teacher-forced pass does not."
     )
+    also_keep: Annotated[list[SplitName], AfterValidator(_once)] = Field(
+        [],
+        description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
+        "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
+    )
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
     gradient_checkpointing: bool = Field(
         False,
@@ -125,6 +132,11 @@ class Training(Strict):
         if self.decay_steps > self.max_steps:
             raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
         return self
+
+    @property
+    def kept_splits(self) -> list[str]:
+        """The splits whose best weights are kept next to those that `validation` chooses."""
+        return [name for name in self.also_keep if name != LAST]
 
     @property
     def warmup(self) -> int:

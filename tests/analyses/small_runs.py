@@ -16,8 +16,9 @@ from workflow_scripts.data.prepared import Example, Prepared, write
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.files import write_json
 from workflow_scripts.training.build import build_model
+from workflow_scripts.training.history import write_history
 from workflow_scripts.training.prepared import data_digest, read_vocabulary
-from workflow_scripts.training.state import named_weights, write_history
+from workflow_scripts.training.state import named_weights
 
 ROOT = Path(__file__).parents[2]
 VERBS = ("walk", "look", "run", "walk1", "look1", "run1")

@@ -106,6 +106,7 @@ def test_variants_on_addjump_change_what_they_are_called_after():
     text = written | {"gated": False, "source_predictor": "causal", "betas": [0.1, 0.98], "next_code_source": 0.0}
     changes = {f"codes-{number}": {"source_codes": number} for number in (4, 8, 12)} | {
         "none": {"attention": "none"},
+        "sal-entropy-3": {"entropy_min_length_target": 3},
         "cross-query-word": decoder,
         "cross-query-systematic": {"cross_query": "systematic"},
         "sal-as-written": written,

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from tests.evaluation.test_exact_match import decoded_alone
 from tests.training.toy import (
@@ -18,6 +19,7 @@ from tests.training.toy import (
     call,
     here,
     pair,
+    toy_spec,
     write_data,
     write_split,
 )
@@ -27,6 +29,7 @@ from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.evaluation.seq2seq import decode, load_run, same_structure
+from workflow_scripts.files import sha256_file
 from workflow_scripts.models.decoding import beam
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import data_digest
@@ -62,7 +65,7 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
     result = call("evaluate", *options(place))
     assert result.returncode == 0 and result.stderr == ""
     predictions = pq.read_table(place / "eval/predictions.parquet").to_pylist()
-    assert list(predictions[0]) == ["split", "row", "subset", "prediction", "correct"]
+    assert list(predictions[0]) == ["split", "readout", "row", "subset", "prediction", "correct"]
 
     torch.set_num_threads(1)
     model, _, _ = load_run(place / "out", place / "data")
@@ -72,7 +75,7 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
         for number, row in enumerate(rows):
             ids = decoded_alone(model, torch.tensor([*row["source_ids"], 2]), 12)
             prediction = " ".join(TARGET_WORDS[token] for token in ids if token != 2)
-            found = {"split": split, "row": number, "subset": row["subset"], "prediction": prediction}
+            found = {"split": split, "readout": None, "row": number, "subset": row["subset"], "prediction": prediction}
             expected.append({**found, "correct": prediction == row["target"]})
         for subset in ("all", "both", "short", "long"):
             chosen = [e["correct"] for e in expected if e["split"] == split and subset in ("all", "both", e["subset"])]
@@ -83,6 +86,48 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
     assert {(row["split"], row["subset"]): (row["value"], row["n"]) for row in matches} == scores
     named = {"task": "toy", "method": "transformer", "variant": "default", "seed": 3, "protocol": "reduced"}
     assert all(row.items() >= named.items() for row in rows)
+
+
+def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(trained, tmp_path):
+    """As if each of them were the only one; the rows say by `readout` which it is."""
+    shutil.copytree(trained / "data", tmp_path / "data")
+    (tmp_path / "settings.json").write_text(json.dumps(SETTINGS))
+    kept = ["test", "last"]
+    (tmp_path / "spec.json").write_text(json.dumps(toy_spec(max_steps=75, also_keep=kept)))
+    options_of = {name: tmp_path / name for name in ("data", "out", "state")} | {"spec": tmp_path / "spec.json"}
+    train = (text for name, path in options_of.items() for text in (f"--{name}", path))
+    assert here("train", *train, "--device", "cpu") == 0
+    # In so short a training the last weights may be best everywhere: other ones must give other outputs.
+    file = tmp_path / "out/checkpoint/test.safetensors"
+    other = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()}
+    save_file(other, file)
+    assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
+    rows = read_scores(tmp_path / "eval/scores.csv")
+    found = pq.read_table(tmp_path / "eval/predictions.parquet").to_pylist()
+    assert {row["readout"] for row in rows} == {row["readout"] for row in found} == {None, *kept}
+    assert {row["readout"] for row in rows if row["metric"] == "examples"} == {None}
+
+    matches = set()
+    for readout in (None, *kept):
+        alone = shutil.copytree(tmp_path / "out", tmp_path / f"alone-{readout}")
+        run = json.loads((alone / "run.json").read_text())
+        del run["spec"]["training"]["also_keep"]
+        run["spec_digest"] = digest(run["spec"])
+        (alone / "run.json").write_text(json.dumps(run))
+        if readout:
+            (alone / f"checkpoint/{readout}.safetensors").replace(alone / "checkpoint/model.safetensors")
+        out = tmp_path / f"eval-{readout}"
+        assert here("evaluate", *options(tmp_path, **{"run-dir": alone, "out": out}), "--device", "cpu") == 0
+        expected = pq.read_table(out / "predictions.parquet").to_pylist()
+        assert [row | {"readout": None} for row in found if row["readout"] == readout] == expected
+        scored = [row for row in read_scores(out / "scores.csv") if not readout or row["unit"] != "count"]
+        assert [row | {"readout": None} for row in rows if row["readout"] == readout] == scored
+        matches.add(tuple(row["prediction"] for row in expected))
+    assert len(matches) > 1
+    evaluated = json.loads((tmp_path / "eval/evaluation.json").read_text())
+    assert evaluated["kept_sha256"] == {
+        name: sha256_file(tmp_path / f"out/checkpoint/{name}.safetensors") for name in kept
+    }
 
 
 def test_a_run_of_the_catalogue_is_trained_and_scored_as_the_catalogue_says(tmp_path):

@@ -20,23 +20,30 @@ def write_run(
     subsets: Iterable[str] = ("",),
     examples: int = 200,
     protocol: str = "reduced",
+    readouts: dict[str, float] | None = None,
 ) -> None:
-    """run.json, scores.csv and predictions.parquet of one run: about `accuracy` percent right in every subset."""
+    """run.json, scores.csv and predictions.parquet of one run: about `accuracy` percent right in every subset, and with
+    each further checkpoint of `readouts` about as many as it says."""
     generator = np.random.default_rng(zlib.crc32(str(run).encode()))
     folder = results / "runs" / str(run)
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed, "protocol": protocol}
     kinds = np.repeat(list(subsets), examples)
-    correct = generator.random(len(kinds)) < np.clip(accuracy, 0, 100) / 100
-    scores = []
-    for split in ("test", "in_distribution"):
-        scores.append({**names, **_score(split, "all", correct)})
-        scores += [{**names, **_score(split, kind, correct[kinds == kind])} for kind in subsets if kind]
+    scores, tables = [], []
+    for readout, percent in {None: accuracy, **(readouts or {})}.items():
+        correct = generator.random(len(kinds)) < np.clip(percent, 0, 100) / 100
+        for split in ("test", "in_distribution"):
+            scores.append({**names, "readout": readout, **_score(split, "all", correct)})
+            scores += [
+                {**names, "readout": readout, **_score(split, kind, correct[kinds == kind])} for kind in subsets if kind
+            ]
+        splits = np.repeat(["test", "in_distribution"], len(kinds))
+        which = {"split": splits, "readout": pa.array([readout] * len(splits), pa.string())}
+        table = {"row": np.tile(np.arange(len(kinds)), 2), "subset": np.tile(kinds, 2)}
+        table |= {"prediction": [""] * len(splits), "correct": np.tile(correct, 2)}
+        tables.append(pa.table(which | table))
     (folder / "eval").mkdir(parents=True)
     write_scores(folder / "eval/scores.csv", scores)
-    splits = np.repeat(["test", "in_distribution"], len(kinds))
-    table = {"split": splits, "row": np.tile(np.arange(len(kinds)), 2), "subset": np.tile(kinds, 2)}
-    table |= {"prediction": [""] * len(splits), "correct": np.tile(correct, 2)}
-    pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
+    pq.write_table(pa.concat_tables(tables), folder / "eval/predictions.parquet")
     write_json(
         folder / "run.json",
         {

@@ -390,3 +390,15 @@ def test_a_cell_of_a_whole_analysis_has_no_seeds(tmp_path, protocol):
     for row, note in ((Row(row="r", task="cogs"), "does not apply"), (Row(row="r", subset="s"), "not run at small")):
         cell = only(make_cells("d", display.model_copy(update={"rows": [row]}), found))
         assert (cell.status, cell.note) == ("not run", note)
+
+
+def test_a_cell_without_a_readout_means_the_scores_without_one_where_there_are_such(tmp_path):
+    scores = [score("jump", "new", "a", 1, 90), score("jump", "new", "a", 1, 30, readout="last")]
+    cells = by_key(make_cells("d", DISPLAY, evidence(tmp_path, scores)))
+    assert cells["New", "J"].seeds == {1: 90}
+    column = DISPLAY.columns[0].model_dump(exclude_unset=True) | {"column": "J last", "readout": "last"}
+    display = DISPLAY.model_copy(update={"columns": [Column.model_validate(column)]})
+    assert by_key(make_cells("d", display, evidence(tmp_path, scores)))["New", "J last"].seeds == {1: 30}
+    # Where every score has a readout, the only one is meant.
+    cells = by_key(make_cells("d", DISPLAY, evidence(tmp_path, scores[1:])))
+    assert cells["New", "J"].seeds == {1: 30}

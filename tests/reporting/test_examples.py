@@ -76,6 +76,14 @@ def test_subsets_and_groups_of_subsets(results, subset, examples):
     assert set(np.unique(found)) == {0.0, 1.0}
 
 
+def test_examples_are_those_of_the_checkpoint_that_the_cell_is_of(results):
+    write_run(results, Run("cogs", "kept", "a", 1), 40, ["prim"], 300, readouts={"last": 90.0})
+    own = cell("Kept", "kept", seeds=(1,), values=(40.0,))
+    last = replace(own, selection=own.selection | {"readout": "last"})
+    first, second = correctness(results, own), correctness(results, last)
+    assert first.shape == second.shape == (1, 300) and first.mean() < 0.5 and second.mean() > 0.8
+
+
 def test_unknown_subsets_and_unlike_data_are_refused(results):
     with pytest.raises(UserError, match=r"predictions.parquet has no examples of split test, subset typo"):
         correctness(results, cell("New", "new", subset="typo"))

@@ -33,9 +33,7 @@ TASKS = {
 # The data of displays whose columns and panels do not name them.
 OF_DISPLAY = {"table2": "cognition", "table-cognition": "cognition", "text-c1": "cognition", "table6": "cognition"}
 OF_DISPLAY |= {"table-cogs-types": "cogs", "table5": "cogs", "figure7": "cogs"}
-OF_DISPLAY |= dict.fromkeys(
-    ["table-codes", "table-variants", "table-schedule", "figure3", "figure6", "figure-codes"], JUMP
-)
+OF_DISPLAY |= dict.fromkeys(["table-codes", "table-variants", "figure3", "figure6", "figure-codes"], JUMP)
 PLAIN = ("transformer", "default")
 ABLATIONS = {"VQ": "vq", "- SoVQ": "vq", "MMI": "mmi", "- Brown": "mmi"}
 VARIANTS = {  # of SQ-Transformer, by rows that do not name it after its variant
@@ -44,8 +42,10 @@ VARIANTS = {  # of SQ-Transformer, by rows that do not name it after its variant
     "SQ-Transformer SAL, most of the text": "sal-as-written",
     "SQ-Transformer SAL, all of the text": "sal-text",
     "SQ-Transformer SAL, codes alone": "cross-query-systematic",
-    "SQ-Transformer SAL, whole decay": "sal-decay",
-    "SQ-Transformer SAL, slow": "sal-slow",
+    "SAL, official": "sal",
+    "SAL, changed": "sal-entropy-3",
+    "SQ-Transformer SAL, official": "sal",
+    "SQ-Transformer SAL, changed": "sal-entropy-3",
     "w. SAL": "sal",
     "w. SRL": "srl",
     "None": "none",
@@ -57,7 +57,6 @@ PLAIN_VARIANTS = {
     "no quantisation": "default",
     "Transformer, as the code": "default",
     "Transformer, as the text": "sinusoidal",
-    "Transformer, whole decay": "decay",
 }
 METRICS = {  # by what the name of a column holds, the first that it does; else exact match
     "CTER [Ii]nstance|CTER$": "cter_instance",
@@ -69,6 +68,10 @@ METRICS = {  # by what the name of a column holds, the first that it does; else 
     "structure": "structure_match",
 }
 SUBSETS = r"\b(?:NP|VP|PP)\b|\blexical\b|^structural$|^\w+_to_\w+$|^only_\w+$|^.p_recursion$"
+
+
+# Of a table of several checkpoints of a run, by the end of a column's name; else the run's own is meant.
+READINGS = {", chosen in distribution": "in_distribution", ", last": "last"}
 
 
 @cache
@@ -113,6 +116,9 @@ def test_a_column_is_of_the_data_and_the_metric_of_its_name():
             assert column["task"] == task_of(name, words), (name, words)
             if "metric" not in column or "analysis" in column:
                 continue
+            readout = next((reading for end, reading in READINGS.items() if words.endswith(end)), None)
+            assert column.get("readout") == readout, (name, words)
+            words = words.replace(", chosen in distribution", "")
             metric = next((metric for kind, metric in METRICS.items() if re.search(kind, words)), "exact_match")
             subset = re.search(SUBSETS, words)
             inside, cognition = "in distribution" in words, column["task"] == "cognition"
@@ -137,6 +143,16 @@ def test_a_column_is_of_the_data_and_the_metric_of_its_name():
         ("table-embeddings", "COGS silhouette", "silhouette"),
         ("table-embeddings", "COGS neighbours in the plane", "neighbours_same_class_tsne"),
         ("table-embeddings", "COGS neighbours in the space", "neighbours_same_class_embedding"),
+        ("table-choice", "JUMP mean", "validation_mean"),
+        ("table-choice", "JUMP best of all", "validation_best"),
+        ("table-choice", "JUMP last", "validation_last"),
+        ("table-choice", "JUMP gain of 2", "gain_best_of_2"),
+        ("table-choice", "JUMP gain of all", "gain_best_of_all"),
+        ("table-choice", "AROUNDR mean", "validation_mean"),
+        ("table-choice", "AROUNDR best of all", "validation_best"),
+        ("table-choice", "AROUNDR last", "validation_last"),
+        ("table-choice", "AROUNDR gain of 2", "gain_best_of_2"),
+        ("table-choice", "AROUNDR gain of all", "gain_best_of_all"),
         ("table-clusters", "V-measure", "v_measure"),
         ("table-clusters", "COGS V-measure", "v_measure"),
         ("table-clusters", "adjusted Rand", "adjusted_rand"),

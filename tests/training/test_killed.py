@@ -23,7 +23,7 @@ class Runs:
     def __init__(self, folder: Path):
         self.folder = folder
         write_data(folder / "data")
-        spec = toy_spec(max_steps=STEPS, validate_every=50, log_every=7)
+        spec = toy_spec(max_steps=STEPS, validate_every=50, log_every=7, also_keep=["test", "last"])
         # SQ-Transformer has all the state there is: its codes move outside the optimiser, and it draws masks.
         spec["model"] |= {"module": "workflow_scripts.models.sq_transformer", "codebook_gradient": False}
         spec["objective"]["module"] = "workflow_scripts.objectives.structural_quantisation"
@@ -59,7 +59,8 @@ class Runs:
     def assert_same_files(self, place: Path) -> None:
         """Every result of training, and of evaluation if there is one, is equal to the last bit."""
         results = [path.relative_to(place / "out") for path in (place / "out").rglob("*") if path.is_file()]
-        assert {"model.safetensors", "training.csv"} < {path.name for path in results}
+        weights = {f"{name}.safetensors" for name in ("model", "test", "last")}
+        assert {*weights, "training.csv"} < {path.name for path in results}
         for path in results:
             if path.name not in ("run.json", "evaluation.json"):  # which hold times
                 assert (place / "out" / path).read_bytes() == (self.whole / "out" / path).read_bytes(), path

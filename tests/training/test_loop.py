@@ -59,13 +59,13 @@ def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, 
     return loss, {"half": loss / 2, "constant": 1.5}
 
 
-def run(task: Task, folder: Path, save_every: float = 60) -> tuple[State, StateFolder]:
+def run(task: Task, folder: Path, save_every: float = 60, settings: Training = SETTINGS) -> tuple[State, StateFolder]:
     """Train the task in `folder`; returns the final state and where it is kept."""
     torch.set_num_threads(1)
     folder.mkdir(exist_ok=True)
     store, accelerator = StateFolder(folder, {}), Accelerator(cpu=True)
-    with Reporter("run", SETTINGS.max_steps, "none") as reporter:
-        return train(task, SETTINGS, SEED, accelerator, store, reporter, save_every), store
+    with Reporter("run", settings.max_steps, "none") as reporter:
+        return train(task, settings, SEED, accelerator, store, reporter, save_every), store
 
 
 @pytest.mark.parametrize(("fraction", "steps"), [(0.0, 0), (0.1, 1), (0.25, 3), (0.5, 6)])
@@ -158,6 +158,38 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
     assert store.best_path(best).exists()
     resumed = Line()
     assert store.load(resumed, optimiser_for(resumed, SETTINGS)).best_tie == state.best_tie
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "best", "other_best"),
+    [([1, 3, 2], [2, 1, 0], 10, 5), ([3, 2, 1], [1, 1, 0], 5, 10), ([0, 0, 1], [5, 5, 5], 12, 12)],
+)
+def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_path, values, others, best, other_best):
+    """Through a stop in the middle, too: the state has what a resumed run needs, and no more."""
+    found, seen, calls = iter(zip(values, others, strict=True)), {}, iter(range(1, 100))
+    settings = SETTINGS.model_copy(update={"also_keep": ["held_out", "last"]})
+
+    def validate(validated: nn.Module) -> dict[str, float]:
+        seen[(5, 10, 12)[len(seen)]] = validated.weight.detach().clone()
+        return dict(zip(("score", "held_out_score"), map(float, next(found)), strict=True))
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        if next(calls) == 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return squared_error(model, batch)
+
+    with pytest.raises(StopRequested):
+        run(Task(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
+    model = Line()
+    state, store = run(Task(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
+    assert (state.best_step, state.kept["held_out"]["step"]) == (best, other_best)
+    assert state.kept.keys() == {"held_out"} and state.kept["held_out"]["value"] == max(others)
+    assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
+    assert torch.equal(load_file(store.kept_path("held_out", other_best))["weight"], seen[other_best])
+    assert by_name(state)["valid_held_out_score"] == list(zip((5, 10, 12), others, strict=True))
+    assert torch.equal(model.weight.detach(), seen[12])
+    store.remove()
+    assert not tmp_path.exists()
 
 
 def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(tmp_path):

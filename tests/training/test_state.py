@@ -14,8 +14,9 @@ import torch
 from torch import nn
 
 from workflow_scripts.errors import UserError
+from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import random_states
-from workflow_scripts.training.state import State, StateFolder, read_history, write_history
+from workflow_scripts.training.state import State, StateFolder
 
 IDENTITY = {"spec_digest": "s", "data_digest": "d"}
 
@@ -85,6 +86,20 @@ def test_two_generations_and_their_best_weights_are_kept(tmp_path):
         "step-3",
         "step-4",
     ]
+
+
+def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
+    model, optimiser, state, store = saved_steps(tmp_path, 1)
+    for kept_at in (2, 2, 4):  # of steps 2, 3 and 4
+        if kept_at == state.step + 1:
+            state.kept["split"] = {"step": kept_at, "value": 1.0, "tie": 0.0}
+            store.keep_for("split", state, model)
+        save_step(model, optimiser, state, store)
+    names = {path.name for path in tmp_path.glob("best-on-*")}
+    assert names == {"best-on-split-2.safetensors", "best-on-split-4.safetensors"}
+    (tmp_path / "best-on-split-4.safetensors").write_bytes(b"cut")
+    found = StateFolder(tmp_path, IDENTITY).load(*small_run())
+    assert found.step == 3 and found.kept["split"]["step"] == 2
 
 
 @pytest.mark.quick_faults

@@ -28,6 +28,7 @@ from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.files import write_json
 from workflow_scripts.provenance import FIELDS
+from workflow_scripts.training.train import weights_digest
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +108,40 @@ def test_the_history_has_a_row_per_value_and_interval(toy):
     assert rates[:2] == [0.0025, 0.005] and rates[5] == pytest.approx(0.005 * math.sqrt(20 / 60))
     best = json.loads((toy / "out/run.json").read_text())["best_validation"]["exact_match"]
     assert best == max(float(row["value"]) for row in rows if row["name"] == "valid_exact_match")
+
+
+def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_path):
+    spec = changed_spec(tmp_path, also_keep=["test", "last"])
+    assert train_here(toy, tmp_path, spec) == 0
+    files = {name: tmp_path / f"out/checkpoint/{name}.safetensors" for name in ("model", "test", "last")}
+    assert {path.name for path in (tmp_path / "out/checkpoint").iterdir()} == {path.name for path in files.values()}
+    # They change nothing about the training: the same weights are chosen at the same validations.
+    assert files["model"].read_bytes() == (toy / "out/checkpoint/model.safetensors").read_bytes()
+    with open(tmp_path / "out/training.csv") as stream:
+        rows = list(csv.DictReader(stream))
+    with open(toy / "out/training.csv") as stream:
+        assert [row for row in rows if not row["name"].startswith("valid_test_")] == list(csv.DictReader(stream))
+    by_step = {int(row["step"]): float(row["value"]) for row in rows if row["name"] == "valid_test_exact_match"}
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    best = max(by_step, key=lambda step: (by_step[step], step))
+    assert run["kept"] == {"test": {"step": best, "value": by_step[best]}}
+    assert set(run["files"]) == {"training.csv", *(f"checkpoint/{path.name}" for path in files.values())}
+    # What starts from the run starts from the checkpoint that validation chose.
+    assert weights_digest(tmp_path / "out/checkpoint") == weights_digest(toy / "out/checkpoint")
+    last = load_file(files["last"])
+    assert any(not tensor.equal(last[name]) for name, tensor in load_file(files["model"]).items()) == (
+        run["best_step"] != run["steps"]
+    )
+
+
+def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_that_exist(capsys, toy, tmp_path):
+    assert train_here(toy, tmp_path, changed_spec(tmp_path, also_keep=["tset"])) == 1
+    assert_one_error(capsys.readouterr().err, "tset.parquet does not exist")
+    spec = json.loads(changed_spec(tmp_path, also_keep=["last"]).read_text()) | {"kind": "text"}
+    spec["training"]["validation"]["metric"] = "log_likelihood"
+    (tmp_path / "changed.json").write_text(json.dumps(spec))
+    assert train_here(toy, tmp_path, tmp_path / "changed.json") == 1
+    assert_one_error(capsys.readouterr().err, "training.also_keep", "sequence-to-sequence tasks alone")
 
 
 def test_the_same_command_gives_the_same_bytes(toy, tmp_path):

@@ -160,7 +160,7 @@ def _where(run: Run) -> str:
 
 def _tuples(section: dict) -> dict:
     """YAML has no tuples; strict validation wants one for the two betas."""
-    return {key: tuple(value) for key, value in section.items() if isinstance(value, list)}
+    return {key: tuple(value) for key, value in section.items() if key == "betas" and isinstance(value, list)}
 
 
 def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:

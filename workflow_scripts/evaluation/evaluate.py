@@ -57,7 +57,10 @@ def main(args: argparse.Namespace) -> None:
         write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
         content = settings.model_dump()
         of_what = {"run": run["run"], "scale": run["scale"], "files": sha256_files(out)}
-        of_what["checkpoint_sha256"] = sha256_file(args.run_dir / "checkpoint/model.safetensors")
+        checkpoint = args.run_dir / "checkpoint"
+        of_what["checkpoint_sha256"] = sha256_file(checkpoint / "model.safetensors")
+        kept = spec["training"].get("also_keep", [])
+        of_what["kept_sha256"] = {name: sha256_file(checkpoint / f"{name}.safetensors") for name in kept}
         if absent := [row for row in scores if "reason" in row]:  # measures that are not defined here
             of_what["absent"] = absent
         facts, precision = of_evaluation(content, spec), spec["training"]["precision"]

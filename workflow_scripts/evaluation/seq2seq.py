@@ -29,29 +29,38 @@ COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 def score(
     run_dir: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(predictions, score rows) of every split. Identical source sentences are decoded once."""
+    """(predictions, score rows) of every split, for the run's own checkpoint and then for each further one that it
+    kept, whose name is their readout. Identical source sentences are decoded once.
+    """
     model, vocabulary, run = load_run(run_dir, data, device)
     groups = read_json(data / "dataset.json").get("subset_groups", {})
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
     if pieces := source_pieces(run["spec"], run_dir / "checkpoint"):
         splits = {split: pieces.cut(table) for split, table in splits.items()}
-    total = sum(len(table["source"].unique()) for table in splits.values())
+    readouts = [None, *run["spec"]["training"].get("also_keep", [])]
+    total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
     with Reporter(run["run"], total, progress, unit="sentences") as reporter:
-        for split, table in splits.items():
-            reporter.stage(f"decode {split}")
-            outputs = joined(decode(model, table, vocabulary["target"], settings, device, reporter), settings.joined)
-            references = joined(table["target"].to_pylist(), settings.joined)
-            correct = np.array(outputs) == np.array(references)
-            subsets = table["subset"].to_numpy()
-            rows = [*share_scores("exact_match", correct, subsets, groups), *size_scores(table)]
-            rows += measured(outputs, references, data, split, settings)
-            if settings.same_word:
-                right = same_structure(outputs, references, settings.same_word)
-                rows += share_scores("structure_match", right, subsets, groups)
-            scores += [{"split": split, **row} for row in rows]
-            content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
-            predictions.append(pa.table({"split": [split] * len(correct), **content, "correct": correct}))
+        for readout in readouts:
+            if readout:
+                file = run_dir / f"checkpoint/{readout}.safetensors"
+                load_weights(model, read_weights(file), file)
+            for split, table in splits.items():
+                reporter.stage(f"decode {split} ({readout})" if readout else f"decode {split}")
+                decoded = decode(model, table, vocabulary["target"], settings, device, reporter)
+                outputs, targets = joined(decoded, settings.joined), table["target"].to_pylist()
+                references, subsets = joined(targets, settings.joined), table["subset"].to_numpy()
+                correct = np.array(outputs) == np.array(references)
+                rows = share_scores("exact_match", correct, subsets, groups)
+                rows += [] if readout else size_scores(table)
+                rows += measured(outputs, references, data, split, settings)
+                if settings.same_word:
+                    right = same_structure(outputs, references, settings.same_word)
+                    rows += share_scores("structure_match", right, subsets, groups)
+                scores += [{"split": split, "readout": readout, **row} for row in rows]
+                names = {"split": [split] * len(correct), "readout": pa.array([readout] * len(correct), pa.string())}
+                content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
+                predictions.append(pa.table(names | content | {"correct": correct}))
     return pa.concat_tables(predictions), scores
 
 

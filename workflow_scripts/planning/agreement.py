@@ -63,7 +63,8 @@ def judge(rule: str, file: Path, adopted: set[Path]) -> str | None:
         if not current(folder / "run.json", adopted):
             return f"{folder / 'run.json'}, which it was made from, is missing or not current"
         trained = read_json(folder / "run.json")
-        if content["checkpoint_sha256"] != trained["files"]["checkpoint/model.safetensors"]:
+        scored = {"model": content["checkpoint_sha256"], **content.get("kept_sha256", {})}
+        if any(trained["files"][f"checkpoint/{name}.safetensors"] != sha256 for name, sha256 in scored.items()):
             return "it scored another checkpoint"
         if rule == "intervene":
             candidates = Path(*file.parts[:2], "candidates", run.task, "candidates.json")

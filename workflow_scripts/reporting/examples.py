@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
@@ -75,7 +76,7 @@ def correctness(results: Path, cell: Cell) -> np.ndarray:
     rows = []
     for seed in cell.seeds:
         file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/predictions.parquet"
-        splits, subsets, correct = _predictions(file)
+        splits, subsets, correct = _predictions(file, cell.selection.get("readout"))
         chosen = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
@@ -88,15 +89,25 @@ def correctness(results: Path, cell: Cell) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _predictions(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Split, subset and correctness of each line of predictions.parquet, in the order of the data set."""
+def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split, subset and correctness of each line of predictions.parquet, in the order of the data set: of a run's own
+    checkpoint, or of the further one called `readout`."""
     check_whole(file)
     try:
-        table = pq.read_table(file, columns=["split", "row", "subset", "correct"])
+        columns = [
+            "split",
+            "readout",
+            "row",
+            "subset",
+            "correct",
+        ]  # only what may keep further checkpoints has readouts
+        table = pq.read_table(file, columns=[name for name in columns if name in pq.read_schema(file).names])
     except FileNotFoundError as error:
         raise missing(file) from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
+    if "readout" in table.column_names:
+        table = table.filter(pc.field("readout").is_null() if readout is None else pc.field("readout") == readout)
     table = table.sort_by([("split", "ascending"), ("row", "ascending")])
     split, subset, correct = (table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct"))
     return split.astype(str), subset.astype(str), correct

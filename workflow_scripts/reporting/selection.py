@@ -7,10 +7,14 @@ from workflow_scripts.errors import UserError
 
 
 def chosen_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
-    """The scores that a cell selects; without an intervention it means the scores that come from none."""
+    """The scores that a cell selects; without an intervention it means the scores that come from none. One that names
+    no readout means the scores without one, where there are such: those of a run's own checkpoint.
+    """
     wanted = {"intervention": None} | selection
     layer = wanted.pop("layer", None)
     rows = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    if "readout" not in wanted:
+        rows = [row for row in rows if row["readout"] is None] or rows
     if layer is None or not rows:
         return rows
     if isinstance(layer, str):

@@ -82,6 +82,8 @@ class Task:
     (greater is better). A model may define `after_step()`, called behind each update. `write_beside(folder)` writes
     what else a checkpoint needs than weights. Of validations that are equally good the one with the lowest value
     called `tie` is the best, and of those, or without a `tie`, the latest.
+
+    Values of a split that the settings keep further weights for have its name before theirs: `<split>_<value>`.
     """
 
     model: nn.Module
@@ -107,7 +109,9 @@ def train(
     more seldom where that takes long. Of several processes the first alone validates, saves and has the best
     weights' step; all others do what it decides.
 
-    Returns the final state; the best weights lie at `folder.best_path(state.best_step)`.
+    Returns the final state; the best weights lie at `folder.best_path(state.best_step)`, those that are best on a
+    further split of `settings.also_keep` at `folder.kept_path(split, state.kept[split]["step"])`, and the model has the
+    last ones.
     Raises StopRequested after a SIGTERM or SIGINT, in the last step too, and UserError when the loss is not finite;
     both leave a good state.
     """
@@ -150,7 +154,7 @@ def train(
             if validates and ranks.first:
                 read_values(rows, state)
                 reporter.stage("validate")
-                reporter.logged(validate(task, settings.validation["metric"], folder, state))
+                reporter.logged(validate(task, settings, folder, state))
             stop = received[0] if received else 0
             due = validates or stop or began - saved >= wait
             saves, stop = ranks.agreed(bool(due), stop)
@@ -176,7 +180,7 @@ def train(
             folder.log(f"stopped by signal {stop} at step {state.step}")
         raise StopRequested(stop, state.step)
     if not settings.max_steps and ranks.first:  # a model that is scored as it starts
-        validate(task, settings.validation["metric"], folder, state)
+        validate(task, settings, folder, state)
     if "last_step" not in call:  # no step was left to make
         call |= {"last_step": state.step, "seconds": 0.0, "processes": [used(cpu_start)]}
     return state
@@ -247,11 +251,13 @@ def log_means(state: State, rate: float) -> dict[str, float]:
     return {"loss": means["loss"]}
 
 
-def validate(task: Task, metric: str, folder: StateFolder, state: State) -> dict[str, float]:
-    """Validate, append the values to the history and keep the weights when they are the best; returns the metric.
+def validate(task: Task, settings: Training, folder: StateFolder, state: State) -> dict[str, float]:
+    """Validate, append the values to the history and keep the weights when they are the best, on the validation split
+    or on a further one; returns the metric.
 
     Without a tie-break the latest of equal values wins, as in fairseq: early on, the metric may be 0 for long.
     """
+    metric = settings.validation["metric"]
     task.model.eval()
     with torch.no_grad():
         values = task.validate(task.model)
@@ -261,4 +267,10 @@ def validate(task: Task, metric: str, folder: StateFolder, state: State) -> dict
     if state.best_value is None or (values[metric], -tie) >= (state.best_value, -state.best_tie):
         state.best_step, state.best_value, state.best_tie = state.step, values[metric], tie
         folder.keep_best(state, task.model)
+    for split in settings.kept_splits:
+        value, tie = values[f"{split}_{metric}"], values[f"{split}_{task.tie}"] if task.tie else 0.0
+        before = state.kept.get(split)
+        if before is None or (value, -tie) >= (before["value"], -before["tie"]):
+            state.kept[split] = {"step": state.step, "value": value, "tie": tie}
+            folder.keep_for(split, state, task.model)
     return {metric: values[metric]}

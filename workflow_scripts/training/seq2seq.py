@@ -2,13 +2,16 @@
 
 import importlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.exact_match import teacher_forced
+from workflow_scripts.models.pieces import Pieces
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import bucketed, training_batches
 from workflow_scripts.training.build import build_model, build_objective
@@ -19,8 +22,9 @@ from workflow_scripts.training.source_pieces import TOKENIZER, read_source_pairs
 
 
 def make_task(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Task:
-    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings name a module for it.
-    With `phrases` in the spec, batches for training say which phrase a source token is part of.
+    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings name a module for it;
+    of the splits that further weights are kept for, values have the split's name before theirs. With `phrases` in the
+    spec, batches for training say which phrase a source token is part of.
 
     With `init`, the folder of a pre-trained encoder, the model reads its weights, and source sentences are cut into its
     pieces.
@@ -47,19 +51,33 @@ def make_task(spec: dict, settings: Training, data: Path, init: Path | None, dev
         batches = training_batches(train, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
-    valid = read_source_pairs(data, settings.validation["split"], pieces)
-    longest = 1 + int(max(valid.source.length.max(), valid.target.length.max()))
-    valid_batches = [batch.to(device) for batch in bucketed(valid, max(settings.batch_tokens, longest))]
 
     def write_tokenizer(folder: Path) -> None:
         shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 
     write_beside = write_tokenizer if init else None
-    if "module" not in settings.validation:
-        return Task(model, objective, batches, lambda trained: teacher_forced(trained, valid_batches), write_beside)
-    decoded = importlib.import_module(settings.validation["module"]).validator(data, settings.validation, device)
+    validations = {"": validator(data, settings.validation, settings.batch_tokens, pieces, device)}
+    for split in settings.kept_splits:
+        one = {**settings.validation, "split": split}
+        validations[f"{split}_"] = validator(data, one, settings.batch_tokens, pieces, device)
 
     def validate(trained: nn.Module) -> dict[str, float]:
-        return teacher_forced(trained, valid_batches) | decoded(trained)
+        return {
+            prefix + name: value for prefix, values in validations.items() for name, value in values(trained).items()
+        }
 
     return Task(model, objective, batches, validate, write_beside)
+
+
+def validator(
+    data: Path, validation: dict[str, Any], batch_tokens: int, pieces: Pieces | None, device: torch.device
+) -> Callable[[nn.Module], dict[str, float]]:
+    """A function from a model in eval mode to its scores on the split of `validation`: teacher-forced, and decoded
+    where a module for it is named."""
+    pairs = read_source_pairs(data, validation["split"], pieces)
+    longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
+    batches = [batch.to(device) for batch in bucketed(pairs, max(batch_tokens, longest))]
+    if "module" not in validation:
+        return lambda trained: teacher_forced(trained, batches)
+    decoded = importlib.import_module(validation["module"]).validator(data, validation, device)
+    return lambda trained: teacher_forced(trained, batches) | decoded(trained)

@@ -4,14 +4,13 @@ Layout of a state folder (`*` is a step number):
 
     lock            held by the process that trains here, and names it
     log.txt         append-only: started, resumed, saved, stopped, damaged
-    best-*.safetensors      weights of the best validation so far
+    best-*.safetensors      weights of the best validation so far; best-on-<split>-*: of that on a further split
     step-*/         one generation: tensors.safetensors, state.json, training.csv, and their sha256sums
 
 A generation is written under another name and renamed when complete, and the one before it is kept, so a process
 that dies at any instant leaves at least one that can be read. Nothing is pickled.
 """
 
-import csv
 import fcntl
 import json
 import os
@@ -32,6 +31,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import Generators, set_random_states
 
 TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
@@ -48,6 +48,7 @@ class State:
     best_value: float | None = None
     best_tie: float = 0.0
     best_sha256: str | None = None
+    kept: dict[str, dict[str, Any]] = field(default_factory=dict)  # further split -> step, value, tie, sha256
     seconds: float = 0.0
     interval_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
@@ -97,20 +98,6 @@ def _flush(path: Path) -> None:
     """Wait until the file is on disk: a rename may otherwise survive a power cut that its content does not."""
     with open(path, "rb+") as stream:
         os.fsync(stream.fileno())
-
-
-def write_history(path: Path, history: list[tuple[int, str, float]]) -> None:
-    """Write `training.csv`: step, name, value, with values that read back exactly."""
-    with open(path, "w", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("step", "name", "value"))
-        writer.writerows((step, name, repr(value)) for step, name, value in history)
-
-
-def read_history(path: Path) -> list[tuple[int, str, float]]:
-    """Read what `write_history` wrote."""
-    with open(path, newline="") as stream:
-        return [(int(row["step"]), row["name"], float(row["value"])) for row in csv.DictReader(stream)]
 
 
 class StateFolder:
@@ -165,6 +152,10 @@ class StateFolder:
         """Where the weights of the best validation, made at `step`, are kept."""
         return self.folder / f"best-{step}.safetensors"
 
+    def kept_path(self, split: str, step: int) -> Path:
+        """Where the weights that are best on a further split, at `step`, are kept."""
+        return self.folder / f"best-on-{split}-{step}.safetensors"
+
     def generations(self) -> list[Path]:
         """Complete generations, newest first."""
         found = {
@@ -174,13 +165,22 @@ class StateFolder:
 
     def keep_best(self, state: State, model: nn.Module) -> None:
         """Write the weights as those of the best validation, made at `state.best_step`."""
+        state.best_sha256 = self._keep(self.best_path(state.best_step), model)
+
+    def keep_for(self, split: str, state: State, model: nn.Module) -> None:
+        """Write the weights as those that are best on a further split, at `state.kept[split]["step"]`."""
+        found = state.kept[split]
+        found["sha256"] = self._keep(self.kept_path(split, found["step"]), model)
+
+    def _keep(self, path: Path, model: nn.Module) -> str:
+        """Write the weights, at once; returns the file's sha256."""
         self.check_owner()
-        path = self.best_path(state.best_step)
         part = path.with_name(f".{path.name}.part")
         write_tensors(named_weights(model), part)
         _flush(part)
-        state.best_sha256 = sha256_file(part)
+        digest = sha256_file(part)
         os.replace(part, path)
+        return digest
 
     def save(
         self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer, generators: Sequence[Generators]
@@ -211,14 +211,19 @@ class StateFolder:
         self._drop_old()
 
     def _drop_old(self) -> None:
-        """Keep two generations and the best weights that they name."""
+        """Keep two generations and the best weights, of each split, that they name."""
         generations = self.generations()
         for old in generations[2:]:
             shutil.rmtree(old, ignore_errors=True)
-        wanted = {self.best_path(read_json(kept / FACTS)["best_step"]) for kept in generations[:2]}
+        wanted = {path for kept in generations[:2] for path in self._weights_of(read_json(kept / FACTS))}
         for path in self.folder.glob("best-*.safetensors"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
+
+    def _weights_of(self, facts: dict) -> dict[Path, str]:
+        """The files of the best weights that a generation with these facts names, with their sha256."""
+        best = {self.best_path(facts["best_step"]): facts["best_sha256"]} if facts["best_step"] else {}
+        return best | {self.kept_path(split, kept["step"]): kept["sha256"] for split, kept in facts["kept"].items()}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
         """Restore the newest readable generation into model, optimiser and generators; State() when there is none.
@@ -252,15 +257,15 @@ class StateFolder:
         return self._restore(generation, facts, model, optimiser, rank)
 
     def _intact(self, generation: Path) -> dict | None:
-        """The facts of a generation; None unless each of its files, and the best weights, have their sha256."""
+        """The facts of a generation; None unless each of its files, and all best weights, have their sha256."""
         try:
             lines = (generation / SUMS).read_text().splitlines()
             sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
             if sums != {name: sha256_file(generation / name) for name in (TENSORS, FACTS, HISTORY)}:
                 return None
             facts = read_json(generation / FACTS)
-            best = self.best_path(facts["best_step"])
-            return facts if not facts["best_step"] or sha256_file(best) == facts["best_sha256"] else None
+            whole = all(sha256_file(path) == digest for path, digest in self._weights_of(facts).items())
+            return facts if whole else None
         except (OSError, ValueError):
             return None
 

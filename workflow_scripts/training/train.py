@@ -21,7 +21,7 @@ from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_training
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.schema import Training
+from workflow_scripts.schema import LAST, Training
 from workflow_scripts.training.outputs import check_replaceable, make_writable
 from workflow_scripts.training.processes import run_together
 
@@ -110,10 +110,11 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     from accelerate import Accelerator
 
     from workflow_scripts.training import loop, machine
+    from workflow_scripts.training.history import write_history
     from workflow_scripts.training.prepared import data_digest
     from workflow_scripts.training.progress import Reporter
     from workflow_scripts.training.ranks import Ranks, divided, join
-    from workflow_scripts.training.state import StateFolder, read_weights, write_history, write_tensors
+    from workflow_scripts.training.state import StateFolder, named_weights, read_weights, write_tensors
 
     ranks = Ranks(rank, settings.gpus)
     device = machine.choose_device(args.device, rank, settings.gpus)
@@ -162,6 +163,12 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
         with replacing(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
             write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
+            for split, kept in state.kept.items():
+                write_tensors(
+                    read_weights(folder.kept_path(split, kept["step"])), out / f"checkpoint/{split}.safetensors"
+                )
+            if LAST in settings.also_keep:
+                write_tensors(named_weights(task.model), out / f"checkpoint/{LAST}.safetensors")
             if task.write_beside:
                 task.write_beside(out / "checkpoint")
             write_history(out / "training.csv", state.history)
@@ -187,6 +194,7 @@ def outcome(state: "State", settings: Training, device: "torch.device") -> dict[
         "steps": state.step,
         "best_step": state.best_step,
         "best_validation": {settings.validation["metric"]: state.best_value},
+        "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in state.kept.items()},
         "resumed": state.resumed,
         "seconds": state.seconds,
         "cpu_seconds": sum(cost["cpu_seconds"] for processes in costs for cost in processes),
@@ -218,8 +226,10 @@ def with_chosen(spec: dict, settings: Training, file: Path | None) -> Training:
 
 
 def weights_digest(folder: Path) -> str:
-    """sha256 of a model's weights; of several files, over their names and contents."""
-    files = sorted(folder.glob("*.safetensors"))
+    """sha256 of a model's weights: of model.safetensors, which further checkpoints of a run do not change; of parts of
+    one model, over their names and contents."""
+    whole = folder / "model.safetensors"
+    files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
     if not files:
         raise UserError(f"{folder} has no *.safetensors; give the folder of a trained model with --init")
     digests = [sha256_file(file) for file in files]
@@ -277,6 +287,8 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if bool(args.init) != bool(spec["init"]):
         what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
         raise UserError(f"{origin}: {what}; {'give its folder with' if spec['init'] else 'leave out'} --init")
+    if settings.also_keep and spec["kind"] != "seq2seq":
+        raise UserError(f"{origin}: key 'training.also_keep' is of sequence-to-sequence tasks alone; leave it out")
     if args.init and "hub" in spec["init"]:
         check_hub_model(args.init, spec["init"])
     return spec, settings

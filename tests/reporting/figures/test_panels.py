@@ -160,6 +160,38 @@ def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results
     assert list(mean.get_xdata()) == [20, 40, 60] and list(mean.get_ydata()) == [8, 16, 24]
 
 
+def test_lines_of_seeds_alone_and_the_falling_rate(results: Results) -> None:
+    rates = {"seed-1": [2, 2, 2, 1, 0], "seed-2": [2, 2, 2, 1, 0]}
+    changed = "scan-jump-x2/sq-transformer/sal-entropy-3"
+    for seed, accuracy in (("seed-1", 20), ("seed-2", 60)):
+        results.add(f"{changed}/{seed}", accuracy=accuracy)
+        with open(results.folder / f"runs/{changed}/{seed}/training.csv", "a") as stream:
+            stream.writelines(f"{20 * (i + 1)},learning_rate,{rate}\n" for i, rate in enumerate(rates[seed]))
+    results.add("scan-jump-x2/transformer/default/seed-1", accuracy=10)
+    figure, plotted = learning_curves.draw(results.inputs("figure-updates"))
+    left, right = figure.axes
+    assert [list(line.get_ydata())[-1] for line in left.lines] == [10, 20, 60]
+    (shade,) = left.patches
+    assert (shade.get_x(), shade.get_width()) == (60, 40)
+    colours = {line.get_label(): line.get_color() for line in left.lines}
+    assert len(colours) == 2 and len(set(colours.values())) == 2
+    (legend,) = figure.legends
+    named = [text.get_text() for text in legend.texts]
+    assert named == ["Transformer", "SQ-Transformer SAL, changed", "learning rate falls"]
+    assert "not run at demo" in texts(figure) and not right.patches
+    assert numbers(plotted, "value")[-5:] == [12, 24, 36, 48, 60]
+
+
+@pytest.mark.parametrize(
+    ("rates", "span"),
+    [([1, 2, 2, 2, 1, 0], (40, 60)), ([1, 2, 1.5, 1, 0.5], None), ([1, 2, 2, 2], None), ([], None)],
+)
+def test_a_rate_falls_where_it_was_constant_before(rates, span) -> None:
+    steps = [10 * (number + 1) for number in range(len(rates))]
+    table = pandas.DataFrame({"seed": [3] * len(rates), "step": steps, "value": rates})
+    assert learning_curves.falling(table) == span
+
+
 @pytest.mark.parametrize(("accuracy", "top"), [(60, 61.8), (5, 5.15), (0, 1.03)])
 def test_the_axis_of_learning_curves_ends_at_the_highest_value(results: Results, accuracy: float, top: float) -> None:
     results.add(JUMP, accuracy=accuracy)

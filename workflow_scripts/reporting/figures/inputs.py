@@ -12,6 +12,7 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.files import check_whole, missing
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.published import Published
+from workflow_scripts.reporting.selection import chosen_rows
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
@@ -48,12 +49,11 @@ class Inputs:
         return self.scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
     def scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
-        """A score of the runs on a whole split, without an intervention or under one: task, method, variant, seed,
-        layer, pooling, rate, intervention_seed, item_set, readout, value.
+        """A score of the runs on a whole split, without an intervention or under one, of a run's own checkpoint where
+        it has several: task, method, variant, seed, layer, pooling, rate, intervention_seed, item_set, readout, value.
         """
         wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
-        rows = [row for scores in self.evidence.scores.values() for row in scores]
-        rows = [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+        rows = [row for scores in self.evidence.scores.values() for row in chosen_rows(scores, wanted)]
         columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, *columns])
 

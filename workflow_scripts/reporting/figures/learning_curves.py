@@ -1,23 +1,33 @@
 """Validation accuracy over training, model against model."""
 
 import pandas
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, legend_below, new_figure, not_run
+
+SHADE = "0.92"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """A panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
 
-    The axis of a panel ends at its highest value. Returns the figure and the plotted values. A step at which not all
-    seeds were validated has no mean.
+    options:
+        mean: whether the mean is drawn; a step at which not all seeds were validated has none. Else seeds alone are.
+        shade_falling_rate: shade the updates at the end of a panel in which the learning rate falls after it was
+            constant. A rate that falls from its peak on is not shaded.
+    The axis of a panel ends at its highest value. Returns the figure and the plotted values.
     """
+    options = inputs.options(mean=True, shade_falling_rate=False)
     entries, curves, shown = inputs.display["runs"], inputs.curves("valid_exact_match"), []
+    rates = inputs.curves("learning_rate") if options["shade_falling_rate"] else None
     panels = list(dict.fromkeys(entry["panel"] for entry in entries))
     series = list(dict.fromkeys(entry["series"] for entry in entries))
     figure = new_figure(PAGE, 2.4)
-    lines = {}
+    lines, shade = {}, []
     for number, (name, axes) in enumerate(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True)):
         axes.set_title(f"({chr(ord('a') + number)}) {name}", loc="left")
         mine = [entry for entry in entries if entry["panel"] == name]
@@ -29,13 +39,18 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             if table.empty:
                 continue
             look = LOOKS[series.index(entry["series"])]
+            thin = {"linewidth": 0.6, "alpha": 0.5} if options["mean"] else {"linewidth": 0.8, "linestyle": look.line}
             for _, seed in table.groupby("seed"):
-                axes.plot(seed["step"], seed["value"], color=look.colour, linewidth=0.6, alpha=0.5)
-            mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
-            marks = max(1, len(mean) // 8)
-            shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
-            (lines[entry["series"]],) = axes.plot(mean, label=entry["series"], **shape)
+                (line,) = axes.plot(seed["step"], seed["value"], color=look.colour, label=entry["series"], **thin)
+            if options["mean"]:
+                line = _mean(axes, table, entry["series"], look)
+            lines[entry["series"]] = line
             shown.append(table.assign(panel=name, series=entry["series"]))
+        if rates is not None:
+            falls = [span for entry in mine if (span := falling(of_entry(rates, entry)))]
+            for first, last in dict.fromkeys(falls):
+                axes.axvspan(first, last, color=SHADE, linewidth=0, zorder=0)
+                shade = [Patch(color=SHADE, label="learning rate falls")]
         # Its own range for each panel: where all is under 10%, an axis up to 100% shows nothing.
         top = max([1.0, *(table["value"].max() for table in shown if table["panel"].iloc[0] == name)])
         axes.set(ylim=(-0.03 * top, 1.03 * top), xlabel="updates")
@@ -43,5 +58,25 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.spines[["top", "right"]].set_visible(False)
         if number == 0:
             axes.set_ylabel("validation accuracy (%)")
-    legend_below(figure, [lines[name] for name in series if name in lines], len(series))
+    handles = [*(lines[name] for name in series if name in lines), *shade]
+    legend_below(figure, handles, len(series) + len(shade))
     return figure, pandas.concat(shown, ignore_index=True) if shown else curves
+
+
+def _mean(axes: Axes, table: pandas.DataFrame, name: str, look: Look) -> Line2D:
+    """The thick line of a series: the mean over its seeds."""
+    mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
+    marks = max(1, len(mean) // 8)
+    shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
+    return axes.plot(mean, label=name, **shape)[0]
+
+
+def falling(rates: pandas.DataFrame) -> tuple[float, float] | None:
+    """The updates from which to which the learning rate falls after it was constant, by what one run logged of it; None
+    where it was never constant, or does not fall."""
+    if rates.empty:
+        return None
+    one = rates[rates["seed"] == rates["seed"].min()].sort_values("step")
+    peak = one.loc[one["value"] == one["value"].max(), "step"]
+    first, last = peak.max(), one["step"].max()
+    return (first, last) if len(peak) > 1 and first < last else None
