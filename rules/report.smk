@@ -72,6 +72,7 @@ rule claims:
         claims_inputs,
     output:
         ledger="results/{scale}/claims.csv",
+        sides="results/{scale}/claim_sides.csv",
         record="results/{scale}/claims.json",
         rst="results/{scale}/overview.rst",
         html=report(

@@ -43,3 +43,9 @@ def test_the_notes_on_lrf_name_every_variant():
     notes = (ROOT / "papers/lrf/NOTES.md").read_text()
     variants = load_catalogue(ROOT).methods["lrf"].variants
     assert not [name for name in variants if not {f"`{name}`", f"`lrf/{name}`"} & set(re.findall("`[^`]+`", notes))]
+
+
+def test_the_notes_on_sq_transformer_are_short_and_begin_with_findings():
+    lines = (ROOT / "papers/sq_transformer/NOTES.md").read_text().splitlines()
+    assert len(lines) <= 150
+    assert next(line for line in lines if line.startswith("## ")).startswith("## Findings")

@@ -21,7 +21,9 @@ COMMANDS = {
     "analyse": ("workflow_scripts.analyses.analyse", "compute one analysis from trained runs"),
     "table": ("workflow_scripts.reporting.table", "write one table, published beside reproduced"),
     "figure": ("workflow_scripts.reporting.figure", "draw one figure"),
+    "checks": ("workflow_scripts.reporting.checks", "what can be decided without training"),
     "claims": ("workflow_scripts.reporting.claims", "give a verdict on every claim"),
+    "readme": ("workflow_scripts.reporting.primary_table", "print README's tables of claims, or write them into it"),
     "export": (
         "workflow_scripts.reporting.export",
         "copy measured tables, figures, claims, scores and provenance to results/reference",

@@ -127,6 +127,8 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
             if first["type"] == "list_type" and isinstance(first["input"], str | int | float):
                 said += f", as [{first['input']}]"
             message = f"{what} is {first['input']!r}; {said}"
+            if first["type"] == "value_error" and isinstance(first["input"], dict):  # what is said names its keys
+                message = f"key '{path}': {said}" if path else said
         raise UserError(f"{file}: {message}") from error
 
 

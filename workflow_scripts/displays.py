@@ -10,6 +10,7 @@ from workflow_scripts.catalogue.runs import Run, Variant, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.checking import nearest
 from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.spec import variants_of
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,17 +67,9 @@ def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> li
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
-    """The variants that a table reads the runs of, each with its cell: its own, and the one that a gain is over."""
-    found = []
-    for row in display.get("rows", ()):
-        for column in display.get("columns", ()):
-            cell = column | row
-            if "method" in cell and "task" in cell and "analysis" not in cell:
-                variant = cell["variant"]
-                variant = variant.get(cell["task"]) if isinstance(variant, dict) else variant
-                names = [name for name in (variant, cell.get("over")) if name] if variant else []
-                found += [((cell["task"], cell["method"], name), cell) for name in names]
-    return found
+    """The variants that a table reads the runs of, each with its cell; what an analysis made has no runs of its own."""
+    cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
+    return [(variant, cell) for cell in cells if "analysis" not in cell for variant in variants_of(cell)]
 
 
 def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:

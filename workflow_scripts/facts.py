@@ -136,11 +136,13 @@ def caption(catalogue: Catalogue, paper: str, display: str) -> str:
 def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Facts:
     """The claims of all chosen papers, judged by the scores of `runs`."""
     runs = sorted(set(runs))
+    plans = {paper: catalogue.papers[paper].plan for paper in papers if catalogue.papers[paper].plan}
     tasks, methods = ({run.split("/")[place] for run in runs} for place in (0, 1))
     given = {
         "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in papers},
         "displays": {paper: claimed(catalogue, paper) for paper in papers},
         "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in papers},
+        "plans": {paper: plan.model_dump(mode="json") for paper, plan in plans.items()},
         "runs": runs,
         "scale": catalogue.scales[scale].model_dump(),
         "titles": titles(catalogue, papers, tasks, methods),

@@ -316,8 +316,9 @@ class Displays(Strict):
 
 
 def json_schemas() -> dict[str, dict]:
-    """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above and those of tables
-    and claims."""
+    """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above and those of tables,
+    claims and analysis plans."""
+    from workflow_scripts.reporting.analysis_plan import AnalysisPlan
     from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay
 
     class Shown(Strict):
@@ -326,6 +327,7 @@ def json_schemas() -> dict[str, dict]:
 
     by_name = {"tasks": Task, "methods": Method, "scales": Scale}
     return {
+        "analysis_plan.json": AnalysisPlan.model_json_schema(),
         "displays.json": Shown.model_json_schema(),
         "claims.json": TypeAdapter(list[Claim]).json_schema(),
         "config.json": Config.model_json_schema(),

@@ -84,6 +84,8 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
             for draw, value in zip((7, 42), values, strict=True):
                 expected[*of, prefix + "consistency", rate, draw] = value
             expected[*of, prefix + "cv", rate, None] = np.std(values, ddof=1) / np.mean(values)
+            share = np.mean(values) / 100
+            expected[*of, prefix + "cv_noise", rate, None] = ((1 - share) / (share * len(common))) ** 0.5
     names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
     found = {tuple(row.get(name) for name in names): row["value"] for row in analyse(runs, {}).scores}
     found = {key: value for key, value in found.items() if not key[3].endswith(("_low", "_high"))}
@@ -94,15 +96,57 @@ def test_the_readout_of_labels_is_called_as_elsewhere(tmp_path):
     runs = [trained(tmp_path, variant, answers, "labels") for variant, answers in ANSWERS.items()]
     metrics = {row["metric"] for row in analyse(runs, {}).scores}
     assert metrics == {"items", "constrained", "constrained_consistency"} | {
-        f"constrained_cv{end}" for end in ("", "_low", "_high")
+        f"constrained_cv{end}" for end in ("", "_low", "_high", "_noise")
     }
 
 
 def test_no_common_item_no_score(tmp_path):
     wrong = {item: (0, *after) for item, (_, *after) in ANSWERS["ft"].items()}
     runs = [trained(tmp_path, "ft", wrong), trained(tmp_path, "carma", ANSWERS["carma"])]
-    rows = analyse(runs, {}).scores
-    assert [(row["metric"], row["value"], row["readout"]) for row in rows] == [("items", 0, "vocabulary")] * 2
+    analysis = analyse(runs, {})
+    rows = [(row["metric"], row["value"], row["readout"]) for row in analysis.scores]
+    assert rows == [("items", 0, "vocabulary")] * 2
+    assert analysis.notes == [
+        f"idm/gpt2-small/{variant}/seed-1: no common item by vocabulary" for variant in ("ft", "carma")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("after", "metrics", "note"),
+    [
+        ((0, 0, 1), set(), "no CV over 2 draws at rate 0.25 by vocabulary, mean 0.0%"),
+        (
+            (1, 1, 1),
+            {"cv", "cv_low", "cv_high", "cv_noise"},
+            "CV 0, no logarithm over 2 draws at rate 0.25 by vocabulary",
+        ),
+    ],
+)
+def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
+    answers = {item: (before, *after) for item, (before, *_) in ANSWERS["ft"].items()}
+    analysis = analyse([trained(tmp_path, "ft", answers), trained(tmp_path, "carma", ANSWERS["carma"])], {})
+    assert {row["metric"] for row in analysis.scores if row["variant"] == "ft" and "cv" in row["metric"]} == metrics
+    assert len(analysis.notes) == 1 and analysis.notes[0].startswith(f"idm/gpt2-small/ft/seed-1: {note}")
+
+
+def test_noise_is_the_cv_of_items_that_are_kept_independently(tmp_path):
+    """400 draws of items that are kept with the share of a half: CV and noise agree."""
+    rng, items = np.random.default_rng(3), 40
+    kept = rng.random((400, items)) < 0.5
+    rows = [
+        SYNONYMS | {"intervention_seed": draw, "item": str(item), "readout": "vocabulary", "correct_before": True}
+        for draw in range(400)
+        for item in range(items)
+    ]
+    runs = []
+    for variant in ("ft", "carma"):
+        runs.append(TrainedRun("idm", "gpt2-small", variant, 1, "reduced", tmp_path / variant, tmp_path))
+        (runs[-1].folder / "interventions").mkdir(parents=True)
+        table = pandas.DataFrame(rows).assign(correct=kept.ravel()).astype({"layer": "Int32"})
+        table.to_parquet(runs[-1].folder / "interventions/answers.parquet")
+    scores = {row["metric"]: row["value"] for row in analyse(runs, {}).scores if row["variant"] == "ft"}
+    assert scores["cv_noise"] == pytest.approx(1 / items**0.5, rel=0.05)
+    assert scores["cv"] == pytest.approx(scores["cv_noise"], rel=0.1)  # three standard errors of a CV of 400 draws
 
 
 def test_a_variant_alone_is_noted(tmp_path):

@@ -15,10 +15,11 @@ RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
 
 
 def set_at_small(copy: Path, section: str, values: dict) -> None:
-    edit(
-        copy / "catalogue/scales.yaml",
-        lambda scales: scales["small"]["by_method"]["gpt2-small"].setdefault(section, {}).update(values),
-    )
+    def change(scales: dict) -> None:
+        scales["small"]["by_task"]["idm"].pop("intervention", None)  # what holds for the task overwrites it
+        scales["small"]["by_method"]["gpt2-small"].setdefault(section, {}).update(values)
+
+    edit(copy / "catalogue/scales.yaml", change)
 
 
 @pytest.mark.parametrize(

@@ -230,6 +230,15 @@ def test_source_entropy_is_left_out_of_batches_of_single_words():
     assert "entropy_source" in build({"entropy_min_length_source": 2})(model, batch((2, 2), (2, 3)))[1]
 
 
+def test_target_entropy_may_be_left_out_of_batches_of_single_words():
+    """Single words have two positions, with the end symbol. The official code counts them."""
+    model, some = make("sal-code"), build({"entropy_min_length_target": 3})
+    assert "entropy_target" in build({})(model, batch((2, 3), (2, 2)))[1]
+    loss, parts = some(model, batch((2, 3), (2, 2)))
+    assert "entropy_target" not in parts and "cluster_target" in parts and loss.isfinite()
+    assert "entropy_target" in some(model, batch((2, 3), (2, 3)))[1]
+
+
 def test_evaluation_gives_the_word_cross_entropy_alone():
     loss, parts = build({})(make("sal-code").eval(), batch())
     assert list(parts) == ["word"]

@@ -19,8 +19,9 @@ from workflow_scripts.catalogue.run_specs import _resolved, resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.planning import resources
-from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, hours, seconds_per_step
-from workflow_scripts.planning.step_times import checkpoint_bytes
+from workflow_scripts.planning.hours import hours
+from workflow_scripts.planning.plan import STEP_TIME_COLUMNS
+from workflow_scripts.planning.step_times import checkpoint_bytes, seconds_per_step
 
 ROOT = Path(__file__).parents[2]
 

@@ -27,11 +27,12 @@ METHODS = {
     "GPT2-S fine tokens": "gpt2-small-fine",
 }
 VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "original"}
+SIX = ("GPT2-S", "Gemma-2B", "Llama-1B", "Llama-3B", "Qwen-0.5B", "Qwen-3B")
 # Depths of CAP by what columns call them: block 1 is the first that is pooled.
 DEPTHS = {"first": 1, "1%": 1, "25%": "25%", "middle": "50%", "last": "100%"}
 POOLED = ("table-cap", "table-item-sets", "text-5.1")
 DISPLAYS = ["table1", "table4", "table5", "table-cv", "table-accuracy", "table-synonyms", "table-gains", "table-common"]
-DISPLAYS += ["text-5.2", "text-5.3", *POOLED]
+DISPLAYS += ["table-cv-common", "text-5.2", "text-5.3", *POOLED]
 
 
 @cache
@@ -47,7 +48,7 @@ def selected(display: str, column: str) -> dict:
         depth = next((DEPTHS[word] for word in words if word in DEPTHS), 1)
         wanted |= {"intervention": "cap", "layer": depth, "metric": "exact_match", "item_set": "own_correct"}
     elif {"25%", "40%", "CS", "CV"} & {*words}:
-        kinds = {"CV": "cv", "from": "cv_low", "to": "cv_high", "replaced": "realised_rate"}
+        kinds = {"CV": "cv", "from": "cv_low", "to": "cv_high", "noise": "cv_noise", "replaced": "realised_rate"}
         metric = next((kinds[word] for word in words if word in kinds), "consistency")
         wanted |= {"intervention": "synonyms", "rate": 0.4 if "40%" in words else 0.25, "metric": metric}
         wanted["item_set"] = "all" if metric == "realised_rate" else "own_correct"
@@ -55,7 +56,7 @@ def selected(display: str, column: str) -> dict:
         wanted |= {"metric": "items", "readout": "vocabulary"}
     else:
         wanted["metric"] = "constrained" if "labels" in words else "exact_match"
-    if "common" in words or display == "table-common":
+    if "common" in words or display in ("table-common", "table-cv-common"):
         wanted |= {"item_set": "common_correct", "analysis": "item-sets"}
     if "all" in words:
         wanted["item_set"] = "all"
@@ -172,6 +173,30 @@ def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_mode
     assert found == Counter(wanted)
 
 
+def test_intervals_over_items_are_of_the_models_and_measures_of_their_rows():
+    content = read_yaml(FOLDER / "displays.yaml")
+    entry, table = content["analyses"]["items-and-seeds"], content["displays"]["table-items"]
+    models = {name: method for name, method in METHODS.items() if method != "gpt2-small-fine"}
+    wanted = product(("idm",), models.values(), ("ft", "carma"), ("synonyms",))
+    assert Counter(tuple(run.values()) for run in entry["runs"]) == Counter(wanted)
+    assert entry["options"]["means"] == {"six models": [METHODS[model] for model in SIX]}
+    own = {"item_set": "own_correct"}
+    measures = {
+        "accuracy": {"item_set": "all"},
+        "CS 25%": {"intervention": "synonyms", "rate": 0.25} | own,
+        "CS 40%": {"intervention": "synonyms", "rate": 0.4} | own,
+        "CAP first": {"intervention": "cap", "layer": entry["options"]["layer"]} | own,
+    }
+    subsets = models | {"six models": "six models"}
+    rows = {
+        f"{name} {measure}": {"subset": subsets[name]} | measures[measure] for name in subsets for measure in measures
+    }
+    shown = {row["row"]: {key: row[key] for key in row if key not in ("row", "group")} for row in table["rows"]}
+    assert shown == rows
+    metrics = ["difference", "seeds_low", "seeds_high", "both_low", "both_high", "items"]
+    assert [column["metric"] for column in table["columns"]] == metrics
+
+
 # Statement -> relation, least effect, left and right.
 CLAIMS = {
     "CARMA is more accurate than fine-tuning alone on {task}, {model}": (
@@ -208,6 +233,16 @@ CLAIMS = {
         "greater 1.8",
         "table-cap/{model} CARMA/{task} first/exact_match",
         "table-cap/{model} FT/{task} first/exact_match",
+    ),
+    "Under CAP at the first block CARMA beats fine-tuning alone on {task}, {model}": (
+        "greater 0",
+        "table-cap/{model} CARMA/{task} first/exact_match",
+        "table-cap/{model} FT/{task} first/exact_match",
+    ),
+    "On items that both had right, CARMA beats fine-tuning alone under CAP at the first block, {task}, {model}": (
+        "greater 0",
+        "table-item-sets/{model} CARMA/{task}, common/exact_match",
+        "table-item-sets/{model} FT/{task}, common/exact_match",
     ),
     "Under CAP at a quarter of the depth CARMA beats fine-tuning alone on {task} by far, {model}": (
         "greater 5",
@@ -251,23 +286,40 @@ CLAIMS = {
     ),
 }
 
+MEAN = "mean over six models"
+
 
 def test_a_claim_compares_what_its_statement_says():
     groups = {
-        "{model}": r"(?P<model>[\w.-]+B|GPT2-[SL])",
+        "{model}": rf"(?P<model>[\w.-]+B|GPT2-[SL]|{MEAN})",
         "{other}": r"(?P<other>[\w.-]+)",
         "{task}": "(?P<task>IDM|SC)",
     }
     patterns = {re.sub(r"{\w+}", lambda found: groups[found[0]], text): sides for text, sides in CLAIMS.items()}
     for claim in (Claim.model_validate(entry) for entry in read_yaml(FOLDER / "claims.yaml")):
+        if claim.claim == "cv-six":  # the next test
+            continue
         ((names, sides),) = (
             (found.groupdict(), sides)
             for pattern, sides in patterns.items()
             if (found := re.fullmatch(pattern, claim.statement))
         )
         names["table"] = {"IDM": "table4", "SC": "table5"}[names["task"]]
-        stated = [f"{claim.relation} {claim.at_least:g}", claim.left, claim.right]
-        assert stated == [side.format(**names) for side in sides], claim.claim
+        assert f"{claim.relation} {claim.at_least:g}" == sides[0], claim.claim
+        for stated, side in zip((claim.left, claim.right), sides[1:], strict=True):
+            if names["model"] == MEAN:
+                assert stated == [side.format(**names | {"model": model}) for model in SIX], claim.claim
+            else:
+                assert stated == side.format(**names), claim.claim
+
+
+def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():
+    entries = {entry["claim"]: entry for entry in read_yaml(FOLDER / "claims.yaml")}
+    claim = Claim.model_validate(entries["cv-six"])
+    assert (claim.relation, claim.measure, claim.at_least) == ("less", "log_ratio", 0)
+    places = {f"{model} {{}}/{task} {rate} CV/cv" for model in SIX for task in ("IDM", "SC") for rate in ("25%", "40%")}
+    wanted = {tuple(f"table-cv-common/{place.format(version)}" for version in ("CARMA", "FT")) for place in places}
+    assert len(claim.left) == 24 and set(zip(claim.left, claim.right, strict=True)) == wanted
 
 
 @pytest.mark.parametrize("display", ["table1", "table4", "table5"])

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from docutils.core import publish_parts
 from jinja2 import Environment
+from scipy import stats
 
 from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
@@ -199,36 +201,42 @@ def test_claims_csv(results, capsys):
     left = values(results, "scan-jump-x2", "sq-transformer", "sal")
     right = values(results, "scan-jump-x2", "transformer", "default")
     assert float(first["effect"]) == pytest.approx(statistics.mean(left) - statistics.mean(right), rel=1e-5)
+    assert (float(first["published_effect"]), first["printed"]) == (pytest.approx(59.38), "agree")
     assert (first["verdict"], first["n_seeds"], first["protocol"], first["at_least"]) == (
         "reproduced",
         "3",
         "reduced",
         "25",
     )
-    # Two claims bear a verdict (the other one: n_a = 1000 against 1), each with the least p of 3 against 3 seeds.
+    oracle = stats.ttest_ind(np.array(left) - 25, right, equal_var=False).pvalue
+    assert (float(first["p_value"]), float(first["q_value"])) == pytest.approx((oracle, oracle), rel=1e-4)
     assert found["atomic-copies-1"]["verdict"] == "reproduced"
-    assert float(first["p_value"]) == pytest.approx(0.2)
     others = [row for row in found.values() if row["verdict"] == "not run"]
     assert len(others) == len(found) - 2
     assert all(row["effect"] == row["p_value"] == row["protocol"] == "" for row in others)
     printed = capsys.readouterr().out
-    assert re.search(r"sq-over-transformer-addjump +\+5\d\.\d \(\d+\.\d to \d+\.\d\) points +reproduced", printed)
-    assert f"2 reproduced, {len(others)} not run" in printed
+    assert re.search(r"sq-over-transformer-addjump +\+5\d\.\d \(\d+\.\d to \d+\.\d\) points +3 +reproduced", printed)
+    assert f": 2 reproduced, {len(others)} not run" in printed.replace("\n", " ")
+    sides = [row for row in rows(results / "claim_sides.csv") if row["claim"] == "sq-over-transformer-addjump"]
+    assert [(row["side"], row["seed"], row["published"]) for row in sides] == [
+        *(("left", seed, "99.42") for seed in ("11", "12", "13")),
+        *(("right", seed, "40.04") for seed in ("11", "12", "13")),
+    ]
+    assert [float(row["value"]) for row in sides] == pytest.approx([*left, *right], rel=1e-5)
 
 
-def test_claims_that_were_written_after_the_results_say_so(results, capsys, monkeypatch):
-    """In claims.csv, in the lines at the end and in both pages."""
+def test_a_quote_and_a_caveat_go_to_the_page(results, monkeypatch):
     catalogue = load_catalogue()
-    monkeypatch.setitem(catalogue.papers["sq_transformer"].claims[0], "post_hoc", True)
+    claim = catalogue.papers["sq_transformer"].claims[0]
+    for name, text in (("caveat", "one seed was lucky"), ("quote", "SQ-Transformer wins"), ("kind", "control")):
+        monkeypatch.setitem(claim, name, text)
     assert claims(results, "--overview", results) == 0
-    found = {row["claim"]: row["post_hoc"] for row in rows(results / "claims.csv")}
-    assert (found["sq-over-transformer-addjump"], found["neighbours-over-transformer-cogs"]) == ("yes", "yes")
-    assert found["atomic-copies-1"] == "no"
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].endswith("reproduced, post hoc") and lines[2].rstrip().endswith("reproduced")
-    assert "post hoc: written, or its margin set, after results had been seen" in lines
-    assert "SCAN ADDJUMP 2x <b>(post hoc)</b><small>" in (results / "overview.html").read_text()
-    assert "by far on SCAN ADDJUMP 2x (post hoc)\n     - **reproduced**" in (results / "overview.rst").read_text()
+    found = {row["claim"]: row for row in rows(results / "claims.csv")}[claim["claim"]]
+    assert (found["caveat"], found["quote"], found["kind"]) == ("one seed was lucky", "SQ-Transformer wins", "control")
+    page = (results / "overview.html").read_text()
+    assert "SCAN ADDJUMP 2x <b>(control of ours)</b>" in page
+    assert "<small>“SQ-Transformer wins”</small>" in page and "<small>one seed was lucky</small>" in page
+    assert "by far on SCAN ADDJUMP 2x (control of ours)\n" in (results / "overview.rst").read_text()
 
 
 def test_the_committed_ledger_can_be_read(capsys):
@@ -236,13 +244,14 @@ def test_the_committed_ledger_can_be_read(capsys):
     ledger = ROOT / "results/reference/small/claims.csv"
     assert main(["claims", "--show", str(ledger)]) == 0
     said = capsys.readouterr().out
-    assert "not run: this scale does not measure it" in said
+    assert "not run: small does not measure it" in said and " at small: " in said
     written = {key: {claim["claim"]: claim for claim in paper.claims} for key, paper in load_catalogue().papers.items()}
     for row in rows(ledger):
-        expected = "yes" if written[row["paper"]][row["claim"]].get("post_hoc") else "no"
-        assert row["post_hoc"] == expected, row["claim"]
-        # Outside of a terminal no name is broken.
-        assert (f"{row['claim']} " in said) == (row["verdict"] not in ("not run", "no verdict"))
+        claim = written[row["paper"]][row["claim"]]
+        assert (row["kind"], row["quote"]) == (claim.get("kind", "paper"), claim.get("quote", "")), row["claim"]
+        decided = row["verdict"] in ("reproduced", "not reproduced")
+        if row["role"] == "exploratory":  # outside of a terminal no name is broken
+            assert (f"{row['claim']} " in said) == decided
 
 
 def test_a_scale_for_show_bears_no_verdict(results, capsys):
@@ -251,12 +260,10 @@ def test_a_scale_for_show_bears_no_verdict(results, capsys):
     assert [row["verdict"] for row in found if row["effect"]] == ["no verdict"] * 2
     assert {row["verdict"] for row in found if not row["effect"]} == {"not run"}
     assert {row["p_value"] for row in found} == {""}
-    counts, no_verdict, not_run = capsys.readouterr().out.splitlines()
-    assert counts == f"2 no verdict, {len(found) - 2} not run"
-    assert no_verdict.startswith(
-        f"no verdict: this scale only shows that everything works; 2 of {len(found)} claims have such numbers"
-    )
-    assert not_run == "not run: this scale does not measure it"
+    *counts, no_verdict, not_run = capsys.readouterr().out.splitlines()
+    assert sum(int(count) for count in re.findall("(\\d+) (?:no verdict|not run)", " ".join(counts))) == len(found)
+    assert no_verdict == "no verdict: the demo scale bears no verdict (2)"
+    assert not_run.startswith("not run: ")
 
 
 def test_scores_that_were_copied_from_another_run_are_refused(results, capsys):
@@ -299,10 +306,10 @@ def test_claims_without_what_they_need(results, capsys):
 @pytest.mark.parametrize(
     ("relation", "at_least", "expected"),
     [
-        ("greater", 25, "above 25 points"),
-        ("less", 0, "under 0 points"),
-        ("falls_with", 0.5, "under −0.5 points"),
-        ("no_gain", 1, "at most 1 point"),
+        ("greater", 25, "more than 25 points"),
+        ("less", 0, "more than 0 points"),
+        ("falls_with", 0.5, "more than 0.5 points"),
+        ("no_gain", 1, "more than −1 point"),
     ],
 )
 def test_what_a_claim_asks(relation, at_least, expected):
@@ -314,9 +321,9 @@ def test_what_a_claim_asks(relation, at_least, expected):
 @pytest.mark.parametrize(
     ("left", "right", "relation", "expected"),
     [
-        ("t/LRF/CTER/m", "t/Transformer, matched/CTER/m", "less", "t, CTER: LRF less Transformer, matched"),
+        ("t/LRF/CTER/m", "t/Transformer, matched/CTER/m", "less", "t, CTER: Transformer, matched less LRF"),
         ("t/Codes/A/m", "t/Codes/B/n", "greater", "t, Codes: A less B"),
-        ("t/SRL/A/m", "u/Plain/B/m", "no_gain", "t, SRL, A less u, Plain, B"),
+        ("t/SRL/A/m", "u/Plain/B/m", "no_gain", "u, Plain, B less t, SRL, A"),
         ("t/KL/*/m", "t/Accuracy/*/n", "falls_with", "t: KL against Accuracy"),
         ("t/LRF/COGS layers/m", 1, "greater", "t, LRF, COGS layers less 1"),
     ],
@@ -330,21 +337,23 @@ def test_overview_html(results):
     assert claims(results, "--overview", results) == 0
     text = (results / "overview.html").read_text().replace("\u00a0", " ").replace("\u200b", "")
     found = rows(results / "claims.csv")
-    assert f'<li>{len(found) - 2}\n<span class="chip not-run">not run</span> this scale does not measure it' in text
+    assert (
+        f'<li>{len(found) - 2}\n<span class="chip not-run">not run</span> this scale does not measure it, or nobody'
+        in text
+    )
     for part in (
         "It is for verdicts within hours on a laptop",
-        '<li>2\n<span class="chip reproduced">reproduced</span> the whole 95% interval',
+        '<li>2\n<span class="chip reproduced">reproduced</span> the whole interval',
+        '<span class="chip reproduced">reproduced</span> at small',
         "SQ-Transformer (SAL) beats the Transformer by far on SCAN ADDJUMP 2x",
         "<i>paper</i> +59.4",
-        "37.9 to 80.8",
-        "claimed: above 25 points",
+        "claimed: more than 25 points",
         "<small>table1, JUMP: SQ-Transformer less Transformer</small>",
         "<small>text-fig8: KL divergence against Accuracy</small>",
         "<small>protocol reduced</small>",
         "3 seeds a side",
-        "so few seeds cannot go under p 0.",
-        "95% interval by Welch&#39;s t, p by exact permutation of seeds",
-        "corrected by Holm",
+        "Welch&#39;s t over seeds",
+        "Benjamini and Hochberg",
         "12 trainings, 2.7 h of training in all, on a made-up CPU. By protocol: 12 reduced (smaller models",
         "scan-jump-x2/sq-transformer/sal",
         "Protocol reduced",

@@ -102,7 +102,7 @@ def test_missing_and_broken_predictions_are_named(results):
 
 
 def test_the_papers_level():
-    up, down = Effect(2.0, 1.0, 3.0, 0.1, 0.1, 3, ""), Effect(-2.0, -3.0, -1.0, 0.1, 0.1, 3, "")
+    up, down = Effect(2.0, 0.1, 2.0, 3, ""), Effect(-2.0, 0.1, 2.0, 3, "")
     assert ExampleTest(0.0099, 1.0, 9, up).outcome == "better"
     assert ExampleTest(0.01, 0.99, 9, up).outcome == ""
     assert ExampleTest(1.0, 0.0001, 9, down).outcome == "worse"

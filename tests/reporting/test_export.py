@@ -2,6 +2,9 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
@@ -26,8 +29,11 @@ def results(tmp_path: Path) -> Path:
         (figures / f"{name}.svg").write_text("<svg/>")
         (figures / f"{name}.png").touch()
     (folder / "claims.csv").write_text("paper,claim,verdict\npaper,first,reproduced\n")
-    (folder / "runs" / RUN).mkdir(parents=True)
-    (folder / "runs" / RUN / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"spec": {"a": 1}}))
+    (folder / "runs" / RUN / "eval").mkdir(parents=True)
+    (folder / "runs" / RUN / "eval/evaluation.json").write_text("{}")
+    (folder / "runs" / RUN / "run.json").write_text(
+        json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "spec": {"a": 1}, "analysis_plans": {}})
+    )
     return tmp_path / "results"
 
 
@@ -57,7 +63,7 @@ def test_other_papers_and_runs_stay(results: Path):
     for figure in drawn:
         figure.parent.mkdir(parents=True)
         figure.touch()
-    earlier = [{"run": "scan/other/default/seed-1", "steps": 7}, {"run": "run", "steps": 1}]
+    earlier = [{"run": "scan/other/default/seed-1", "steps": 7}, {"run": RUN, "steps": 1}]
     (out / "small/provenance.json").write_text(json.dumps(earlier))
     assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
     assert other.exists() and (out / "small/tables/paper/table1.csv").exists()
@@ -66,7 +72,7 @@ def test_other_papers_and_runs_stay(results: Path):
         rows = [tuple(row.values()) for row in csv.DictReader(stream)]
     assert rows == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]
     runs = json.loads((out / "small/provenance.json").read_text())
-    assert [(run["run"], run["steps"]) for run in runs] == [("run", "steps"), ("scan/other/default/seed-1", 7)]
+    assert [(run["run"], run["steps"]) for run in runs] == [(RUN, "steps"), ("scan/other/default/seed-1", 7)]
 
 
 def test_nothing_measured_is_one_line_and_keeps_what_was_there(
@@ -77,7 +83,7 @@ def test_nothing_measured_is_one_line_and_keeps_what_was_there(
     (out / "demo/claims.csv").touch()
     assert main(["export", "--scale", "demo", "--results", str(results), "--out", str(out)]) == 1
     error = capsys.readouterr().err
-    assert "demo holds no measured table; make one with ./reproduce --config scale=demo" in error
+    assert "demo holds no scored run; make one with ./reproduce --config scale=demo" in error
     assert error.count("\n") == 1
     assert (out / "demo/claims.csv").exists()
 
@@ -89,7 +95,7 @@ def test_scores_are_kept_seed_by_seed_beside_those_of_other_runs(results: Path):
         ("interventions", "cogs,transformer,default,1,cv,3\n"),
     ):
         file = results / "small/runs" / RUN / part / "scores.csv"
-        file.parent.mkdir()
+        file.parent.mkdir(exist_ok=True)
         file.write_text(header + line)
     out = results / "reference/small/scores.csv"
     out.parent.mkdir(parents=True)
@@ -112,3 +118,62 @@ def test_scores_of_analyses_are_kept_beside_those_of_other_analyses(results: Pat
     with open(out) as stream:
         found = [(row["paper"], row["analysis"], row["value"]) for row in csv.DictReader(stream)]
     assert found == [("other", "probe", "2"), ("paper", "other", "3"), ("paper", "probe", "5"), ("paper", "probe", "7")]
+
+
+def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_path: Path):
+    folder, out = tmp_path / "results/small/runs/cogs/transformer/default", tmp_path / "reference"
+    losses = "".join(f"{step},loss,{1 / step}\n" for step in range(100, 10_100, 100))
+    for seed, scored in ((1, True), (2, False)):
+        run = folder / f"seed-{seed}"
+        (run / "eval").mkdir(parents=True)
+        (run / "training.csv").write_text("step,name,value\n" + losses + "5000,valid_exact_match,12.3456789\n")
+        (run / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "analysis_plans": {}}))
+        if scored:
+            (run / "eval/evaluation.json").write_text("{}")
+            (run / "eval/scores.csv").write_text("task,method,variant,seed,value\ncogs,transformer,default,1,5\n")
+    for _ in range(2):  # the second call finds what the first has written
+        assert main(["export", "--scale", "small", "--results", str(tmp_path / "results"), "--out", str(out)]) == 0
+        assert sorted(file.name for file in (out / "small").iterdir()) == [
+            "curves.csv",
+            "provenance.json",
+            "scores.csv",
+        ]
+        assert [run["run"] for run in json.loads((out / "small/provenance.json").read_text())] == [RUN]
+        with open(out / "small/curves.csv") as stream:
+            curve = [(row["seed"], int(row["step"]), row["name"], row["value"]) for row in csv.DictReader(stream)]
+        assert ("1", 5000, "valid_exact_match", "12.3457") in curve and ("1", 10_000, "loss", "0.0001") in curve
+        steps = [step for _, step, name, _ in curve if name == "loss"]
+        assert 20 < len(steps) <= 30 and len(set(np.diff(steps))) == 1 and len(steps) + 1 == len(curve)
+
+
+def test_outputs_of_runs_behind_primary_claims_and_named_weights_are_kept(results: Path, capsys):
+    folder, out = results / "small/runs" / RUN, results / "reference/small"
+    table = {
+        "split": ["test"] * 2,
+        "row": [0, 1],
+        "source": ["a text", "b"],
+        "prediction": ["x", "y"],
+        "correct": [1, 0],
+    }
+    pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint/model.safetensors").write_bytes(b"chosen")
+    command = ["export", "--scale", "small", "--results", str(results), "--out", str(out.parent)]
+    assert main(command) == 0
+    assert not (out / "predictions").exists() and not (out / "weights").exists()
+    described = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(described | {"analysis_plans": {"paper": "sha"}}))
+    assert main([*command, "--weights", RUN]) == 0
+    kept = pq.read_table(out / f"predictions/{RUN}.parquet")
+    assert kept.to_pydict() == {name: table[name] for name in ("split", "row", "prediction")}
+    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"chosen"
+    (folder / "checkpoint/last.safetensors").write_bytes(b"last")
+    assert main([*command, "--weights", RUN]) == 0
+    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"
+    with open(folder / "checkpoint/last.safetensors", "wb") as stream:
+        stream.truncate(10_000_001)
+    assert main([*command, "--weights", RUN]) == 1
+    assert "has 10.0 MB, and 10 may be kept; leave it out" in capsys.readouterr().err
+    assert main([*command, "--weights", "cogs/other/default/seed-1"]) == 1
+    assert "has no weights; name a run of" in capsys.readouterr().err
+    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"

@@ -3,8 +3,13 @@
 A model that is measured on its own right items (ConsistSyn, CAP) is measured on other items than its rival. Here the
 items are those that all given variants of one task, method and seed had right before; for each variant and intervention
 the scores say which share of them is still right. A set without an item has no other score than its size, 0.
+
+A CV over draws comes with `cv_noise`: the CV that the draws would have if each of the n items were kept independently
+of the others with the mean share p. The share of a draw then has variance p (1 - p) / n, so that its CV is
+sqrt((1 - p) / (p n)).
 """
 
+import math
 from itertools import groupby
 from typing import Any
 
@@ -23,8 +28,9 @@ WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_se
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     """Rows of item set `common_correct`, for each readout of answers.
 
-    Metric `items` is how many there are; `exact_match` is under CAP, `consistency` and `cv` (`cv_low` to `cv_high`)
-    are under synonyms. Of the readout of labels they are called as in the scores of the interventions.
+    Metric `items` is how many there are; `exact_match` is under CAP, `consistency`, `cv` (`cv_low` to `cv_high`) and
+    `cv_noise` are under synonyms. Of the readout of labels they are called as in the scores of the interventions. A CV
+    that is undefined, or 0 and so without a logarithm, is noted.
     """
     options_from(options)
     found = Analysis([])
@@ -33,10 +39,18 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
         if len(variants) < 2:
             found.notes.append(f"{variants[0]}: no other variant of this seed to share items with")
             continue
-        answers = pandas.concat([_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True)
+        answers = pandas.concat([read_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True)
         for run in variants:
-            found.scores += _scores(run, answers)
+            _score(run, answers, found)
     return found
+
+
+def read_answers(run: TrainedRun) -> pandas.DataFrame:
+    """One row an answer of a run under its interventions. Raises UserError where there are none."""
+    path = run.folder / "interventions/answers.parquet"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
+    return pq.read_table(path).to_pandas()
 
 
 def shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
@@ -50,33 +64,38 @@ def _model(run: TrainedRun) -> tuple[str, str, int]:
     return run.task, run.method, run.seed
 
 
-def _answers(run: TrainedRun) -> pandas.DataFrame:
-    path = run.folder / "interventions/answers.parquet"
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
-    return pq.read_table(path).to_pandas()
-
-
-def _scores(run: TrainedRun, answers: pandas.DataFrame) -> list[dict[str, Any]]:
+def _score(run: TrainedRun, answers: pandas.DataFrame, found: Analysis) -> None:
+    """Add the rows of a run, and the notes on it; `answers` are of all variants of its model, task and seed."""
     own, shared = answers[answers["variant"] == run.variant], shared_items(answers)
     own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
     columns = run.columns() | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
-    rows, draws = [], {}
-    for readout in sorted(answers["readout"].unique()):
-        count = int((shared.get_level_values("readout") == readout).sum())
-        rows.append(
-            columns | {"metric": "items", "value": float(count), "unit": "items", "n": count, "readout": readout}
-        )
+    draws: dict[tuple[str, float], list[float]] = {}
+    sizes = {
+        readout: int((shared.get_level_values("readout") == readout).sum())
+        for readout in sorted(answers["readout"].unique())
+    }
+    for readout, count in sizes.items():
+        items = {"metric": "items", "value": float(count), "unit": "items", "n": count, "readout": readout}
+        found.scores.append(columns | items)
+        if not count:
+            found.notes.append(f"{run}: no common item by {readout}")
     for where, correct in own.groupby(WHERE, dropna=False)["correct"]:
         known = {name: value for name, value in zip(WHERE, where, strict=True) if not pandas.isna(value)}
         known |= {name: int(known[name]) for name in ("layer", "intervention_seed") if name in known}
-        prefix, synonyms = PREFIX[known["readout"]], known["intervention"] == "synonyms"
-        metric = f"{prefix}consistency" if synonyms else METRIC[known["readout"]]
+        readout, synonyms = known["readout"], known["intervention"] == "synonyms"
+        metric = f"{PREFIX[readout]}consistency" if synonyms else METRIC[readout]
         value = 100 * float(correct.mean())
-        rows.append(columns | known | {"metric": metric, "value": value, "unit": "percent", "n": len(correct)})
+        found.scores.append(columns | known | {"metric": metric, "value": value, "unit": "percent", "n": len(correct)})
         if synonyms:
-            draws.setdefault((prefix, known["readout"], known["rate"]), []).append(value)
-    for (prefix, readout, rate), values in draws.items():
+            draws.setdefault((readout, known["rate"]), []).append(value)
+    for (readout, rate), values in draws.items():
         where = {"intervention": "synonyms", "readout": readout, "rate": rate}
-        rows += cv_scores(prefix, values, **columns, **where)
-    return rows
+        rows = cv_scores(PREFIX[readout], values, **columns, **where)
+        found.scores += rows
+        cv, share = rows[0]["value"] if rows else None, sum(values) / len(values) / 100
+        if not cv:
+            why = "CV 0, no logarithm" if rows else "no CV"
+            found.notes.append(f"{run}: {why} over {len(values)} draws at rate {rate:g} by {readout}, mean {share:.1%}")
+        if share > 0:
+            noise = {"metric": f"{PREFIX[readout]}cv_noise", "unit": "ratio", "n": sizes[readout]}
+            found.scores.append(columns | where | noise | {"value": math.sqrt((1 - share) / (share * sizes[readout]))})

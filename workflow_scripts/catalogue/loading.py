@@ -7,7 +7,7 @@ from typing import Any
 
 from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
 from workflow_scripts.errors import UserError
-from workflow_scripts.reporting.analysis_plan import AnalysisPlan
+from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import (
     SIDES,
@@ -145,6 +145,24 @@ def _check_cells(folder: Path, paper: Paper) -> None:
                 if cell not in cells and not any(stars(cell, known) for known in cells):
                     where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
                     raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+    for entry in paper.plan.primary if paper.plan else ():
+        control = entry.control
+        for cell in [*cells_of(control.floor), *(requirement.cell for requirement in control.requires)]:
+            if cell not in cells:
+                where = f"{folder / 'analysis_plan.yaml'}: control of claim '{entry.claim}'"
+                raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+
+
+def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
+    """A claim and its entry in the analysis plan must speak of the same margin and the same measure."""
+    where, rates = f"{file}: claim '{primary.claim}'", claim.get("measure") == "success_rate"
+    if rates != (primary.threshold is not None):
+        raise UserError(f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it")
+    margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
+    if not rates and margin != primary.margin:
+        raise UserError(
+            f"{where}: margin is {primary.margin}, but {margin} by at_least in claims.yaml; make them equal"
+        )
 
 
 def _check_names(catalogue: Catalogue) -> None:
@@ -196,10 +214,11 @@ def _check_names(catalogue: Catalogue) -> None:
                     display = cell.split("/")[0]
                     known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
         if entry.plan:
-            file, claims = f"papers/{paper}/analysis_plan.yaml", {claim["claim"] for claim in entry.claims}
+            file, claims = f"papers/{paper}/analysis_plan.yaml", {claim["claim"]: claim for claim in entry.claims}
             known(entry.plan.scale, catalogue.scales, file, "scale")
             for number, primary in enumerate(entry.plan.primary):
                 known(primary.claim, claims, file, f"primary.{number}.claim")
+                _check_limits(claims[primary.claim], primary, catalogue.root / file)
                 if primary.control.same_sign:
                     known(primary.control.same_sign, claims, file, f"primary.{number}.control.same_sign")
             for claim in entry.plan.secondary:

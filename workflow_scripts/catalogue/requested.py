@@ -1,6 +1,7 @@
 """The runs that papers ask for."""
 
 from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.planned import check_requested
 from workflow_scripts.catalogue.run_specs import parent
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.schema import Config
@@ -9,7 +10,8 @@ from workflow_scripts.schema import Config
 def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
     """Every run of the chosen papers at the chosen scale, in the files' order, with the papers that ask for it.
 
-    A run that others start from comes before the first of them.
+    A run that others start from comes before the first of them. Raises UserError where a paper does not ask for the
+    seeds of its analysis plan.
     """
     extra = config.extra or catalogue.scales[config.scale].extra
     runs: dict[Run, list[str]] = {}
@@ -21,13 +23,14 @@ def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]
                 for method, variants in request.methods.items():
                     for variant in variants:
                         for seed in config.seeds or request.seeds[config.scale]:
-                            for asked in _lineage(catalogue, Run(task, method, variant, seed), config):
+                            for asked in lineage(catalogue, Run(task, method, variant, seed), config):
                                 askers = runs.setdefault(asked, [])
                                 askers += [paper] if paper not in askers else []
+    check_requested(catalogue, config, runs)
     return runs
 
 
-def _lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
+def lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     """The run behind those that it comes from."""
     before = parent(catalogue, run, config.scale, config.precision)
-    return [*(_lineage(catalogue, before, config) if before else ()), run]
+    return [*(lineage(catalogue, before, config) if before else ()), run]

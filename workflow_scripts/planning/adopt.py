@@ -35,7 +35,15 @@ MANIFESTS = {
     "intervene": "runs/*/*/*/*/interventions/intervention.json",
 }
 # Made again from the others in little time.
-DERIVED = ("analyses/*/*/analysis.json", "tables/*/*.*", "figures/*/*.*", "claims.*", "overview.*", "config.json")
+DERIVED = (
+    "analyses/*/*/analysis.json",
+    "tables/*/*.*",
+    "figures/*/*.*",
+    "claims.*",
+    "claim_sides.csv",
+    "overview.*",
+    "config.json",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

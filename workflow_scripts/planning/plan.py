@@ -19,10 +19,11 @@ from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
-from workflow_scripts.planning import cluster, memory
+from workflow_scripts.planning import cluster, memory, power
 from workflow_scripts.planning.downloads import hub_models, source_names
-from workflow_scripts.planning.sizes import model_parameters, run_step_seconds
-from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, seconds_per_step, sizes
+from workflow_scripts.planning.hours import hours, hours_text
+from workflow_scripts.planning.sizes import model_parameters
+from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, sizes
 from workflow_scripts.schema import Config
 
 TIMED_STEPS = 30
@@ -48,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"print the spec of one run, cut to {TIMED_STEPS} steps, as JSON: `train --spec` takes it, and --record "
         "takes the step time from there",
     )
+    parser.add_argument(
+        "--power",
+        action="store_true",
+        help="say how likely the seeds of the papers' analysis plans decide on their primary claims, and at what cost",
+    )
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
 
@@ -64,6 +70,8 @@ def main(args: argparse.Namespace) -> None:
         print(canonical_json(timed_spec(catalogue, args.timing, config.scale, config.precision)))
     elif args.record:
         record(catalogue, args.results)
+    elif args.power:
+        power.show(catalogue, config, args.scale)
     elif args.cluster:
         cluster.show(catalogue, config, args.cluster)
     else:
@@ -123,22 +131,6 @@ def record(catalogue: Catalogue, results: Path) -> None:
         writer.writeheader()
         writer.writerows(rows[key] for key in sorted(rows))
     print(f"{len(measured)} step times written to {STEP_TIMES}")
-
-
-def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, float, int]:
-    """Training hours of a CPU thread, or of one device of another kind: (by recorded step times, at most, by sizes, for
-    the other runs, number of these)."""
-    times, total, at_most, reckoned = read_step_times(), 0.0, 0.0, 0
-    for run in runs:
-        seconds = seconds_per_step(times, run, scale, device)
-        training = resolve_run(catalogue, run, scale, precision)["training"]
-        spent = (training["torch_threads"] if device == "cpu" else 1) * training["max_steps"] / 3600
-        if seconds is not None:
-            total += seconds * spent
-        elif spent:
-            at_most += run_step_seconds(replace(run, seed=0), scale, device) * spent
-            reckoned += 1
-    return total, at_most, reckoned
 
 
 def variants_searched(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
@@ -218,16 +210,3 @@ def amount(sizes: list[int | None]) -> str:
     total = sum(size or 0 for size in sizes)
     known = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return known + (f" + {unknown} unknown" if unknown else "")
-
-
-def hours_text(total: float, at_most: float, reckoned: int) -> str:
-    """`12 + at most 30 (3 runs)` of what `hours` returns."""
-    if not reckoned:
-        return rounded(total)
-    known = f"{rounded(total)} + " if total else ""
-    return f"{known}at most {rounded(at_most)} ({reckoned} run{'s' * (reckoned > 1)})"
-
-
-def rounded(number: float) -> str:
-    """To two digits."""
-    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"

@@ -4,6 +4,7 @@ It is committed before the seeds that it names are run. Imports nothing heavy.
 """
 
 import datetime
+import math
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
@@ -80,6 +81,8 @@ class PrimaryClaim(Strict):
     @model_validator(mode="after")
     def smallest_is_a_share_of_the_published_effect(self) -> "PrimaryClaim":
         if self.threshold is not None:
+            if not 0 < self.smallest <= 1:
+                raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
             return self
         if self.published is None:
             if self.smallest != self.margin:
@@ -121,6 +124,23 @@ class AnalysisPlan(Strict):
             raise ValueError(f"claim {twice[0]} stands there twice")
         if both := set(self.pilots.seeds) & {seed for entry in self.primary for seed in entry.seeds or self.seeds}:
             raise ValueError(f"seed {min(both)} is a pilot; planned seeds are fresh")
+        return self
+
+    @model_validator(mode="after")
+    def both_verdicts_are_possible(self) -> "AnalysisPlan":
+        """Of success rates, whose few outcomes are all known: none of n seeds still allows 1 - (1 - quantile)^(1/n),
+        and all against none is luck in 1 of n-choose-2n cases."""
+        for entry in self.primary:
+            n, luck = len(self.seeds_of(entry)), 1 - self.quantile
+            if entry.threshold is None:
+                continue
+            if (limit := 1 - luck ** (1 / n)) >= entry.smallest:
+                raise ValueError(
+                    f"smallest of {entry.claim} is {entry.smallest}; where none of {n} seeds succeeds the share can "
+                    f"still be {limit:.2f}, so it could never be not reproduced: raise it, or name more seeds"
+                )
+            if 1 / math.comb(2 * n, n) > luck:
+                raise ValueError(f"{entry.claim} has {n} seeds; with so few it could never be reproduced: name more")
         return self
 
     def seeds_of(self, entry: PrimaryClaim) -> list[int]:

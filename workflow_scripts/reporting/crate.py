@@ -27,7 +27,7 @@ WORKFLOW = (
     *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*.csv"),
     *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock"),
 )
-SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "overview.html", "report.html")
+SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "overview.html", "report.html")
 SCORES = (
     "data/*/dataset.json",
     "candidates/*/candidates.json",

@@ -1,10 +1,11 @@
-"""Copy the measured tables and figures, the claims, the scores of runs and analyses and their provenance to a folder
-under version control."""
+"""Copy what has been measured to a folder under version control: scores, learning curves and provenance of every
+complete run, and the tables, figures, claims and analyses that have been made."""
 
 import argparse
 import csv
 import shutil
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing, write_json
@@ -32,27 +33,44 @@ PROVENANCE = (
     "precision",
     "commit",
     "versions",
+    "analysis_plans",
 )
+EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
+EXPORTED |= {"provenance.json", "predictions", "weights"}
+OUTPUTS = (
+    "split",
+    "row",
+    "item",
+    "subset",
+    "readout",
+    "prediction",
+    "likelihood",
+)  # ids and outputs, no texts of the data
+LARGEST_WEIGHTS = 10_000_000  # bytes
+LOSSES = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", required=True)
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("results/reference"), metavar="DIR")
+    parser.add_argument("--weights", nargs="*", default=[], metavar="RUN", help="also copy the weights of these runs")
 
 
 def main(args: argparse.Namespace) -> None:
     """Put what `<results>/<scale>` holds into `<out>/<scale>`, where papers and runs that it lacks stay as they are.
 
-    Raises UserError when nothing was measured there.
+    Runs are taken one by one as they are complete, before any table can be made of them. Raises UserError when there
+    is none.
     """
     source, target = args.results / args.scale, args.out / args.scale
     tables = [table for table in sorted(source.glob("tables/*/*.csv")) if has_measured_cell(table)]
-    runs = [read_json(file) for file in sorted(source.glob("runs/*/*/*/*/run.json"))]
-    if not tables or not runs:
-        raise UserError(f"{source} holds no measured table; make one with ./reproduce --config scale={args.scale}")
+    folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
+    runs = [read_json(folder / "run.json") for folder in folders]
+    if not runs:
+        raise UserError(f"{source} holds no scored run; make one with ./reproduce --config scale={args.scale}")
     papers = {table.parent.name for table in tables}
-    check_replaceable(target, {"tables", "figures", "claims.csv", "scores.csv", "analyses.csv", "provenance.json"})
+    check_replaceable(target, EXPORTED)
     with replacing(target) as folder:
         folder.mkdir()
         for earlier in target.glob("tables/*"):
@@ -63,16 +81,63 @@ def main(args: argparse.Namespace) -> None:
             for ending in (".csv", ".md"):
                 shutil.copy(table.with_suffix(ending), folder / "tables" / table.parent.name)
         figures = copy_figures(source, target, folder)
-        _write_claims(source / "claims.csv", target / "claims.csv", folder / "claims.csv")
-        scores = sorted(source.glob("runs/*/*/*/*/*/scores.csv"))
+        for name in ("claims.csv", "claim_sides.csv"):
+            _write_claims(source / name, target / name, folder / name)
+        scores = [file for run in folders for file in sorted(run.glob("*/scores.csv"))]
         _write_scores(scores, target / "scores.csv", folder / "scores.csv")
+        curves = [thinned(run, _rows(path / "training.csv")) for run, path in zip(runs, folders, strict=True)]
+        _write_curves([row for curve in curves for row in curve], target / "curves.csv", folder / "curves.csv")
+        kept = [(run["run"], path) for run, path in zip(runs, folders, strict=True) if run.get("analysis_plans")]
+        copy_predictions(kept, target, folder)
+        copy_weights(args.weights, source, target, folder)
         analysed = sorted(source.glob("analyses/*/*/scores.csv"))
         _write_analyses(analysed, target / "analyses.csv", folder / "analyses.csv")
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
-        known |= {run["run"]: {key: run[key] for key in PROVENANCE} for run in runs}
+        known |= {run["run"]: {key: run[key] for key in PROVENANCE if key in run} for run in runs}
         write_json(folder / "provenance.json", [known[name] for name in sorted(known)])
     print(f"{len(tables)} tables, {figures} figures and {len(runs)} runs written to {target}")
+
+
+def copy_predictions(primary: list[tuple[str, Path]], earlier: Path, out: Path) -> None:
+    """Of the runs behind primary claims what they answer: ids and outputs, without the texts of the data sets."""
+    if (earlier / "predictions").exists():
+        shutil.copytree(earlier / "predictions", out / "predictions")
+    if not primary:
+        return
+    import pyarrow.parquet as pq
+
+    for run, folder in primary:
+        table = pq.read_table(folder / "eval/predictions.parquet")
+        file = out / "predictions" / f"{run}.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(
+            table.select([name for name in table.column_names if name in OUTPUTS]),
+            file,
+            compression="zstd",
+            compression_level=19,
+        )
+
+
+def copy_weights(runs: list[str], source: Path, earlier: Path, out: Path) -> None:
+    """The weights of `runs` by name: the last ones where the run kept them, else the chosen ones.
+
+    Raises UserError for a run that is not there or whose weights are too large for version control.
+    """
+    if (earlier / "weights").exists():
+        shutil.copytree(earlier / "weights", out / "weights")
+    for run in runs:
+        folder = source / "runs" / run / "checkpoint"
+        found = [file for file in (folder / "last.safetensors", folder / "model.safetensors") if file.exists()]
+        if not found:
+            raise UserError(f"{folder} has no weights; name a run of {source / 'runs'}, as task/method/variant/seed-1")
+        if (size := found[0].stat().st_size) > LARGEST_WEIGHTS:
+            raise UserError(
+                f"{found[0]} has {size / 1e6:.1f} MB, and {LARGEST_WEIGHTS / 1e6:.0f} may be kept; leave it out"
+            )
+        file = out / "weights" / f"{run}.safetensors"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(found[0], file)
 
 
 def copy_figures(source: Path, earlier: Path, out: Path) -> int:
@@ -102,14 +167,34 @@ def _write_claims(new: Path, earlier: Path, out: Path) -> None:
 
 def _write_scores(new: list[Path], earlier: Path, out: Path) -> None:
     """The scores of every run, seed by seed, evaluation and interventions: what means and intervals are made of."""
-
-    def run(row: dict[str, str]) -> tuple[str, str, str, int]:
-        return row["task"], row["method"], row["variant"], int(row["seed"])
-
     rows = [row for file in new for row in _rows(file)]
-    scored = set(map(run, rows))
-    rows += [row for row in _rows(earlier) if run(row) not in scored]
-    _write(sorted(rows, key=run), out)
+    scored = set(map(_run_of, rows))
+    rows += [row for row in _rows(earlier) if _run_of(row) not in scored]
+    _write(sorted(rows, key=_run_of), out)
+
+
+def thinned(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Of a run's training.csv every value of a validation, and at most LOSSES values of the loss, evenly spread."""
+    losses = [row for row in curve if row["name"] == "loss"]
+    every = -(-len(losses) // LOSSES) or 1
+    kept = {row["step"] for row in losses[::-1][::every]}
+    names = dict(zip(("task", "method", "variant", "seed"), run["run"].replace("/seed-", "/").split("/"), strict=True))
+    return [
+        names | {"step": row["step"], "name": row["name"], "value": f"{float(row['value']):.6g}"}
+        for row in curve
+        if row["name"].startswith("valid_") or (row["name"] == "loss" and row["step"] in kept)
+    ]
+
+
+def _write_curves(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
+    """The learning curves of every run, thinned."""
+    measured = set(map(_run_of, rows))
+    rows += [row for row in _rows(earlier) if _run_of(row) not in measured]
+    _write(sorted(rows, key=lambda row: (*_run_of(row), row["name"], int(row["step"]))), out)
+
+
+def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:
+    return row["task"], row["method"], row["variant"], int(row["seed"])
 
 
 def _write_analyses(new: list[Path], earlier: Path, out: Path) -> None:

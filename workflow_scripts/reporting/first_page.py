@@ -4,27 +4,34 @@ import re
 from collections import Counter
 
 from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.reporting.effects import margin_of
 from workflow_scripts.reporting.layout import PROTOCOL_NOTES, effect_decimals, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
-from workflow_scripts.reporting.statistics import holm
 from workflow_scripts.reporting.trained import Trained
-from workflow_scripts.reporting.verdicts import INCONCLUSIVE, NO_VERDICT, NOT_REPRODUCED, NOT_RUN, REPRODUCED, Outcome
+from workflow_scripts.reporting.verdicts import (
+    INCONCLUSIVE,
+    NO_VERDICT,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PRIMARY,
+    REPRODUCED,
+    Outcome,
+)
 
 VERDICTS = {
-    REPRODUCED: "the whole 95% interval of the effect lies beyond what is claimed",
-    NOT_REPRODUCED: "the whole interval lies short of what is claimed",
-    INCONCLUSIVE: "the interval holds both, or one seed has none, or all seeds of both sides are at 0% or at 100%, or "
-    "the claim supposes another one that is not reproduced",
-    NO_VERDICT: "measured, but on made-up data, or at a scale that only shows that everything works",
-    NOT_RUN: "this scale does not measure it",
+    REPRODUCED: "the whole interval of the effect is above the margin of the claim",
+    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
+    INCONCLUSIVE: "the interval is neither, or one seed has none",
+    NO_VERDICT: "a control fails, seeds of the analysis plan are missing, the data are made up, or the scale only "
+    "shows that everything works",
+    NOT_RUN: "this scale does not measure it, or nobody has run it yet",
 }
 PROTOCOLS = {
     "paper": "the papers' own data, models and schedules",
     "reduced": "smaller models, data or schedules than the papers'",
     "stand_in": "made-up data",
 }
-ASKED = {"greater": "above", "less": "under", "no_gain": "at most", "falls_with": "under"}
 OVERVIEW = """
 {% for sentence in said %}<p>{{ sentence }}</p>
 {% endfor %}
@@ -36,18 +43,20 @@ OVERVIEW = """
 <thead><tr><th class="label">claim</th><th>effect</th><th class="label">verdict</th></tr></thead>
 <tbody>
 {% for claim in paper.claims %}
-<tr><td class="text">{{ claim.statement }}{% if claim.post_hoc %} <b>(post hoc)</b>{% endif %}
+<tr><td class="text">{{ claim.statement }}{% if claim.primary %} <b>(primary)</b>{% endif %}
+{%- if claim.control %} <b>(control of ours)</b>{% endif %}
+{% if claim.quote %}<small>“{{ claim.quote }}”</small>{% endif %}
 <small>{{ claim.source }}; claimed: {{ claim.asked }}</small>
-<small>{{ claim.compared }}</small></td>
+<small>{{ claim.compared }}</small>{% if claim.caveat %}<small>{{ claim.caveat }}</small>{% endif %}</td>
 <td><div class="pair stack">
 {% if claim.published %}<span class="paper"><i>paper</i> {{ claim.published }}
-{%- if claim.published_interval %}<small>{{ claim.published_interval }}</small>{% endif %}</span>
+</span>
 {% endif %}
 {% if claim.effect %}<span class="ours"><b>{{ claim.effect }}</b>
 {%- for detail in claim.details %}<small>{{ detail }}</small>{% endfor %}</span>
 {% endif %}
 </div></td>
-<td class="text"><span class="chip {{ claim.verdict | replace(' ', '-') }}">{{ claim.verdict }}</span>
+<td class="text"><span class="chip {{ claim.verdict | replace(' ', '-') }}">{{ claim.verdict }}</span> at {{ scale }}
 <small>{{ claim.reason }}</small></td></tr>
 {% endfor %}
 </tbody></table></div>
@@ -95,6 +104,7 @@ def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Out
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     body = render(
         OVERVIEW,
+        scale=scale,
         said=introduction(catalogue, scale, trained),
         verdicts=verdict_counts(everything),
         papers=papers,
@@ -112,7 +122,7 @@ def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outc
         rows = []
         for texts in _claims_texts(judged):
             effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
-            after = " (post hoc)" if texts["post_hoc"] else ""
+            after = " (primary)" if texts["primary"] else " (control of ours)" if texts["control"] else ""
             rows.append((rst_escape(texts["statement"]) + after, f"**{texts['verdict']}**{effect}"))
         claims.append(rst_table((rst_escape(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
     everything = [outcome for judged in outcomes.values() for outcome in judged]
@@ -178,71 +188,90 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
     notes = [
         "The unit of replication is the training seed: two sides whose runs start from the same weights (the same run "
         "or model of the hub) are paired by seed, all others are independent.",
-        "Post hoc: the claim was written, or its margin set, after results had been seen. What had been seen may have "
-        "led to it: its verdict says less.",
-        "p: no effect at all, two-sided, corrected by Holm over the claims of a paper that bear a verdict.",
+        "Primary: named in the paper's analysis plan before the seeds were run. The intervals of a paper's K primary "
+        "claims have the two-sided level 1 - 0.10 / K: the chance of any wrong verdict among them is at most 5%, over "
+        "four papers at most 20%.",
+        "All other claims are exploratory: 95% intervals; reproduced also needs q at most 0.05 (Benjamini and Hochberg "
+        "over the exploratory claims of a paper). Not reproduced: the interval is below the margin plus a quarter of "
+        "the published effect.",
+        "Effects are in the claimed direction: a positive one is as the paper says.",
     ]
     notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)
     return notes
 
 
 def _claims_texts(judged: list[Outcome]) -> list[dict]:
-    """What the ledger says about the claims of one paper."""
-    tested = [outcome for outcome in judged if outcome.p_holm is not None]
-    return [
-        _claim_texts(outcome, [other.effect.p_value for other in tested if other is not outcome]) for outcome in judged
-    ]
+    """What the ledger says about the claims of one paper, the primary ones first, the controls of ours last."""
+    order = sorted(judged, key=lambda outcome: (outcome.role != PRIMARY, outcome.claim.kind == "control"))
+    return [_claim_texts(outcome) for outcome in order]
 
 
 def asked(claim: Claim) -> str:
-    """What a claim asks of its effect: `above 25 points`, `under −0.5 tau`."""
-    bound = 0 - claim.at_least if ASKED[claim.relation] == "under" else claim.at_least
-    unit = "point" if (claim.at_least, claim.unit) == (1, "points") else claim.unit
-    return f"{ASKED[claim.relation]} {bound:g} {unit}".replace("-", "−")
+    """What a claim asks of its effect: `more than 25 points`."""
+    unit = "point" if (abs(claim.at_least), claim.unit) == (1, "points") else claim.unit
+    return f"more than {margin_of(claim):g} {unit}".replace("-", "−")
 
 
 def compared(claim: Claim) -> str:
     """What a claim compares: `table1, JUMP: SQ-Transformer less Transformer`, or `table-layers, LRF, COGS less 1`."""
-    if not isinstance(claim.right, str):
-        return f"{', '.join(claim.left.split('/')[:3])} less {claim.right:g}"
-    left, right = (side.split("/")[:3] for side in (claim.left, claim.right))
+    if isinstance(claim.left, list):
+        return f"mean over {len(claim.left)} pairs: {_compared(claim, claim.left[0], claim.right[0])}, and so on"
+    return _compared(claim, claim.left, claim.right)
+
+
+def _compared(claim: Claim, left_cell: str, right_cell: str | float) -> str:
+    if not isinstance(right_cell, str):
+        return f"{', '.join(left_cell.split('/')[:3])} less {right_cell:g}"
+    left, right = (side.split("/")[:3] for side in (left_cell, right_cell))
     pairs = list(zip(left, right, strict=True))
     common = ", ".join(one for one, other in pairs if one == other != "*")
-    sides = (", ".join(pair[side] for pair in pairs if pair[0] != pair[1]) for side in (0, 1))
+    sides = [", ".join(pair[side] for pair in pairs if pair[0] != pair[1]) for side in (0, 1)]
+    if claim.relation in ("less", "no_gain"):
+        sides.reverse()
     text = (" against " if claim.relation == "falls_with" else " less ").join(sides)
     return f"{common}: {text}" if common else text
 
 
-def _claim_texts(outcome: Outcome, others: list[float]) -> dict:
-    """What the ledger says about one claim; `others` are the p values of the paper's other claims."""
+def _claim_texts(outcome: Outcome) -> dict:
+    """What the ledger says about one claim."""
     claim, effect = outcome.claim, outcome.effect
-    decimals = effect_decimals(claim.unit, *((effect.low, effect.high) if effect else ()))
-    details = []
-    if effect and effect.low is not None:
-        details.append(_interval(effect.low, effect.high, decimals))
+    low, high = outcome.interval or (None, None)
+    decimals = effect_decimals(claim.unit, low, high)
+    details, shown = [], ""
     if effect:
+        shown = f"{number(effect.value, decimals, signed=True)} {claim.unit}"
+    if outcome.success:
+        shown = f"{outcome.success.difference:+.2f} {claim.unit}".replace("-", "−")
+    if low is not None:
+        details.append(_interval(low, high, decimals))
+    if outcome.n_seeds and (effect or outcome.success):
         sides = "" if claim.relation == "falls_with" else " a side"
-        details.append(f"{effect.n} seed{'s' if effect.n > 1 else ''}{sides}")
-    if outcome.p_holm is not None:
-        details.append(f"p {p_text(effect.p_value)}, corrected {p_text(outcome.p_holm)}")
-        least = holm([*others, effect.smallest_p])[-1]
-        if least >= 0.05:
-            details.append(f"so few seeds cannot go under p {p_text(least)}")
-    published, half = outcome.published or (None, None)
-    printed = effect_decimals(claim.unit)
+        details.append(f"{outcome.n_seeds} seed{'s' if outcome.n_seeds > 1 else ''}{sides}")
+    if outcome.q_value is not None:
+        details.append(f"p {p_text(outcome.p_value)}, q {p_text(outcome.q_value)}")
+    if outcome.smallest is not None and (effect or outcome.success):
+        details.append(f"smallest effect of interest {outcome.smallest:.3g}")
     return {
         "statement": claim.statement,
+        "quote": claim.quote,
+        "caveat": claim.caveat,
         "source": claim.source,
-        "post_hoc": claim.post_hoc,
-        "published": number(published, printed, signed=True) if outcome.published else "",
-        "published_interval": _interval(published - half, published + half, printed) if half else "",
-        "effect": f"{number(effect.value, decimals, signed=True)} {claim.unit}" if effect else "",
+        "primary": outcome.role == PRIMARY,
+        "control": claim.kind == "control",
+        "published": "" if outcome.published is None else _printed(outcome),
+        "effect": shown,
         "details": details,
         "asked": asked(claim),
         "compared": compared(claim),
         "verdict": outcome.verdict,
         "reason": "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason))),
     }
+
+
+def _printed(outcome: Outcome) -> str:
+    """The effect in the paper's numbers, and whether they contradict the claim."""
+    text = number(outcome.published, effect_decimals(outcome.claim.unit), signed=True)
+    return f"{text}, contradicts the claim" if outcome.printed == "contradict" else text
 
 
 def _interval(low: float, high: float, decimals: int) -> str:

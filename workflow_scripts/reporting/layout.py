@@ -155,5 +155,5 @@ def explanations(
             f"over {span} examples, {BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), which takes the trained "
             "models as given, and over seeds too: the 95% interval of the difference does not hold 0."
         )
-        found += sorted({f"Over seeds: {test.over_seeds.method.split(', p by')[0]}." for test in tests.values()})
+        found += sorted({f"Over seeds: {test.over_seeds.method}." for test in tests.values()})
     return found

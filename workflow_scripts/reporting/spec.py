@@ -197,6 +197,17 @@ def stars(pattern: str, cell: str) -> list[str] | None:
     return [name for part, name in zip(parts, names, strict=True) if part == "*"]
 
 
+def variants_of(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What a cell of a table (column | row) reads the runs of, as task, method and variant: its own variant, and the
+    one that a gain is over. None of a cell that is computed as a whole."""
+    if "method" not in cell or "task" not in cell:
+        return []
+    variant = cell.get("variant")
+    variant = variant.get(cell["task"]) if isinstance(variant, dict) else variant
+    names = [name for name in (variant, cell.get("over")) if name] if variant else []
+    return [(cell["task"], cell["method"], name) for name in names]
+
+
 def display_analyses(display: dict) -> list[str]:
     """Names of the analyses of the same paper that an entry of displays.yaml reads."""
     cells = [*display.get("rows", ()), *display.get("columns", ())]

@@ -1,17 +1,17 @@
-"""Statistics of few seeds: intervals, exact tests, Holm's correction, and a bootstrap over test examples.
+"""Statistics of few seeds: intervals, t tests, success rates, false-discovery rates, and a bootstrap over examples.
 
 The unit of replication is the training seed. Every function says what it assumes; `method` carries it to the report.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import permutations, product
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 CONFIDENCE = 0.95
-RESAMPLES = 50_000  # permutations: all of them are gone through up to this number, so many are drawn above it
+QUANTILE = (1 + CONFIDENCE) / 2  # of Student's t, for both ends of a two-sided interval
+POWER = 0.8
 BOOTSTRAP_RESAMPLES = 10_000
 GENERATOR_SEED = 20240609  # resampling has a generator of its own: reruns give the same p values
 
@@ -34,140 +34,121 @@ class Summary:
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect with its 95% interval and the p value of no effect at all; None where a side has a single seed."""
+    """An effect with its standard error and the degrees of freedom of Student's t; both None where a side has one seed.
+
+    n: seeds, of the side that has fewer.
+    """
 
     value: float
-    low: float | None
-    high: float | None
-    p_value: float | None
-    smallest_p: float  # the least two-sided p that any outcome of so many seeds could have
-    n: int  # seeds, of the side that has fewer
+    error: float | None
+    freedom: float | None
+    n: int
     method: str
+
+    def interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
+        """value -+ t(freedom; quantile) error; None for a single seed."""
+        if self.error is None:
+            return None
+        half = _t_quantile(self.freedom, quantile) * self.error
+        return self.value - half, self.value + half
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the 95% interval."""
+        return self.interval()[0] if self.error is not None else None
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the 95% interval."""
+        return self.interval()[1] if self.error is not None else None
+
+    def p_value(self, margin: float = 0.0) -> float | None:
+        """Two-sided p of the t test that the effect is `margin`; None for a single seed."""
+        if self.error is None:
+            return None
+        distance = abs(self.value - margin)
+        if self.error == 0:
+            return float(distance == 0)
+        from scipy.special import stdtr
+
+        return float(2 * stdtr(self.freedom, -distance / self.error))
+
+    def turned(self) -> "Effect":
+        """The effect with the other sign."""
+        return replace(self, value=-self.value)
+
+    def seeds_to_decide(self, distance: float, quantile: float = QUANTILE) -> int | None:
+        """Seeds a side with which a limit of the interval would clear a value `distance` away in 80% of all cases, were
+        mean and spread as they are: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2. None where no number would.
+        """
+        if not self.error or distance <= 0:
+            return None
+        from scipy.special import ndtri
+
+        needed = (ndtri(quantile) + ndtri(POWER)) ** 2 * self.error**2 * self.n / distance**2 + 2
+        return max(self.n + 1, math.ceil(needed))
 
 
 def summarise(values: Sequence[float]) -> Summary:
     """Mean, standard deviation and 95% t interval of `values` [seeds], one value a seed."""
-    mean, std, low, high = _t_interval(np.asarray(values, dtype=float))
-    return Summary(mean, std, len(values), low, high)
+    effect = _one_sample(np.asarray(values, dtype=float), "")
+    std = None if effect.error is None else effect.error * math.sqrt(effect.n)
+    return Summary(effect.value, std, effect.n, effect.low, effect.high)
 
 
-def _t_interval(values: np.ndarray) -> tuple[float, float | None, float | None, float | None]:
-    mean, n = float(values.mean()), len(values)
-    if n < 2:
-        return mean, None, None, None
-    std = float(values.std(ddof=1))
-    half = _t_quantile(n - 1) * std / math.sqrt(n)
-    return mean, std, mean - half, mean + half
-
-
-def _t_quantile(freedom: float) -> float:
-    """Within plus and minus this lies CONFIDENCE of Student's t."""
+def _t_quantile(freedom: float, quantile: float) -> float:
     # What stats.t.ppf calls. All of scipy.stats would take as long to import as a table to make.
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+    return float(stdtrit(freedom, quantile))
 
 
 def independent_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
     """mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
-    Interval: Welch's (Satterthwaite's degrees of freedom), which assumes independent, normal seeds but not equal
-    variances. It has no width when no seed differs from its side's mean. p: exact permutation test, which assumes
-    that the labels of the seeds can be exchanged if the two sides do not differ; two-sided, twice the smaller tail.
+    Welch's t with Satterthwaite's degrees of freedom: assumes independent, normal seeds but not equal variances.
     """
-    a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
-    value, n = float(a.mean() - b.mean()), min(len(a), len(b))
-    smallest_p = _smallest_p(math.comb(len(a) + len(b), n))
-    method = "95% interval by Welch's t, p by exact permutation of seeds; the seeds of both sides are independent"
+    sides = [np.asarray(side, dtype=float) for side in (left, right)]
+    value, n = float(sides[0].mean() - sides[1].mean()), min(map(len, sides))
+    method = "Welch's t over seeds; the seeds of both sides are independent"
     if n < 2:
-        return Effect(value, None, None, None, smallest_p, n, method)
-    half = welch_half_width(float(a.std(ddof=1)), len(a), float(b.std(ddof=1)), len(b))
-    p_value = _permutation_p((a, b), lambda x, y, axis: x.mean(axis) - y.mean(axis), "independent")
-    return Effect(value, value - half, value + half, p_value, smallest_p, n, method)
-
-
-def welch_half_width(left_std: float, left_n: int, right_std: float, right_n: int) -> float:
-    """Half of Welch's 95% interval of a difference of means, for at least two seeds a side."""
-    parts = np.array([left_std**2 / left_n, right_std**2 / right_n])
-    if not parts.any():
-        return 0.0
-    freedom = parts.sum() ** 2 / (parts**2 / [left_n - 1, right_n - 1]).sum()
-    return _t_quantile(freedom) * math.sqrt(parts.sum())
+        return Effect(value, None, None, n, method)
+    parts = np.array([side.var(ddof=1) / len(side) for side in sides])
+    below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
+    freedom = float(parts.sum() ** 2 / below) if below > 0 else float(sum(map(len, sides)) - 2)
+    return Effect(value, math.sqrt(parts.sum()), freedom, n, method)
 
 
 def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Mean of left - right over seeds, `left` and `right` [seeds] in one order: the values of a seed belong together.
 
-    Interval: Student's t of the differences, which assumes that they are independent and normal.
-    p: exact test over all changes of sign, which assumes that they are symmetric around 0 if there is no effect.
+    Student's t of the differences, which assumes that they are independent and normal.
     """
     differences = np.asarray(left, dtype=float) - np.asarray(right, dtype=float)
-    return _one_sample(differences, "95% interval by Student's t of the differences within seeds")
+    return _one_sample(differences, "Student's t of the differences within seeds")
 
 
 def difference_from_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
-    """mean(values) - constant over `values` [seeds], or the other way round: the constant has no seeds.
-
-    Interval and p as in `paired_difference`, with the same assumptions.
-    """
+    """mean(values) - constant over `values` [seeds], or the other way round: the constant has no seeds."""
     differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
-    return _one_sample(differences, "95% interval by Student's t of the seeds against a number that has none")
+    return _one_sample(differences, "Student's t of the seeds against a number that has none")
 
 
-def _one_sample(differences: np.ndarray, interval: str) -> Effect:
-    value, _, low, high = _t_interval(differences)
-    n = len(differences)
-    p_value = None if n < 2 else _permutation_p((differences,), lambda x, axis: x.mean(axis), "samples")
-    return Effect(value, low, high, p_value, _smallest_p(2**n), n, f"{interval}, p by exact change of signs")
-
-
-def _permutation_p(samples: tuple[np.ndarray, ...], statistic: Callable, kind: str) -> float:
-    from scipy.stats import permutation_test
-
-    def rounded(*resampled: np.ndarray, axis: int) -> np.ndarray:
-        """Equal sums, added up in another order, differ in their last digits: they must count as equal."""
-        return np.round(statistic(*resampled, axis=axis), 9)
-
-    result = permutation_test(
-        samples,
-        rounded,
-        permutation_type=kind,
-        vectorized=True,
-        n_resamples=RESAMPLES,
-        rng=np.random.default_rng(GENERATOR_SEED),
-    )
-    return float(result.pvalue)
+def _one_sample(values: np.ndarray, method: str) -> Effect:
+    mean, n = float(values.mean()), len(values)
+    if n < 2:
+        return Effect(mean, None, None, n, method)
+    return Effect(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1.0, n, method)
 
 
 def association(left: np.ndarray, right: np.ndarray) -> Effect:
     """Mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells]: -1 where left falls as right rises.
 
-    Interval: Student's t over the seeds' taus, each seed being one independent run through all cells. Ties keep tau-b
-    from reaching 1; a seed in which a side does not vary at all counts as 0.
-    p: exact, over all orders of the cells of `right` within each seed (drawn at random where there are too many).
+    Student's t over the seeds' taus, each seed being one independent run through all cells. Ties keep tau-b from
+    reaching 1; a seed in which a side does not vary at all counts as 0.
     """
-    left, right = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
-    seeds, cells = left.shape
-    value, _, low, high = _t_interval(kendall_tau(left, right))
-    total = math.factorial(cells) ** seeds
-    if total <= RESAMPLES:
-        within = np.array(list(permutations(range(cells))))  # [orders, cells]
-        taus = np.stack([kendall_tau(a[None], b[within]) for a, b in zip(left, right, strict=True)])  # [seeds, orders]
-        means = np.array([sum(choice) / seeds for choice in product(*taus)])
-    else:
-        generator = np.random.default_rng(GENERATOR_SEED)
-        drawn = generator.permuted(np.broadcast_to(right, (RESAMPLES, seeds, cells)), axis=-1)
-        means = np.append(kendall_tau(left, drawn).mean(-1), value)
-    tails = ((means <= value + 1e-9).mean(), (means >= value - 1e-9).mean())
-    return Effect(
-        value,
-        low,
-        high,
-        float(min(1.0, 2 * min(tails))),
-        _smallest_p(total),
-        seeds,
-        "Kendall's tau over the cells, 95% interval by Student's t over seeds, p by exact permutation of the cells",
-    )
+    taus = kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
+    return _one_sample(taus, "Kendall's tau over the cells, Student's t over seeds")
 
 
 def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -180,18 +161,72 @@ def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.divide(concordance, scale, out=np.zeros_like(concordance), where=scale > 0)
 
 
-def _smallest_p(outcomes: int) -> float:
-    """Least two-sided p of a permutation test with so many equally likely outcomes."""
-    return min(1.0, 2 / min(outcomes, RESAMPLES + 1))
+@dataclass(frozen=True)
+class SuccessRates:
+    """Seeds that succeed, of all: of the method and of its baseline."""
+
+    left: int
+    left_n: int
+    right: int
+    right_n: int
+
+    @property
+    def difference(self) -> float:
+        """Share of left's seeds that succeed less that of right's."""
+        return self.left / self.left_n - self.right / self.right_n
+
+    def fisher_p(self) -> float:
+        """One-sided p of Fisher's exact test: so many successes on the left, or more, if both sides were alike."""
+        successes = self.left + self.right
+        total = math.comb(self.left_n + self.right_n, successes)
+        ways = (
+            math.comb(self.left_n, k) * math.comb(self.right_n, successes - k)
+            for k in range(self.left, min(self.left_n, successes) + 1)
+        )
+        return sum(ways) / total
+
+    def upper_limit(self, quantile: float) -> float:
+        """One-sided upper limit of left's share by Clopper and Pearson: with a probability of at least `quantile` it is
+        not below the true share.
+        """
+        if self.left == self.left_n:
+            return 1.0
+        from scipy.special import betaincinv
+
+        return float(betaincinv(self.left + 1, self.left_n - self.left, quantile))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction of `p_values` [tests]; it holds whatever the tests have in common."""
-    order = np.argsort(p_values, kind="stable")
-    adjusted = np.asarray(p_values, dtype=float)[order] * np.arange(len(p_values), 0, -1)
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(adjusted))
-    return corrected.tolist()
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """q value of each of `p_values` [tests]: the least false-discovery rate at which it would be a discovery."""
+    p = np.asarray(p_values, dtype=float)
+    order = np.argsort(p, kind="stable")[::-1]
+    scaled = p[order] * len(p) / np.arange(len(p), 0, -1)
+    q = np.empty(len(p))
+    q[order] = np.minimum(1.0, np.minimum.accumulate(scaled))
+    return q.tolist()
+
+
+def seeds_and_items(differences: np.ndarray) -> Effect:
+    """Mean of the paired `differences` [seeds, items], as an effect over other seeds and other items at once.
+
+    Two-way analysis of variance with random seeds and items: error^2 = max(MS_S, MS_I, MS_S + MS_I - MS_SI) / (n I),
+    with Satterthwaite's degrees of freedom of MS_S + MS_I - MS_SI.
+    """
+    table = np.asarray(differences, dtype=float)
+    n, items = table.shape
+    mean, method = float(table.mean()), "Student's t over seeds and items"
+    if n < 2 or items < 2:
+        return Effect(mean, None, None, n, method)
+    by_seed, by_item = table.mean(axis=1), table.mean(axis=0)
+    seeds_part = items * by_seed.var(ddof=1)
+    items_part = n * by_item.var(ddof=1)
+    rest = table - by_seed[:, None] - by_item[None] + mean
+    rest_part = float((rest**2).sum()) / ((n - 1) * (items - 1))
+    together = seeds_part + items_part - rest_part
+    below = seeds_part**2 / (n - 1) + items_part**2 / (items - 1) + rest_part**2 / ((n - 1) * (items - 1))
+    error = math.sqrt(max(seeds_part, items_part, together) / (n * items))
+    freedom = float(together**2 / below) if below > 0 else n - 1.0
+    return Effect(mean, error, max(1.0, freedom), n, method)
 
 
 def bootstrap_over_examples(

@@ -1,87 +1,222 @@
-"""From the cells of a claim to its effect, and from the interval of the effect to a verdict."""
+"""From the cells of a claim to its effect, and from the interval of the effect to a verdict.
 
+Effects are in the claimed direction: a positive one is as the paper says.
+"""
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from workflow_scripts.checking import nearest
 from workflow_scripts.errors import UserError
 from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
-from workflow_scripts.reporting.pairing import difference
-from workflow_scripts.reporting.spec import Claim, stars
-from workflow_scripts.reporting.statistics import (
-    Effect,
-    association,
-    difference_from_constant,
-    holm,
-    kendall_tau,
-    welch_half_width,
+from workflow_scripts.reporting.controls import failed_control, failed_floor
+from workflow_scripts.reporting.effects import (
+    Side,
+    claim_effect,
+    margin_of,
+    published_effect,
+    sides_of,
+    success_rates,
 )
+from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.reporting.statistics import QUANTILE, Effect, SuccessRates, benjamini_hochberg
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
-NO_VERDICT = "no verdict"  # measured, but on made-up data, or at a scale whose numbers may not decide
+NO_VERDICT = "no verdict"  # measured, but a control fails, the data are made up, or seeds of the plan are missing
 NOT_RUN = "not run"  # not measured
+PRIMARY, EXPLORATORY = "primary", "exploratory"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
+FALSE_DISCOVERIES = 0.05
+QUARTER = 0.25  # of the published effect: less than this above the margin counts as not reproduced
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim judged: `effect` is None when a side was not measured, `p_holm` when the claim bears no verdict."""
+    """A claim judged. Where a side was not measured, or seeds of the plan are missing, there is no effect.
+
+    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None where the
+    paper gives no effect. n_planned: seeds a side of a primary claim.
+    """
 
     claim: Claim
-    verdict: str
+    sides: tuple[Side, Side]
+    role: str = EXPLORATORY
+    verdict: str = NO_VERDICT
     protocol: str = ""
     effect: Effect | None = None
-    published: tuple[float, float | None] | None = None  # the same effect in the paper's numbers, half its 95% interval
-    p_holm: float | None = None
+    success: SuccessRates | None = None
+    published: float | None = None
+    smallest: float | None = None
+    quantile: float | None = None
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    n_seeds: int | None = None
+    n_planned: int | None = None
     reason: str = ""
 
+    @property
+    def printed(self) -> str:
+        """Whether the paper's own numbers agree with the claim or contradict it; empty where it prints none."""
+        if self.published is None:
+            return ""
+        return "agree" if self.published > margin_of(self.claim) else "contradict"
 
-def judge(claims: Sequence[Claim], cells: dict[str, Cell], verdicts: bool, scale: str, file: str) -> list[Outcome]:
+
+def judge(
+    claims: Sequence[Claim],
+    cells: dict[str, Cell],
+    verdicts: bool,
+    scale: str,
+    file: str,
+    plan: AnalysisPlan | None = None,
+) -> list[Outcome]:
     """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
 
-    p values are corrected by Holm over the claims of the paper that bear a verdict. Raises UserError naming `file`
-    for a claim about a cell or given a claim that does not exist, or whose two sides are paired and share no seed.
+    Claims that the `plan` of the scale calls primary are judged on its seeds by its limits; the others are exploratory:
+    their p values become q values (Benjamini-Hochberg) among themselves. Raises UserError naming `file` for a claim
+    about a cell or given a claim that does not exist, or whose two sides are paired and share no seed.
     """
-    outcomes = [_outcome(claim, cells, verdicts, scale, file) for claim in claims]
-    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
-    outcomes = [_on_condition(outcome, verdict_of, file) for outcome in outcomes]
-    judged = [i for i, outcome in enumerate(outcomes) if outcome.verdict not in (NO_VERDICT, NOT_RUN)]
-    tested = [i for i in judged if outcomes[i].effect.p_value is not None]
-    for i, corrected in zip(tested, holm([outcomes[i].effect.p_value for i in tested]), strict=True):
-        outcomes[i] = replace(outcomes[i], p_holm=corrected)
-    return outcomes
+    planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
+    found = [_measured(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
+    if not verdicts:
+        found = [
+            replace(outcome, p_value=None, reason=f"the {scale} scale bears no verdict")
+            if _undecided(outcome)
+            else outcome
+            for outcome in found
+        ]
+        return found
+    tested = [
+        i for i, one in enumerate(found) if _undecided(one) and one.role == EXPLORATORY and one.p_value is not None
+    ]
+    q_values = benjamini_hochberg([found[i].p_value for i in tested])
+    for i, q_value in zip(tested, q_values, strict=True):
+        found[i] = replace(found[i], q_value=q_value)
+    effects = {outcome.claim.claim: outcome.effect for outcome in found}
+    found = [_decided(one, planned.get(one.claim.claim), cells, effects) if _undecided(one) else one for one in found]
+    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
+    return [_on_condition(outcome, verdict_of, file) for outcome in found]
 
 
-def _outcome(claim: Claim, cells: dict[str, Cell], verdicts: bool, scale: str, file: str) -> Outcome:
-    lefts, rights = (_matching(side, cells, claim, file) for side in (claim.left, claim.right))
-    pairs = [(left, rights[key]) for key, left in lefts.items() if key in rights]
-    published = _published_effect(claim, pairs)
+def _undecided(outcome: Outcome) -> bool:
+    return outcome.verdict == NO_VERDICT and not outcome.reason
+
+
+def _measured(
+    claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
+) -> Outcome:
+    """The effect of a claim, without a verdict yet unless it can have none."""
+    sides = sides_of(claim, cells, file, plan.seeds_of(entry) if entry else None)
+    pairs = list(zip(*(side.cells for side in sides), strict=True))
+    published = entry.published if entry and entry.published else published_effect(claim, pairs)
+    outcome = Outcome(claim, sides, published=published)
+    if entry:
+        planned, done = len(plan.seeds_of(entry)), min(side.complete_seeds for side in sides)
+        outcome = replace(outcome, role=PRIMARY, smallest=entry.smallest, n_planned=planned, quantile=plan.quantile)
+        if done < planned:
+            return replace(outcome, n_seeds=done, reason=f"{done} of {planned} seeds")
     # One side may be a number that no seed changes, such as a control without any model; of a trend, none.
-    sides = {(MEASURED, MEASURED)}
+    allowed = {(MEASURED, MEASURED)}
     if claim.relation != "falls_with":
-        sides |= {(MEASURED, COMPUTED), (COMPUTED, MEASURED)}
-    measured = [pair for pair in pairs if tuple(cell.status for cell in pair) in sides]
-    if len(measured) < (FEWEST_CELLS if claim.relation == "falls_with" else 1):
-        return Outcome(claim, NOT_RUN, published=published, reason=f"not measured at {scale}")
+        allowed |= {(MEASURED, COMPUTED), (COMPUTED, MEASURED)}
+    measured = [pair for pair in pairs if tuple(cell.status for cell in pair) in allowed]
+    wanted = FEWEST_CELLS if claim.relation == "falls_with" else len(pairs)
+    if len(measured) < wanted:
+        return replace(outcome, verdict=NOT_RUN, reason=f"not measured at {scale}")
     protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
-    effect = _effect(claim, measured, file)
-    outcome = Outcome(claim, NO_VERDICT, protocol, effect, published)
+    outcome = replace(outcome, protocol=protocol)
+    if entry and entry.threshold is not None:
+        success = success_rates(sides, entry.threshold)
+        outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
+    elif claim.measure == "success_rate":
+        return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
+    else:
+        effect = claim_effect(claim, measured, file)
+        quantile = outcome.quantile or QUANTILE
+        outcome = replace(
+            outcome,
+            effect=effect,
+            quantile=quantile,
+            interval=effect.interval(quantile),
+            n_seeds=effect.n,
+        )
+    if not entry and published is not None and published > 0 and claim.relation != "no_gain":
+        outcome = replace(outcome, smallest=margin_of(claim) + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="made-up data")
-    if not verdicts:
-        return replace(outcome, reason=f"the {scale} scale bears no verdict")
-    if claim.relation != "falls_with" and (end := _common_end(measured[0])):
-        return replace(outcome, verdict=INCONCLUSIVE, reason=f"both sides at {end}: no gain could be seen")
-    missing = len(pairs) - len(measured)
-    reasons = [
-        "one seed has no interval" if effect.low is None else "",
-        f"{missing} of {len(pairs)} cells not run" if missing else "",
-        *_depths(measured),
-    ]
-    return replace(outcome, verdict=verdict(claim, effect), reason="; ".join(filter(None, reasons)))
+    if claim.relation != "falls_with" and (end := _common_end(measured)):
+        return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
+    return replace(outcome, p_value=outcome.effect.p_value(margin_of(claim)) if outcome.effect else None)
+
+
+def _decided(
+    outcome: Outcome, entry: PrimaryClaim | None, cells: dict[str, Cell], effects: dict[str, Effect | None]
+) -> Outcome:
+    """The verdict on a measured claim, with the reason where one is needed."""
+    if entry:
+        failed = failed_control(outcome.claim, outcome.sides, entry, cells, effects, outcome.quantile)
+    else:
+        failed = failed_floor(outcome.claim, outcome.sides, outcome.claim.floor, 0.0, cells, QUANTILE)
+    if failed:
+        return replace(outcome, reason=failed)
+    reached = by_success(outcome, entry) if outcome.success else by_interval(outcome)
+    pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
+    missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
+    reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else "", *_depths(outcome.sides)]
+    return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
+
+
+def by_interval(outcome: Outcome) -> tuple[str, str]:
+    """(verdict, reason): where the interval lies against the margin and the smallest effect of interest.
+
+    An exploratory claim is reproduced only if its q value allows it, too.
+    """
+    margin, smallest = margin_of(outcome.claim), outcome.smallest
+    if outcome.interval is None:
+        return INCONCLUSIVE, "one seed has no interval"
+    low, high = outcome.interval
+    # Without an effect of the paper's only "no loss" can fail: by the margin itself.
+    if smallest is None and outcome.claim.relation == "no_gain":
+        smallest = margin
+    discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
+    if low > margin and discovered:
+        return REPRODUCED, "smaller than of interest" if smallest is not None and high < smallest else ""
+    if smallest is not None and high < smallest:
+        return NOT_REPRODUCED, share_of_published(outcome.published, margin, smallest)
+    if low > margin:
+        return INCONCLUSIVE, f"q {outcome.q_value:.2f}: one of many claims of the paper"
+    value = outcome.effect.value
+    distance = max(value - margin, -math.inf if smallest is None else smallest - value)
+    seeds = outcome.effect.seeds_to_decide(distance, outcome.quantile)
+    return INCONCLUSIVE, f"about {seeds:,} seeds would decide" if seeds else ""
+
+
+def share_of_published(published: float | None, margin: float, smallest: float) -> str:
+    """`less than a quarter of the published effect`; empty where the smallest effect of interest is no share of it."""
+    share = (smallest - margin) / published if published else 0
+    names = {
+        0.25: "a quarter of the published effect",
+        0.5: "half of the published effect",
+        1.0: "the published effect",
+    }
+    found = [name for known, name in names.items() if abs(share - known) < 0.01]
+    return f"less than {found[0]}" if found else ""
+
+
+def by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
+    """(verdict, reason) on the shares of seeds above the plan's threshold: Fisher's exact test for the difference, and
+    the upper limit of left's share against the smallest share of interest."""
+    rates = outcome.success
+    said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
+    if rates.fisher_p() <= 1 - outcome.quantile:
+        return REPRODUCED, said
+    if rates.upper_limit(outcome.quantile) < entry.smallest:
+        return NOT_REPRODUCED, said
+    return INCONCLUSIVE, said
 
 
 def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
@@ -94,78 +229,19 @@ def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Ou
     if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
         return outcome
     gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"
-    return replace(outcome, verdict=INCONCLUSIVE, reason=f"says nothing while {given} {gain}")
+    return replace(outcome, verdict=NO_VERDICT, reason=f"says nothing while {given} {gain}")
 
 
-def _depths(pairs: list[tuple[Cell, Cell]]) -> list[str]:
+def _depths(sides: tuple[Side, Side]) -> list[str]:
     """What a depth such as 25% came to: in small models that is often the first block, as other depths are."""
-    found = {(cell.selection.get("layer"), cell.block) for pair in pairs for cell in pair}
+    found = {(cell.selection.get("layer"), cell.block) for side in sides for cell in side.cells}
     named = sorted((depth, block) for depth, block in found if isinstance(depth, str))
     return [f"{depth} of the depth is block {block}" for depth, block in named]
 
 
-def _common_end(pair: tuple[Cell, Cell]) -> str:
-    """The end of the scale at which every seed of both cells is, of scores in percent; empty where one is not."""
-    values = {(value, cell.unit) for cell in pair for value in (cell.seeds.values() or [cell.computed])}
+def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:
+    """The end of the scale at which every seed of all cells is, of scores in percent; empty where one is not."""
+    values = {
+        (value, cell.unit) for pair in pairs for cell in pair for value in (cell.seeds.values() or [cell.computed])
+    }
     return {((0.0, "percent"),): "0%", ((100.0, "percent"),): "100%"}.get(tuple(values), "")
-
-
-def verdict(claim: Claim, effect: Effect) -> str:
-    """Whether the 95% interval of the effect lies beyond the claim's margin, wholly short of it, or across it."""
-    if effect.low is None:
-        return INCONCLUSIVE
-    low, high = effect.low, effect.high
-    if claim.relation in ("less", "falls_with"):
-        low, high = -high, -low
-    beyond, short = low > claim.at_least, high <= claim.at_least
-    if claim.relation == "no_gain":
-        beyond, short = short, beyond
-    return REPRODUCED if beyond else NOT_REPRODUCED if short else INCONCLUSIVE
-
-
-def _effect(claim: Claim, pairs: list[tuple[Cell, Cell]], file: str) -> Effect:
-    if claim.relation == "falls_with":
-        seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
-        if not seeds:
-            raise UserError(f"{file}: claim {claim.claim}: its cells share no seed; run the same seeds in all of them")
-        left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
-        return association(left, right)
-    left, right = pairs[0]
-    if not (left.seeds and right.seeds):
-        constant = next(cell.computed for cell in pairs[0] if cell.status == COMPUTED)
-        return difference_from_constant(
-            list((left.seeds or right.seeds).values()), constant, constant_right=bool(left.seeds)
-        )
-    try:
-        return difference(left.seeds, right.seeds, paired=left.weights == right.weights != "")
-    except UserError as error:
-        raise UserError(f"{file}: claim {claim.claim}: its two sides {error}") from error
-
-
-def _published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> tuple[float, float | None] | None:
-    """(effect, half of Welch's interval) in the paper's numbers; None where it does not print those that it takes."""
-    numbers = [(left.published, right.published) for left, right in pairs]
-    if any(number is None or number.value is None for pair in numbers for number in pair):
-        return None
-    if claim.relation == "falls_with":
-        left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
-        return float(kendall_tau(left, right)), None
-    left, right = numbers[0]
-    half = None
-    if None not in (left.std, right.std) and min(left.n_seeds or 0, right.n_seeds or 0) > 1:
-        half = welch_half_width(left.std, left.n_seeds, right.std, right.n_seeds)
-    return left.value - right.value, half
-
-
-def _matching(pattern: str | float, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
-    """The cells of a claim's side by what `*` stands for in its place; a side without `*` is one cell, or a number,
-    which is like a cell that no run changes."""
-    if not isinstance(pattern, str):
-        (other,) = _matching(claim.left, cells, claim, file).values()
-        return {"": replace(other, status=COMPUTED, computed=pattern, published=None, seeds={}, weights="")}
-    if pattern.split("/").count("*") != (claim.relation == "falls_with"):
-        raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
-    found = {"".join(names): cell for key, cell in cells.items() if (names := stars(pattern, key)) is not None}
-    if not found:
-        raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
-    return found

@@ -109,7 +109,7 @@ def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
 
 def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     """What a crate must hold of the folder of its scale, by what the configuration asks for."""
-    yield from ("config.json", "claims.csv", "claims.json", "overview.html")
+    yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in requested_runs(catalogue, config):
         yield f"data/{run.task}/dataset.json"
         yield from (f"runs/{run}/{name}" for name in ("run.json", "training.csv"))

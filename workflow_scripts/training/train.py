@@ -13,7 +13,9 @@ from workflow_scripts import provenance
 from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.modules import check_modules
+from workflow_scripts.catalogue.planned import plans_naming
 from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
@@ -125,6 +127,8 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
     if meeting:
         task = divided(task, ranks, spec["seed"])
     facts = of_training(spec)
+    # Read before the first step: a plan that is changed meanwhile was not this run's.
+    plans = plans_naming(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
     identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
     if args.init:
         identity["init_digest"] = weights_digest(args.init)
@@ -169,6 +173,7 @@ def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0
                 task.write_beside(out / "checkpoint")
             write_history(out / "training.csv", state.history)
             what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "files": sha256_files(out)}
+            what["analysis_plans"] = plans
             if chosen:
                 what["chosen"] = chosen
             what["parameters"] = sum(parameter.numel() for parameter in task.model.parameters())

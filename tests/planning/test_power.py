@@ -1,0 +1,95 @@
+"""`plan --power` as a user reads it."""
+
+import csv
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.catalogue.test_planned import SEEDS, plan
+from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue.loading import _catalogue, load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what plan reads, without analysis plans, as the working directory."""
+    for folder in ("catalogue", "papers"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("analysis_plan.yaml"))
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    _catalogue.cache_clear()
+    return tmp_path
+
+
+def recorded_hours(variants: list[tuple[str, str, str]], seeds: int) -> float:
+    """Steps times the recorded times of a step, added up by hand."""
+    with open("catalogue/step_times.csv", newline="") as stream:
+        times = {
+            tuple(row[key] for key in ("task", "method", "variant")): row
+            for row in csv.DictReader(stream)
+            if row["scale"] == "small" and row["device"] == "cpu"
+        }
+    hours = 0.0
+    for variant in variants:
+        steps = resolve_run(load_catalogue(), "/".join(variant) + "/seed-1", "small")["training"]["max_steps"]
+        hours += seeds * steps * float(times[variant]["seconds_per_step"]) / 3600
+    return hours
+
+
+def test_each_claim_has_its_power_runs_and_hours(project: Path, capsys: pytest.CaptureFixture[str]):
+    plan(project)
+    assert main(["plan", "--power", "--papers", "sq_transformer", "lrf"]) == 0
+    said = capsys.readouterr().out
+    lines = {line.split()[0]: line.split() for line in said.splitlines() if line}
+    pair = [("scan-jump-x2", "sq-transformer", "sal"), ("scan-jump-x2", "transformer", "default")]
+    hours = recorded_hours(pair, len(SEEDS))
+    # d = 4, sd 1: half of the interval is about 1.4 wide.
+    assert lines["a-planned-one"][1:4] == ["1", "(9)", "4"]
+    none, half = lines["a-planned-one"][4:8], lines["a-planned-one"][8:12]
+    assert none[1] == half[1] == "+" and (none[3], half[3]) == ("(0)", "(4)")
+    assert int(none[2].rstrip("%")) > 50 > int(none[0].rstrip("%")) and int(half[0].rstrip("%")) > 90
+    assert lines["a-planned-one"][12] == lines["sum"][1] == "8"
+    assert float(lines["sum"][2]) == pytest.approx(hours, rel=0.05)
+    assert "lrf: no analysis_plan.yaml" in said.splitlines()
+    assert all(len(line) <= 100 for line in said.splitlines())
+
+
+def test_runs_of_several_claims_are_counted_once(project: Path, capsys: pytest.CaptureFixture[str]):
+    """Each claim of CAT on BiRD has BERT's side, and what its runs start from; their sum has it once."""
+    seeds = list(range(101, 110))
+    spread = "spread: {sd: 2.4, freedom: 20, paired: false}"
+    (project / "papers/cat/analysis_plan.yaml").write_text(
+        f"scale: small\nwritten: 2026-01-31\nseeds: {seeds}\nstop: never\nquantile: 0.975\n"
+        "pilots: {seeds: [21], source: scores.csv}\nprimary:\n"
+        f"  - {{claim: comp-over-bert-bird, published: 14.94, smallest: 3.74, {spread}}}\n"
+        f"  - {{claim: mix-over-bert-bird, published: 8.22, smallest: 4.11, {spread}}}\n"
+    )
+    assert main(["plan", "--power", "--papers", "cat"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
+    # Pre-training, fine-tuning on PAWS and BiRD, of two models; in the sum of BERT, and of CAT with two fine-tunings.
+    assert lines["comp-over-bert-bird"][-2] == lines["mix-over-bert-bird"][-2] == str(9 * 6)
+    assert lines["sum"][1] == str(9 * 8)
+
+
+def test_shares_have_power_too_and_another_scale_is_said(project: Path, capsys: pytest.CaptureFixture[str]):
+    plan(project, measure="success_rate", threshold=50.0, smallest=0.6, published=None, spread=None)
+    assert main(["plan", "--power", "--papers", "sq_transformer"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("a-planned-one"))
+    assert "shares" in line and "(5% to 5%)" in line and "(90% to 10%)" in line
+    assert main(["plan", "--power", "--papers", "sq_transformer", "--scale", "demo"]) == 0
+    assert capsys.readouterr().out == "sq_transformer: its analysis plan is of the scale small\n"
+
+
+def test_it_loads_no_torch(project: Path):
+    plan(project)
+    code = (
+        "import sys; from workflow_scripts.__main__ import main; status = main(['plan', '--power', '--papers', "
+        "'sq_transformer']); assert not {'torch', 'pandas', 'transformers'} & set(sys.modules); sys.exit(status)"
+    )
+    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, check=True, capture_output=True)

@@ -1,0 +1,54 @@
+"""A results folder made of the committed scores, by seed, of results/reference/small."""
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+from tests.analyses.small_runs import ROOT
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.evaluation.scores import SCORE_COLUMNS
+from workflow_scripts.reporting.spec import display_analyses
+from workflow_scripts.schema import Config
+
+REFERENCE = ROOT / "results/reference/small"
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    with open(REFERENCE / name, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def committed_results(folder: Path, catalogue: Catalogue) -> tuple[Path, dict[Run, list[str]]]:
+    """Writes the committed scores to `folder` and returns it with the runs that count: the requested seeds of a
+    variant, or, as long as none of them is there, the earlier ones, which are the pilots of the analysis plans.
+    """
+    by_file, seeds = defaultdict(list), defaultdict(set)
+    for row in rows_of("scores.csv"):
+        run = Run(row["task"], row["method"], row["variant"], int(row["seed"]))
+        by_file[run, "interventions" if row["intervention"] else "eval"].append(row)
+        seeds[run.unseeded].add(run.seed)
+    for (run, part), rows in by_file.items():
+        write_scores(folder / f"runs/{run}/{part}/scores.csv", rows)
+    analysed = defaultdict(list)
+    for row in rows_of("analyses.csv"):
+        analysed[row["paper"], row["analysis"]].append(row)
+    for key, paper in catalogue.papers.items():
+        for name in {name for display in paper.displays.values() for name in display_analyses(display)}:
+            rows = [{column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]]
+            write_scores(folder / f"analyses/{key}/{name}/scores.csv", rows)
+    config = Config(scale="small", papers=list(catalogue.papers), extra=True)
+    requested = defaultdict(set)
+    for run in requested_runs(catalogue, config):
+        requested[run.unseeded].add(run.seed)
+    counted = {variant: found & requested[variant] or found for variant, found in seeds.items()}
+    return folder, {Run(*variant, seed): [] for variant, found in counted.items() for seed in sorted(found)}
+
+
+def write_scores(file: Path, rows: list[dict[str, str]]) -> None:
+    file.parent.mkdir(parents=True)
+    with open(file, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, SCORE_COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)

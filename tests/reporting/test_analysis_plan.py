@@ -1,0 +1,78 @@
+"""What an analysis plan may say."""
+
+import datetime
+
+import pytest
+from pydantic import ValidationError
+from scipy import stats
+
+from workflow_scripts.reporting.analysis_plan import AnalysisPlan
+from workflow_scripts.reporting.power import powers
+
+MEAN = {"published": 11.4, "smallest": 2.85, "spread": {"sd": 1.14, "freedom": 14, "paired": False}}
+
+
+def plan(*primary: dict, **given: object) -> AnalysisPlan:
+    content = {
+        "scale": "small",
+        "written": datetime.date(2026, 1, 31),
+        "seeds": [101, 102, 103, 104, 105, 106],
+        "pilots": {"seeds": [91, 92], "source": "scores.csv"},
+        "quantile": 1 - 0.05 / len(primary),
+        "primary": list(primary),
+        "stop": "all seeds, no more",
+    }
+    return AnalysisPlan(**content | given)
+
+
+def rates(claim: str, seeds: list[int], smallest: float) -> dict:
+    return {"claim": claim, "seeds": seeds, "threshold": 50.0, "smallest": smallest}
+
+
+def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own():
+    found = plan(
+        rates("addjump", [*range(101, 109)], 0.6),
+        rates("around-right", [*range(101, 106)], 0.6),
+        {"claim": "errors", "control": {"requires": [{"cell": "table2/SAL/BLEU/bleu", "at_least": 40.0}]}, **MEAN},
+    )
+    assert [len(found.seeds_of(entry)) for entry in found.primary] == [8, 5, 6]
+    for entry in found.primary:
+        for power in powers(entry, len(found.seeds_of(entry)), found.quantile):
+            assert 0.3 < power.decided <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "smallest", "possible"), [(5, 0.5, False), (5, 0.57, True), (8, 0.5, True), (8, 0.4, False)]
+)
+def test_a_rate_must_be_able_to_be_not_reproduced(n: int, smallest: float, possible: bool):
+    claims = [rates("one", [*range(101, 101 + n)], smallest), {"claim": "two", **MEAN}, {"claim": "three", **MEAN}]
+    limit = stats.binomtest(0, n, alternative="less").proportion_ci(1 - 0.05 / 3, method="exact").high
+    assert (limit < smallest) == possible
+    if possible:
+        assert plan(*claims)
+    else:
+        with pytest.raises(ValidationError, match=f"the share can still be {limit:.2f}"):
+            plan(*claims)
+
+
+def test_a_rate_must_be_able_to_be_reproduced():
+    """Four of four against none of four has p = 1/70 by Fisher's exact test: too much for one of four claims."""
+    others = [{"claim": name, **MEAN} for name in ("two", "three", "four")]
+    assert plan(rates("one", [101, 102, 103, 104], 0.8), *others[:2])
+    with pytest.raises(ValidationError, match="one has 4 seeds; with so few it could never be reproduced"):
+        plan(rates("one", [101, 102, 103, 104], 0.8), *others)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"quantile": 0.95}, "quantile is 0.95; with 2 primary claims it is 0.9750"),
+        ({"seeds": [101, 102, 103]}, "3 seeds; a primary claim needs at least 4"),
+        ({"seeds": [101, 102, 103, 91]}, "seed 91 is a pilot; planned seeds are fresh"),
+        ({"secondary": ["two"]}, "claim two stands there twice"),
+        ({"draws": 1}, "greater than 1"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(given: dict, message: str):
+    with pytest.raises(ValidationError, match=message):
+        plan({"claim": "one", **MEAN}, {"claim": "two", **MEAN}, **given)

@@ -1,0 +1,152 @@
+"""What one variant gains over another, with intervals over training seeds, and over training seeds and test items.
+
+An interval over seeds says what other trainings would give on the same items. Where a measure rests on few items (the
+own right answers of a model), other items would change it, too. Where all trainings have the same items, the interval
+over both is that of a two-way analysis of variance. Where the items differ by seed, the variances of two jackknives,
+over seeds and over items, are added: conservative, since both count what a seed and an item have together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas
+
+from workflow_scripts.analyses.item_sets import read_answers
+from workflow_scripts.analyses.options import options_from
+from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.reporting.statistics import Effect, difference_from_constant, seeds_and_items
+
+READOUT = "vocabulary"
+Place = tuple[tuple[str, Any], ...]  # the selectors of a measure and their values
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of one variant over m models, n seeds and I items: share of right answers `right` [m, n, I] in percent, of the
+    items that are `counted` [m, n, I] bool."""
+
+    right: np.ndarray
+    counted: np.ndarray
+
+    def by_seed(self) -> np.ndarray:
+        """[n]: the mean over the models of the mean over the counted items. A seed without any has nan."""
+        with np.errstate(invalid="ignore"):
+            return ((self.right * self.counted).sum(-1) / self.counted.sum(-1)).mean(0)
+
+    def without_each_item(self) -> np.ndarray:
+        """[I]: the mean over seeds and models if an item were not there; not finite where nothing would be left."""
+        kept = self.right * self.counted
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = (kept.sum(-1, keepdims=True) - kept) / (self.counted.sum(-1, keepdims=True) - self.counted)
+        return means.mean((0, 1))
+
+
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+    """Metric `difference`, `variant` less `over`, with its 95% intervals `seeds_low` to `seeds_high` and `both_low` to
+    `both_high` (points; n: seeds), and `items` (n: items), for each task, measure and subset (a method, or a mean).
+
+    The measures are accuracy on all items, and, on the own right items, ConsistSyn by rate (mean over draws) and
+    accuracy under CAP before block `layer` (mean over poolings); answers are the argmax over the vocabulary.
+
+    options:
+        variant, over: the variants compared.
+        layer: number of a block.
+        means: name -> methods over which a seed's value is the mean.
+    A seed counts where every method has both variants and an item to count. One seed has no interval, nor has a measure
+    of one item over both.
+    """
+    given = options_from(options, variant="", over="", layer=1, means={})
+    variants, found = (given["variant"], given["over"]), Analysis([])
+    for task in sorted({run.task for run in runs}):
+        measured = {
+            (run.method, run.variant, run.seed): measures(run, given["layer"]) for run in runs if run.task == task
+        }
+        protocol = worst_protocol(*(run.protocol for run in runs if run.task == task))
+        methods = {method: [method] for method in sorted({method for method, _, _ in measured})}
+        for name, members in (methods | given["means"]).items():
+            wanted = [(method, variant) for method in members for variant in variants]
+            seeds = sorted({seed for _, _, seed in measured if all((*key, seed) in measured for key in wanted)})
+            if not seeds:
+                found.notes.append(f"{task}, {name}: no seed has {' and '.join(variants)} of every method")
+                continue
+            for place in measured[*wanted[0], seeds[0]]:
+                tables = [
+                    [[measured[method, variant, seed][place] for seed in seeds] for method in members]
+                    for variant in variants
+                ]
+                columns = {"task": task, "subset": name, "split": "test", "readout": READOUT, "protocol": protocol}
+                _compare(found, columns | dict(place), *aligned(tables))
+    return found
+
+
+def measures(run: TrainedRun, layer: int) -> dict[Place, pandas.DataFrame]:
+    """Measure -> a row for each item, the index: `right`, the share of right answers in percent, and `counted`."""
+    answers = read_answers(run)
+    answers = answers[answers["readout"] == READOUT]
+    before = answers.groupby("item")["correct_before"].first()
+    plain = pandas.DataFrame({"right": 100.0 * before, "counted": True})
+    found: dict[Place, pandas.DataFrame] = {(("intervention", None), ("item_set", "all")): plain}
+    chosen = answers[(answers["intervention"] == "synonyms") | (answers["layer"] == layer).fillna(False)]
+    for (intervention, rate), rows in chosen.groupby(["intervention", "rate"], dropna=False):
+        where = {"rate": rate} if intervention == "synonyms" else {"layer": layer}
+        place = (("intervention", intervention), *where.items(), ("item_set", "own_correct"))
+        shares = 100.0 * rows.groupby("item")["correct"].mean()
+        found[place] = pandas.DataFrame({"right": shares, "counted": before})
+    return found
+
+
+def aligned(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple["Answers", ...]:
+    """Each of `tables` [sides][m][n] over the same items: those that are counted anywhere."""
+    flat = [table for side in tables for seeds in side for table in seeds]
+    items = sorted(set().union(*(table.index[table["counted"]] for table in flat)))
+    sides = []
+    for side in tables:
+        found = [[table.reindex(items) for table in seeds] for seeds in side]
+        right = np.array([[table["right"].fillna(0.0) for table in seeds] for seeds in found], dtype=float)
+        counted = np.array([[table["counted"].eq(True) for table in seeds] for seeds in found], dtype=bool)
+        sides.append(Answers(right, counted))
+    return tuple(sides)
+
+
+def over_seeds_and_items(left: Answers, right: Answers) -> Effect:
+    """left - right, in points, over other seeds and other items at once."""
+    if left.counted.all() and right.counted.all():
+        return seeds_and_items((left.right - right.right).mean(0))
+    by_seed = left.by_seed() - right.by_seed()
+    n, mean, method = len(by_seed), float(by_seed.mean()), "Student's t over jackknives of seeds and of items"
+    without = left.without_each_item() - right.without_each_item()
+    items = len(without)
+    if n < 2 or items < 2 or not np.isfinite(without).all():
+        return Effect(mean, None, None, n, method)
+    of_seeds = float(by_seed.var(ddof=1)) / n
+    of_items = float(without.var()) * (items - 1)
+    together = of_seeds + of_items
+    below = of_seeds**2 / (n - 1) + of_items**2 / (items - 1)
+    return Effect(mean, together**0.5, max(1.0, together**2 / below) if below > 0 else n - 1.0, n, method)
+
+
+def _compare(found: Analysis, columns: dict[str, Any], left: Answers, right: Answers) -> None:
+    """Add the scores of one measure, over the seeds in which both sides have an item to count in every model."""
+    usable = np.isfinite(left.by_seed()) & np.isfinite(right.by_seed())
+    what = ", ".join(str(value) for name, value in columns.items() if name not in ("split", "readout", "protocol"))
+    if not usable.all():
+        found.notes.append(f"{what}: {int((~usable).sum())} seeds without a right answer of a side are left out")
+    if not usable.any():
+        return
+    left, right = (Answers(side.right[:, usable], side.counted[:, usable]) for side in (left, right))
+    alone = difference_from_constant(left.by_seed() - right.by_seed(), 0.0)
+    both = over_seeds_and_items(left, right)
+    values = {"difference": alone.value, "seeds_low": alone.low, "seeds_high": alone.high}
+    values |= {"both_low": both.low, "both_high": both.high}
+    found.scores += [
+        columns | {"metric": metric, "value": value, "unit": "points", "n": alone.n}
+        for metric, value in values.items()
+        if value is not None
+    ]
+    items = int((left.counted | right.counted).any((0, 1)).sum())
+    found.scores.append(columns | {"metric": "items", "value": float(items), "unit": "items", "n": items})
+    if both.low is None and alone.low is not None:
+        found.notes.append(f"{what}: a seed rests on one item; no interval over items")

@@ -1,0 +1,72 @@
+"""The runs by which the primary claims of a paper's analysis plan are judged. Imports nothing heavy."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from workflow_scripts.catalogue.loading import Catalogue, Paper
+from workflow_scripts.catalogue.runs import Run, Variant
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import sha256_file
+from workflow_scripts.reporting.analysis_plan import PrimaryClaim
+from workflow_scripts.reporting.spec import SIDES, cells_of, stars, variants_of
+from workflow_scripts.schema import Config
+
+
+def primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
+    """The variants whose scores decide a primary claim: those of its sides and of the cells of its controls."""
+    claims = {claim["claim"]: claim for claim in paper.claims}
+    cells = [cell for side in SIDES for cell in cells_of(claims[entry.claim].get(side))]
+    cells += [*cells_of(entry.control.floor), *(requirement.cell for requirement in entry.control.requires)]
+    if entry.control.same_sign:
+        cells += [cell for side in SIDES for cell in cells_of(claims[entry.control.same_sign].get(side))]
+    return list(dict.fromkeys(variant for cell in cells for variant in _read_by(paper, cell)))
+
+
+def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
+    """The variants behind the cells that a side of a claim names, `*` or not."""
+    display = paper.displays[side.split("/")[0]]
+    for row in display.get("rows", ()):
+        for column in display.get("columns", ()):
+            cell = column | row
+            key = "/".join((side.split("/")[0], row["row"], column["column"], str(cell.get("metric"))))
+            if stars(side, key) is not None:
+                yield from variants_of(cell)
+
+
+def planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
+    """The runs whose scores decide a primary claim: each of its variants with each planned seed."""
+    variants = primary_variants(paper, entry)
+    return [Run(*variant, seed) for variant in variants for seed in paper.plan.seeds_of(entry)]
+
+
+def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]]) -> None:
+    """Raise UserError unless the papers ask for exactly the planned seeds of what decides their primary claims.
+
+    `runs` are the requested ones, each with the papers that ask for it. Where config.yaml names the seeds, and at
+    another scale than the plan's, there is nothing to check.
+    """
+    for key in config.papers:
+        paper = catalogue.papers[key]
+        if config.seeds or paper.plan is None or paper.plan.scale != config.scale:
+            continue
+        asked: dict[Variant, list[int]] = {}
+        for run, askers in runs.items():
+            if key in askers:
+                asked.setdefault(run.unseeded, []).append(run.seed)
+        for entry in paper.plan.primary:
+            planned = sorted(paper.plan.seeds_of(entry))
+            for variant in primary_variants(paper, entry):
+                if (found := sorted(asked.get(variant, []))) != planned:
+                    raise UserError(
+                        f"papers/{key}/requests.yaml: {'/'.join(variant)} at {config.scale} has the seeds {found}, but "
+                        f"claim {entry.claim} is judged on {planned}; ask for those of analysis_plan.yaml, and no other"
+                    )
+
+
+def plans_naming(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
+    """Paper -> sha256 of its analysis_plan.yaml, for each paper whose plan has a primary claim that `run` decides."""
+    return {
+        key: sha256_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
+        for key, paper in catalogue.papers.items()
+        if paper.plan and paper.plan.scale == scale
+        if any(run in planned_runs(paper, entry) for entry in paper.plan.primary)
+    }

@@ -1,0 +1,95 @@
+"""`plan --power`: whether the seeds of the analysis plans are enough to decide, and what their runs cost."""
+
+from rich.console import Console
+from rich.table import Table
+
+from workflow_scripts.catalogue.loading import Catalogue, Paper
+from workflow_scripts.catalogue.planned import planned_runs
+from workflow_scripts.catalogue.requested import lineage
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.planning.hours import hours, hours_text
+from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.reporting.power import Power, powers
+from workflow_scripts.schema import Config
+
+WIDTH = 100  # columns where no terminal says how many it has
+
+
+def show(catalogue: Catalogue, config: Config, scale: str | None) -> None:
+    """Print the primary claims of each chosen paper: the spread of the pilots, seeds, power, runs and core-hours.
+
+    `scale` is the one that was asked for; without one, plans of any scale are shown.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = WIDTH
+    everything: dict[str, list[Run]] = {}
+    for key in config.papers:
+        paper = catalogue.papers[key]
+        if paper.plan is None:
+            console.print(f"{key}: no analysis_plan.yaml")
+        elif scale and paper.plan.scale != scale:
+            console.print(f"{key}: its analysis plan is of the scale {paper.plan.scale}")
+        else:
+            runs = _show_paper(console, catalogue, config, key, paper)
+            everything.setdefault(paper.plan.scale, []).extend(runs)
+    if not everything:
+        return
+    if len(config.papers) > 1:
+        for name, runs in everything.items():
+            own = list(dict.fromkeys(runs))
+            console.print(f"all papers at {name}: {len(own)} runs, {_hours(catalogue, config, own, name)} core-hours")
+    for line in (
+        "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of freedom.",
+        "Power: chance of 'reproduced' + of 'not reproduced', if the effect is the one in brackets.",
+        "Runs: of the cells, and those that they start from; one behind several claims counts once in sums.",
+        "Core-hours: of training alone, by catalogue/step_times.csv.",
+    ):
+        console.print(line, style="dim")
+
+
+def _show_paper(console: Console, catalogue: Catalogue, config: Config, key: str, paper: Paper) -> list[Run]:
+    """Print the table of one paper; the runs behind its primary claims."""
+    plan = paper.plan
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("primary claim", overflow="fold")
+    for heading in ("spread (df)", "seeds", "power if none", "power if half", "runs", "core-hours"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    everything: dict[Run, None] = {}
+    for entry in plan.primary:
+        runs = _runs(catalogue, config, paper, entry)
+        everything |= dict.fromkeys(runs)
+        cost = _hours(catalogue, config, runs, plan.scale)
+        table.add_row(entry.claim, *_chances(plan, entry), str(len(runs)), cost)
+    runs = list(everything)
+    table.add_row("sum", "", "", "", "", str(len(runs)), _hours(catalogue, config, runs, plan.scale), style="bold")
+    count = len(plan.primary)
+    level = f"{100 * (2 * plan.quantile - 1):.4g}%"
+    console.print(f"{key} at {plan.scale}: {count} primary claims, intervals of {level}, written {plan.written}")
+    console.print(table, soft_wrap=False)
+    console.print()
+    return runs
+
+
+def _chances(plan: AnalysisPlan, entry: PrimaryClaim) -> tuple[str, str, str, str]:
+    """Spread, number of seeds and power of a primary claim."""
+    n = len(plan.seeds_of(entry))
+    spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
+    none, half = powers(entry, n, plan.quantile)
+    return spread, str(n), _percent(none), _percent(half)
+
+
+def _percent(power: Power) -> str:
+    """`1% + 86% (0)`: of the two verdicts, and the effect at which."""
+    return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
+
+
+def _runs(catalogue: Catalogue, config: Config, paper: Paper, entry: PrimaryClaim) -> list[Run]:
+    """The runs that decide a primary claim, behind those that they start from."""
+    settings = config.model_copy(update={"scale": paper.plan.scale})
+    found = (run for planned in planned_runs(paper, entry) for run in lineage(catalogue, planned, settings))
+    return list(dict.fromkeys(found))
+
+
+def _hours(catalogue: Catalogue, config: Config, runs: list[Run], scale: str) -> str:
+    return hours_text(*hours(catalogue, runs, scale, config.precision, "cpu"))

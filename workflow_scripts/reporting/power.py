@@ -1,0 +1,95 @@
+"""How likely a primary claim gets a verdict: for the rules of `verdicts` and the spread of the pilots.
+
+Imports nothing heavy; scipy.special alone, where it is called.
+"""
+
+import math
+from dataclasses import dataclass
+
+from workflow_scripts.reporting.analysis_plan import PrimaryClaim
+from workflow_scripts.reporting.statistics import SuccessRates
+
+# Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
+VARIANCES, SHARES = 2000, 60
+
+# Success rates have no effect half as large as the published one that would say how both sides do. What is taken
+# instead: both succeed as rarely as by luck, or the method works and the other side does not.
+RARE, OFTEN = 0.05, 0.9
+NOT_OFTEN = 1 - OFTEN
+
+
+@dataclass(frozen=True)
+class Power:
+    """Chance of either verdict where the truth is as `truth` says."""
+
+    truth: str
+    reproduced: float
+    not_reproduced: float
+
+    @property
+    def decided(self) -> float:
+        return self.reproduced + self.not_reproduced
+
+
+def powers(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
+    """Power with `n` seeds a side where there is no effect, and where there is half of the published one; for a claim
+    of no loss where nothing is lost, and where twice the margin is."""
+    if entry.threshold is not None:
+        chances = ((RARE, RARE), (OFTEN, NOT_OFTEN))
+        first, second = (rates_power(*pair, n, entry.smallest, quantile) for pair in chances)
+        return first, second
+    half = 2 * entry.margin if entry.published is None else entry.published / 2
+    first, second = (mean_power(entry, truth, n, quantile) for truth in (0.0, half))
+    return first, second
+
+
+def mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
+    """Power of a claim about means, by `b +- t(df; quantile) se`: reproduced where the interval lies above the margin,
+    else not reproduced where it lies below the smallest effect of interest.
+
+    Seeds are normal; two sides that are not paired have the same spread and `n` seeds each. Then (b - margin) / se is a
+    noncentral t, here as the mean over what se can be, as both limits must be looked at together: an interval between
+    margin and smallest effect counts once. Welch's df depend on the two variances: (n - 1) / (r^2 + (1 - r)^2), with r
+    the share of the first in their sum, which is Beta((n - 1) / 2, (n - 1) / 2) and independent of the sum.
+    """
+    import numpy as np
+    from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
+
+    error = entry.spread.sd * math.sqrt((1 if entry.spread.paired else 2) / n)  # standard error of the effect
+    freedom = (n - 1) * (1 if entry.spread.paired else 2)
+    variance = 2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom  # of the seeds, measured over true
+    used = np.array([n - 1.0])
+    if not entry.spread.paired:
+        share = betaincinv((n - 1) / 2, (n - 1) / 2, _midpoints(SHARES))
+        used = (n - 1) / (share**2 + (1 - share) ** 2)
+    half = stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)  # half of the interval [shares, variances]
+    above = entry.margin + half
+    below = np.minimum(entry.smallest - half, above)
+    return Power(
+        f"{truth:.3g}", float(ndtr((truth - above) / error).mean()), float(ndtr((below - truth) / error).mean())
+    )
+
+
+def _midpoints(count: int) -> list[float]:
+    """Middles of `count` equal parts of 0 to 1."""
+    return [(index + 0.5) / count for index in range(count)]
+
+
+def rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
+    """Power of a claim about success rates, over all outcomes of `n` seeds a side of which each succeeds with the
+    chance `better`, or `other`: reproduced where Fisher's one-sided p is at most 1 - quantile, else not reproduced
+    where the upper limit (Clopper and Pearson, one-sided) of the better side's share lies below `smallest`."""
+    reproduced = not_reproduced = 0.0
+    for ours in range(n + 1):
+        for theirs in range(n + 1):
+            chance = _binomial(ours, n, better) * _binomial(theirs, n, other)
+            rates = SuccessRates(ours, n, theirs, n)
+            if rates.fisher_p() <= 1 - quantile:
+                reproduced += chance
+            elif rates.upper_limit(quantile) < smallest:
+                not_reproduced += chance
+    return Power(f"{better:.0%} to {other:.0%}", reproduced, not_reproduced)
+
+
+def _binomial(successes: int, n: int, chance: float) -> float:
+    return math.comb(n, successes) * chance**successes * (1 - chance) ** (n - successes)

@@ -1,0 +1,142 @@
+"""Print the tables of claims that README shows: primary claims with n, interval and verdict, and the others counted."""
+
+import argparse
+import csv
+import re
+from collections import Counter
+from pathlib import Path
+
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import missing, replacing
+from workflow_scripts.reporting.layout import effect_decimals, number
+
+COLUMNS = (
+    "paper",
+    "kind",
+    "role",
+    "statement",
+    "published_effect",
+    "effect",
+    "unit",
+    "quantile",
+    "ci_low",
+    "ci_high",
+    "n_seeds",
+    "n_planned",
+    "verdict",
+    "reason",
+)
+VERDICTS = ("reproduced", "not reproduced", "inconclusive", "no verdict", "not run")
+BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
+END = "<!-- end claims -->"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "claims", type=Path, help="claims.csv; the name of its folder is the scale (results/reference/small/claims.csv)"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="put the tables between the two comments on claims of this file"
+    )
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print the tables, or write them into a file. Raises UserError for a claims.csv without the columns."""
+    papers = load_catalogue().papers
+    rows = read_claims(args.claims)
+    if unknown := {row["paper"] for row in rows} - set(papers):
+        raise UserError(f"{args.claims}: no folder papers/{min(unknown)}; make the file again with ./reproduce")
+    text = format_tables(rows, list(papers), args.claims.absolute().parent.name)
+    if args.write is None:
+        print(text)
+        return
+    if not args.write.is_file():
+        raise missing(args.write)
+    changed = replace_tables(args.write.read_text(encoding="utf-8"), text, str(args.write))
+    with replacing(args.write) as temporary:
+        temporary.write_text(changed, encoding="utf-8")
+
+
+def read_claims(path: Path) -> list[dict[str, str]]:
+    """The rows of a claims.csv. Raises UserError where it is missing or lacks a column."""
+    if not path.is_file():
+        raise missing(path)
+    with open(path, newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        if lacking := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+            raise UserError(f"{path}: has no column {lacking[0]}; make it again with ./reproduce")
+        return list(reader)
+
+
+def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> str:
+    """Two Markdown tables: primary claims, and how many exploratory claims of each paper have which verdict.
+
+    Claims that are controls of ours are counted in neither. `papers` gives the order.
+    """
+    rows = sorted(rows, key=lambda row: papers.index(row["paper"]))
+    primary = [row for row in rows if row["role"] == "primary"]
+    lines = [
+        f"| paper | primary claim | published effect | effect at {scale} (interval) | seeds | verdict |",
+        "|---|---|---|---|---|---|",
+        *(f"| {' | '.join(_cell(text) for text in _primary_cells(row, scale))} |" for row in primary),
+    ]
+    exploratory = [row for row in rows if row["role"] == "exploratory" and row["kind"] == "paper"]
+    counts = {paper: Counter(row["verdict"] for row in exploratory if row["paper"] == paper) for paper in papers}
+    lines += [
+        "",
+        f"| paper | exploratory claims | {' | '.join(VERDICTS)} |",
+        f"|---|---|{'---|' * len(VERDICTS)}",
+        *(
+            f"| [{paper}](papers/{paper}/NOTES.md) | {found.total()} | "
+            f"{' | '.join(str(found[verdict]) for verdict in VERDICTS)} |"
+            for paper, found in counts.items()
+            if found
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def replace_tables(document: str, tables: str, name: str) -> str:
+    """The document with other tables between its two markers. Raises UserError where it does not have both once."""
+    if document.count(BEGIN) != 1 or document.count(END) != 1:
+        raise UserError(f"{name}: must have {BEGIN} and {END} once each; add them where the tables belong")
+    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    return pattern.sub(lambda _: f"{BEGIN}\n{tables}\n{END}", document)
+
+
+def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
+    measured, planned = int(row["n_seeds"] or 0), int(row["n_planned"] or 0)
+    # Before the last seed is there, an effect would tempt its reader to stop early.
+    complete = bool(row["effect"]) and measured >= planned
+    seeds = f"{measured} seeds" if measured == planned else f"{measured} of {planned} seeds"
+    reason = f": {row['reason']}" if row["reason"] not in ("", seeds) else ""
+    return (
+        row["paper"],
+        row["statement"],
+        _published(row),
+        _effect(row) if complete else "",
+        seeds,
+        f"**{row['verdict']}** at {scale}{reason}",
+    )
+
+
+def _published(row: dict[str, str]) -> str:
+    if not row["published_effect"]:
+        return ""
+    return f"{number(float(row['published_effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
+
+
+def _effect(row: dict[str, str]) -> str:
+    """`−6.3 points (96.7%: −9.0 to −3.6)`; the level follows from the quantile of one limit."""
+    if not (row["ci_low"] and row["ci_high"]):
+        return f"{number(float(row['effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
+    low, high = float(row["ci_low"]), float(row["ci_high"])
+    decimals = effect_decimals(row["unit"], low, high)
+    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")
+    interval = f"{level}%: {number(low, decimals)} to {number(high, decimals)}"
+    return f"{number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
