@@ -20,8 +20,9 @@ from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.hours import hours
-from workflow_scripts.planning.plan import STEP_TIME_COLUMNS
+from workflow_scripts.planning.plan import STEP_TIME_COLUMNS, timed_spec
 from workflow_scripts.planning.step_times import checkpoint_bytes, seconds_per_step
+from workflow_scripts.schema import Training
 
 ROOT = Path(__file__).parents[2]
 
@@ -307,3 +308,11 @@ def test_cluster_plan_of_a_training_on_two_gpus(project: Path, capsys: pytest.Ca
     assert (two.gpu, two.threads) == (2, 2 * one.threads)
     # A process more, and weights, gradients and moments once more.
     assert two.mem_mb == pytest.approx(one.mem_mb + 4_000 + 4 * 4 * 124.4, abs=1_000)
+
+
+@pytest.mark.parametrize("name", ["scan-jump-x2/sq-transformer/sal", "cogs/transformer/default", "sst/gpt2-small/ft"])
+def test_a_run_that_is_timed_has_settings_that_go_together(name):
+    """Also where the learning rate of the whole run falls for longer than the timing lasts."""
+    training = timed_spec(load_catalogue(ROOT), f"{name}/seed-1", "small", "auto")["training"]
+    settings = Training.model_validate(training | {"betas": tuple(training["betas"])})
+    assert settings.max_steps < 100 and not settings.also_keep

@@ -103,7 +103,8 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
 def timed_spec(catalogue: Catalogue, name: str, scale: str, precision: str) -> dict[str, Any]:
     """The spec of a run with few of its steps and, as beam search on a CPU can take a day, the cheapest validation."""
     spec = resolve_run(catalogue, name, scale, precision)
-    few = {"max_steps": TIMED_STEPS, "log_every": 5, "validate_every": TIMED_STEPS}
+    few = {"max_steps": TIMED_STEPS, "log_every": 5, "validate_every": TIMED_STEPS, "also_keep": []}
+    few |= {"schedule": "inverse_square_root", "decay_steps": 0}  # a rate may fall for longer than these steps
     if spec["kind"] == "seq2seq":
         few["validation"] = {"split": "valid", "metric": "log_likelihood"}
     return {**spec, "training": {**spec["training"], **few}}
