@@ -50,7 +50,7 @@ def results(tmp_path):
     for name in RUNS:
         run = parse_run(load_catalogue(), name)
         accuracy = 3 if "na-1" in run.task else ACCURACY[run.method] + run.seed - 12
-        write_run(tmp_path, run, accuracy, examples=400)
+        write_run(tmp_path, run, accuracy, examples=400, readouts={"in_distribution": accuracy, "last": accuracy})
     for analysis in (
         "attention-complexity",
         "source-codes",
@@ -93,7 +93,8 @@ def values(results, task, method, variant):
     found = []
     for seed in (11, 12, 13):
         file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/scores.csv"
-        found += [row["value"] for row in read_scores(file) if (row["split"], row["subset"]) == ("test", "all")]
+        wanted = ("test", "all", None)
+        found += [row["value"] for row in read_scores(file) if (row["split"], row["subset"], row["readout"]) == wanted]
     return found
 
 

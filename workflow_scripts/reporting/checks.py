@@ -150,4 +150,5 @@ def printed_claims(catalogue: Catalogue, key: str) -> list:
             display = checked(TableDisplay, content, f"papers/{key}/displays.yaml", name)
             cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
     claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
-    return judge([claim for claim in claims if claim.kind == "paper"], cells, False, "", file)
+    scale = paper.plan.scale if paper.plan else ""
+    return judge([claim for claim in claims if claim.kind == "paper"], cells, False, scale, file, paper.plan)
