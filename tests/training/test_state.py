@@ -1,5 +1,6 @@
 """The saved state: exact, refused where it does not belong, and readable whenever the process that writes it dies."""
 
+import hashlib
 import json
 import os
 import random
@@ -180,6 +181,20 @@ def test_a_state_of_another_spec_or_other_data_is_refused(tmp_path, name):
     with pytest.raises(UserError, match=f"step-2/state.json was made with another {name[:4]}; delete {tmp_path}"):
         StateFolder(tmp_path, {**IDENTITY, name: "else"}).load(*small_run())
     assert StateFolder(tmp_path, IDENTITY).load(*small_run()).step == 2
+
+
+def test_a_state_of_code_that_kept_no_further_weights_is_refused_for_its_code_alone(tmp_path):
+    saved_steps(tmp_path, 2)
+    for generation in tmp_path.glob("step-*"):
+        facts = json.loads((generation / "state.json").read_text())
+        del facts["kept"]
+        (generation / "state.json").write_text(json.dumps(facts))
+        lines = (generation / "sha256sums").read_text().splitlines()
+        digest = hashlib.sha256((generation / "state.json").read_bytes()).hexdigest()
+        lines = [f"{digest}  state.json" if line.endswith("  state.json") else line for line in lines]
+        (generation / "sha256sums").write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(UserError, match=r"step-2/state\.json was made with another spec"):
+        StateFolder(tmp_path, IDENTITY | {"spec_digest": "other"}).load(*small_run())
 
 
 def test_a_second_holder_of_the_lock_is_refused_until_the_first_is_done(tmp_path):

@@ -223,7 +223,7 @@ class StateFolder:
     def _weights_of(self, facts: dict) -> dict[Path, str]:
         """The files of the best weights that a generation with these facts names, with their sha256."""
         best = {self.best_path(facts["best_step"]): facts["best_sha256"]} if facts["best_step"] else {}
-        return best | {self.kept_path(split, kept["step"]): kept["sha256"] for split, kept in facts["kept"].items()}
+        return best | {self.kept_path(name, its["step"]): its["sha256"] for name, its in facts.get("kept", {}).items()}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
         """Restore the newest readable generation into model, optimiser and generators; State() when there is none.
