@@ -18,6 +18,10 @@ from workflow_scripts.reporting.statistics import (
 )
 
 
+class NoEffectError(Exception):
+    """The scores of a claim are there, but give no effect; the message says why."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of a claim: its cells, one or several, each with its seeds. A number is a computed cell."""
@@ -64,34 +68,46 @@ def sides_of(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] |
     return tuple(Side(tuple(side)) for side in found)
 
 
-def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]], file: str) -> Effect:
-    """The effect in the claimed direction, over seeds; of several pairs their mean is taken for each seed first."""
-    try:
-        return _effect(claim, pairs)
-    except UserError as error:
-        raise UserError(f"{file}: claim {claim.claim}: {error}") from error
+def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
+    """The effect in the claimed direction, over seeds; of several pairs their mean is taken for each seed first.
 
-
-def _effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
+    Raises NoEffectError where seeds that belong together are not there; a value that is not positive has no logarithm.
+    """
     sign = direction(claim)
     if claim.relation == "falls_with":
         seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
         if not seeds:
-            raise UserError("its cells share no seed; run the same seeds in all of them")
+            raise NoEffectError("its cells share no seed")
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
         return association(left, right).turned()
     left, right = (Side(tuple(side)) for side in zip(*pairs, strict=True))
     if claim.measure == "log_ratio":
         left, right = _logarithms(left), _logarithms(right)
-    if COMPUTED in {cell.status for cell in (*left.cells, *right.cells)}:
+    paired = all(one.weights == other.weights != "" for one, other in pairs)
+    by_seed = [side.by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
+    if not all(by_seed):
+        raise NoEffectError("no seed has a value in all cells of a side")
+    if len(by_seed) == 1:
         constant_right = right.cells[0].status == COMPUTED
-        seeds, constants = (left, right) if constant_right else (right, left)
+        constants = right if constant_right else left
         constant = float(np.mean([cell.computed for cell in constants.cells]))
-        effect = difference_from_constant(list(seeds.by_seed().values()), constant, constant_right)
+        effect = difference_from_constant(list(by_seed[0].values()), constant, constant_right)
+    elif paired and not by_seed[0].keys() & by_seed[1].keys():
+        raise NoEffectError("its sides start from the same weights and share no seed")
     else:
-        paired = all(one.weights == other.weights != "" for one, other in pairs)
-        effect = difference(left.by_seed(), right.by_seed(), paired)
+        effect = difference(*by_seed, paired)
     return effect if sign == 1 else effect.turned()
+
+
+def planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
+    """The effect of a claim on these seeds alone; None where one of its cells lacks one of them."""
+    sides = sides_of(claim, cells, file, seeds)
+    if min(side.complete_seeds for side in sides) < len(seeds):
+        return None
+    try:
+        return claim_effect(claim, list(zip(*(side.cells for side in sides), strict=True)))
+    except NoEffectError:
+        return None
 
 
 def success_rates(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
@@ -109,6 +125,8 @@ def published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | No
     if claim.relation == "falls_with":
         return -float(kendall_tau(left, right))
     if claim.measure == "log_ratio":
+        if min(*left, *right) <= 0:
+            return None
         left, right = np.log(left), np.log(right)
     return direction(claim) * float(np.mean(left - right))
 

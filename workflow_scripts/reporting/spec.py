@@ -175,6 +175,8 @@ class Claim(Strict):
             raise ValueError("`left` and `right` are lists of one length, or neither is a list")
         if self.measure != "difference" and self.relation not in ("greater", "less"):
             raise ValueError(f"measure {self.measure} goes with the relations greater and less")
+        if self.measure == "success_rate" and not cells_of(self.right):
+            raise ValueError("measure success_rate compares the seeds of two cells, not those of one with a number")
         return self
 
     @property

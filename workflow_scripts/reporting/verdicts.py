@@ -14,9 +14,11 @@ from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.controls import failed_control, failed_floor
 from workflow_scripts.reporting.effects import (
+    NoEffectError,
     Side,
     claim_effect,
     margin_of,
+    planned_effect,
     published_effect,
     sides_of,
     success_rates,
@@ -78,26 +80,29 @@ def judge(
 
     Claims that the `plan` of the scale calls primary are judged on its seeds by its limits; the others are exploratory:
     their p values become q values (Benjamini-Hochberg) among themselves. Raises UserError naming `file` for a claim
-    about a cell or given a claim that does not exist, or whose two sides are paired and share no seed.
+    about a cell or given a claim that does not exist.
     """
     planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
     found = [_measured(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
     if not verdicts:
-        found = [
-            replace(outcome, p_value=None, reason=f"the {scale} scale bears no verdict")
-            if _undecided(outcome)
-            else outcome
-            for outcome in found
-        ]
-        return found
+        unsaid = f"the {scale} scale bears no verdict"
+        return [replace(one, p_value=None, reason=unsaid) if _undecided(one) else one for one in found]
     tested = [
         i for i, one in enumerate(found) if _undecided(one) and one.role == EXPLORATORY and one.p_value is not None
     ]
     q_values = benjamini_hochberg([found[i].p_value for i in tested])
     for i, q_value in zip(tested, q_values, strict=True):
         found[i] = replace(found[i], q_value=q_value)
-    effects = {outcome.claim.claim: outcome.effect for outcome in found}
-    found = [_decided(one, planned.get(one.claim.claim), cells, effects) if _undecided(one) else one for one in found]
+    by_name = {claim.claim: claim for claim in claims}
+    for i, one in enumerate(found):
+        if _undecided(one):
+            entry = planned.get(one.claim.claim)
+            failed = (
+                _failed_in_plan(one, entry, plan.seeds_of(entry), by_name, cells, file)
+                if entry
+                else failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
+            )
+            found[i] = replace(one, reason=failed) if failed else _decided(one, entry)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
     return [_on_condition(outcome, verdict_of, file) for outcome in found]
 
@@ -135,7 +140,12 @@ def _measured(
     elif claim.measure == "success_rate":
         return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
     else:
-        effect = claim_effect(claim, measured, file)
+        try:
+            effect = claim_effect(claim, measured)
+        except NoEffectError as error:
+            return replace(outcome, reason=str(error))
+        if entry and effect.n < len(plan.seeds_of(entry)):
+            return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
         quantile = outcome.quantile or QUANTILE
         outcome = replace(
             outcome,
@@ -148,21 +158,23 @@ def _measured(
         outcome = replace(outcome, smallest=margin_of(claim) + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="made-up data")
-    if claim.relation != "falls_with" and (end := _common_end(measured)):
+    # How many seeds succeed is seen there, too: none.
+    if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
     return replace(outcome, p_value=outcome.effect.p_value(margin_of(claim)) if outcome.effect else None)
 
 
-def _decided(
-    outcome: Outcome, entry: PrimaryClaim | None, cells: dict[str, Cell], effects: dict[str, Effect | None]
-) -> Outcome:
-    """The verdict on a measured claim, with the reason where one is needed."""
-    if entry:
-        failed = failed_control(outcome.claim, outcome.sides, entry, cells, effects, outcome.quantile)
-    else:
-        failed = failed_floor(outcome.claim, outcome.sides, outcome.claim.floor, 0.0, cells, QUANTILE)
-    if failed:
-        return replace(outcome, reason=failed)
+def _failed_in_plan(
+    outcome: Outcome, entry: PrimaryClaim, seeds: list[int], claims: dict[str, Claim], cells: dict[str, Cell], file: str
+) -> str:
+    """Which control of a primary claim fails on the planned seeds, in a few words; empty if all hold."""
+    other = entry.control.same_sign
+    same_sign = (outcome.effect, planned_effect(claims[other], cells, seeds, file) if other in claims else None)
+    return failed_control(outcome.claim, outcome.sides, entry, seeds, cells, same_sign, outcome.quantile)
+
+
+def _decided(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
+    """The verdict on a measured claim whose controls hold, with the reason where one is needed."""
     reached = by_success(outcome, entry) if outcome.success else by_interval(outcome)
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
@@ -196,7 +208,8 @@ def by_interval(outcome: Outcome) -> tuple[str, str]:
 
 
 def share_of_published(published: float | None, margin: float, smallest: float) -> str:
-    """`less than a quarter of the published effect`; empty where the smallest effect of interest is no share of it."""
+    """`less than a quarter of the published effect`, with the margin where there is one; empty where the smallest
+    effect of interest is no share of it."""
     share = (smallest - margin) / published if published else 0
     names = {
         0.25: "a quarter of the published effect",
@@ -204,7 +217,9 @@ def share_of_published(published: float | None, margin: float, smallest: float) 
         1.0: "the published effect",
     }
     found = [name for known, name in names.items() if abs(share - known) < 0.01]
-    return f"less than {found[0]}" if found else ""
+    if not found:
+        return ""
+    return f"less than the margin of {margin:g} and {found[0]}" if margin else f"less than {found[0]}"
 
 
 def by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
