@@ -32,7 +32,8 @@ def write_run(
     for readout, percent in {None: accuracy, **(readouts or {})}.items():
         correct = generator.random(len(kinds)) < np.clip(percent, 0, 100) / 100
         for split in ("test", "in_distribution"):
-            scores.append({**names, "readout": readout, **_score(split, "all", correct)})
+            whole = _score(split, "all", correct)
+            scores += [{**names, "readout": readout, **whole, "metric": m} for m in ("exact_match", "structure_match")]
             scores += [
                 {**names, "readout": readout, **_score(split, kind, correct[kinds == kind])} for kind in subsets if kind
             ]

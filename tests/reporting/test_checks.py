@@ -2,6 +2,8 @@
 
 import csv
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,10 @@ def test_they_are_written_and_shown(tmp_path, monkeypatch, capsys):
     assert [row["outcome"] for row in rows] == ["same"] * 4 + ["finding"] * 3
     said = capsys.readouterr().out.replace("\n", " ")
     assert "SCAN add_jump train: the 14,670 lines of the grammar against the official file's 14,670" in said
+
+
+def test_they_load_no_torch():
+    """They take seconds: torch alone would take as long as all of them."""
+    code = "import sys; from workflow_scripts.__main__ import main; assert main(['checks']) == 0; print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not {"torch", "transformers"} & set(said.split())

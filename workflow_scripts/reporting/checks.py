@@ -101,14 +101,14 @@ def grammar_checks() -> list[Check]:
 def audit_checks(catalogue: Catalogue) -> list[Check]:
     """What the printed numbers of the papers say about each other and about their own claims."""
     # pandas and scipy's distributions, which no other check needs.
-    from workflow_scripts.analyses.audit import analyse, null_range
+    from workflow_scripts.analyses.printed_numbers import audit, null_range
 
     paper, name = AUDIT
     entry = catalogue.papers[paper].analyses[name]
     numbers = read_published(catalogue.root / "papers" / entry["published"] / "published.csv")
-    audit = analyse(numbers, entry["options"]).scores
+    rows, _ = audit(numbers, entry["options"])
     scores = {
-        (row["task"], row["metric"], row.get("subset", "all")): row["value"] for row in audit if row.get("rate") is None
+        (row["task"], row["metric"], row.get("subset", "all")): row["value"] for row in rows if row.get("rate") is None
     }
     low, high = null_range(entry["options"]["runs"])
     ratios, inside = (int(scores["all", f"cv_ratio_{part}", "all"]) for part in ("count", "inside"))

@@ -94,13 +94,7 @@ def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarra
     checkpoint, or of the further one called `readout`."""
     check_whole(file)
     try:
-        columns = [
-            "split",
-            "readout",
-            "row",
-            "subset",
-            "correct",
-        ]  # only what may keep further checkpoints has readouts
+        columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only
         table = pq.read_table(file, columns=[name for name in columns if name in pq.read_schema(file).names])
     except FileNotFoundError as error:
         raise missing(file) from error

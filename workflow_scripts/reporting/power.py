@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 from workflow_scripts.reporting.analysis_plan import PrimaryClaim
-from workflow_scripts.reporting.statistics import SuccessRates
 
 # Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
 VARIANCES, SHARES = 2000, 60
@@ -79,6 +78,8 @@ def rates_power(better: float, other: float, n: int, smallest: float, quantile: 
     """Power of a claim about success rates, over all outcomes of `n` seeds a side of which each succeeds with the
     chance `better`, or `other`: reproduced where Fisher's one-sided p is at most 1 - quantile, else not reproduced
     where the upper limit (Clopper and Pearson, one-sided) of the better side's share lies below `smallest`."""
+    from workflow_scripts.reporting.statistics import SuccessRates  # which imports numpy
+
     reproduced = not_reproduced = 0.0
     for ours in range(n + 1):
         for theirs in range(n + 1):
