@@ -1,18 +1,24 @@
-"""A results folder made of the committed scores, by seed, of results/reference/small."""
+"""A results folder made of the committed scores, by seed, of results/reference/small.
+
+`python -m tests.reporting.reference` writes claims.csv and claim_sides.csv there anew, as the scores give them.
+"""
 
 import csv
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
-from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
+from workflow_scripts.reporting.claims import judge_paper, write_claims
 from workflow_scripts.reporting.spec import display_analyses
 from workflow_scripts.schema import Config
 
 REFERENCE = ROOT / "results/reference/small"
+PAPERS = ("carma", "cat", "lrf", "sq_transformer")
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -52,3 +58,15 @@ def write_scores(file: Path, rows: list[dict[str, str]]) -> None:
         writer = csv.DictWriter(stream, SCORE_COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
+
+
+def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
+    """The verdicts that follow from the committed scores, as claims.csv with claim_sides.csv next to it."""
+    catalogue = load_catalogue(ROOT)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, asked = committed_results(Path(scratch), catalogue)
+        write_claims(out, {paper: judge_paper(catalogue, paper, "small", asked, folder) for paper in PAPERS})
+
+
+if __name__ == "__main__":
+    write_reference()

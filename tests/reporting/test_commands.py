@@ -216,7 +216,9 @@ def test_claims_csv(results, capsys):
     assert len(others) == len(found) - 3  # and the control on the last weights
     assert all(row["effect"] == row["p_value"] == row["protocol"] == "" for row in others)
     printed = capsys.readouterr().out
-    assert re.search(r"sq-over-transformer-addjump +\+5\d\.\d \(\d+\.\d to \d+\.\d\) points +3 +reproduced", printed)
+    assert re.search(
+        r"sq-over-transformer-addjump +\+5\d\.\d points \(95%: \d+\.\d to \d+\.\d\) +> 25 +3 +reproduced", printed
+    )
     assert f": 2 reproduced, {len(others)} not run" in printed and ": 1 reproduced" in printed
     sides = [row for row in rows(results / "claim_sides.csv") if row["claim"] == "sq-over-transformer-addjump"]
     assert [(row["side"], row["seed"], row["published"]) for row in sides] == [
@@ -279,7 +281,9 @@ def test_scores_that_were_copied_from_another_run_are_refused(results, capsys):
 def test_show_prints_a_ledger_without_making_it(results, capsys):
     claims(results)
     made = capsys.readouterr().out
-    assert main(["claims", "--show", str(results / "claims.csv")]) == 0
+    (results / "small").mkdir()
+    shutil.copy(results / "claims.csv", results / "small")  # the folder has the scale's name
+    assert main(["claims", "--show", str(results / "small/claims.csv")]) == 0
     assert capsys.readouterr().out == made
     assert main(["claims", "--show", str(results / "nothing.csv")]) == 1
     assert "nothing.csv does not exist" in capsys.readouterr().err
@@ -338,13 +342,13 @@ def test_overview_html(results):
     assert claims(results, "--overview", results) == 0
     text = (results / "overview.html").read_text().replace("\u00a0", " ").replace("\u200b", "")
     found = rows(results / "claims.csv")
-    assert (
-        f'<li>{len(found) - 3}\n<span class="chip not-run">not run</span> this scale does not measure it, or nobody'
-        in text
-    )
+    ours = sum(row["kind"] == "control" and row["verdict"] == "not run" for row in found)
+    counted = re.search(r'chip not-run">not run</span></td><td>0</td><td>(\d+)</td><td>(\d+)</td>', text)
+    assert tuple(map(int, counted.groups())) == (len(found) - 3 - ours, ours)
     for part in (
+        "<th>primary</th><th>exploratory</th><th>controls of ours</th>",
         "It is for verdicts within hours on a laptop",
-        '<li>3\n<span class="chip reproduced">reproduced</span> the whole interval',
+        '<td>0</td><td>2</td><td>1</td><td class="text">the whole interval of the effect is above',
         '<span class="chip reproduced">reproduced</span> at small',
         "SQ-Transformer (SAL) beats the Transformer by far on SCAN ADDJUMP 2x",
         "<i>paper</i> +59.4",
@@ -384,6 +388,7 @@ def test_overview_rst_is_what_snakemake_can_show(results):
         html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
         assert "system-message" not in html
         assert html.count("<strong>reproduced</strong>") == 4  # once with its meaning
+        assert html.count("<strong>reproduced</strong> at small +") == 3
         assert "Scale small: the real data, small models and short schedules. It is for verdicts within" in html
         assert "By protocol: 12 reduced (smaller" in html
         assert re.search(r"<td>SCAN ADDJUMP 2x</td>\s*<td>Transformer \(3\); SQ-Transformer \(3\)</td>", html)

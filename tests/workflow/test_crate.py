@@ -54,13 +54,14 @@ def of_one_paper(damaged: Path) -> Path:
 
 
 def asking_for(paper: str, crate: Path) -> Path:
-    """A crate without the other papers in its configuration and its ledger."""
+    """A crate without the other papers in its configuration and its verdicts."""
     config = json.loads((crate / CONFIG).read_text())
     (crate / CONFIG).write_text(json.dumps(config | {"papers": [paper]}))
-    ledger = crate / "results/demo/claims.csv"
-    head, *lines = ledger.read_text().splitlines(keepends=True)
-    ledger.write_text("".join([head, *(line for line in lines if line.startswith(f"{paper},"))]))
-    for name in (CONFIG, "results/demo/claims.csv"):
+    names = ("results/demo/claims.csv", "results/demo/claim_sides.csv")
+    for name in names:
+        head, *lines = (crate / name).read_text().splitlines(keepends=True)
+        (crate / name).write_text("".join([head, *(line for line in lines if line.startswith(f"{paper},"))]))
+    for name in (CONFIG, *names):
         correct_checksum(crate, name)
     return crate
 
@@ -213,13 +214,17 @@ def test_what_the_scores_do_not_give_is_named(faults, of_one_paper):
         (table, "percent", "points", "table1.csv: table1/"),
         ("claims.csv", "no verdict", "reproduced", "claims.csv: "),
     ]
+    sides = "results/demo/claim_sides.csv"
+    lines = (of_one_paper / sides).read_text().splitlines(keepends=True)
+    (of_one_paper / sides).write_text("".join(lines[:-1]))
+    correct_checksum(of_one_paper, sides)
     for name, before, after, _ in changes:
         file = of_one_paper / "results/demo" / name
         assert before in file.read_text()
         file.write_text(file.read_text().replace(before, after, 1))
         correct_checksum(of_one_paper, f"results/demo/{name}")
     found = faults(of_one_paper)
-    assert len(found) == len(changes)
+    assert len(found) == len(changes) + 1 and any(f.startswith(f"claim_sides.csv:{len(lines)}: is ") for f in found)
     for _, before, after, said in changes:
         assert [f for f in found if f.startswith(said) and f"is {after}, by the scores {before}" in f], found
 

@@ -10,6 +10,7 @@ from workflow_scripts.reporting.page import duration, page, render
 from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import (
+    EXPLORATORY,
     INCONCLUSIVE,
     NO_VERDICT,
     NOT_REPRODUCED,
@@ -27,6 +28,8 @@ VERDICTS = {
     "shows that everything works",
     NOT_RUN: "this scale does not measure it, or nobody has run it yet",
 }
+OURS = "controls of ours"
+KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart
 PROTOCOLS = {
     "paper": "the papers' own data, models and schedules",
     "reduced": "smaller models, data or schedules than the papers'",
@@ -35,8 +38,15 @@ PROTOCOLS = {
 OVERVIEW = """
 {% for sentence in said %}<p>{{ sentence }}</p>
 {% endfor %}
-<ul class="notes">{% for name, count, meaning in verdicts %}<li>{{ count }}
-<span class="chip {{ name | replace(' ', '-') }}">{{ name }}</span> {{ meaning }}</li>{% endfor %}</ul>
+<div class="scroll"><table>
+<thead><tr><th class="label">verdict at {{ scale }}</th>{% for kind in kinds %}<th>{{ kind }}</th>{% endfor %}
+<th class="label">it means</th></tr></thead>
+<tbody>
+{% for name, counts, meaning in verdicts %}
+<tr><td class="label"><span class="chip {{ name | replace(' ', '-') }}">{{ name }}</span></td>
+{%- for count in counts %}<td>{{ count }}</td>{% endfor %}<td class="text">{{ meaning }}</td></tr>
+{% endfor %}
+</tbody></table></div>
 {% for paper in papers %}
 <h2>{{ paper.title }}</h2>
 <div class="scroll"><table>
@@ -106,6 +116,7 @@ def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Out
         OVERVIEW,
         scale=scale,
         said=introduction(catalogue, scale, trained),
+        kinds=KINDS,
         verdicts=verdict_counts(everything),
         papers=papers,
         notes=method_notes(everything),
@@ -123,14 +134,18 @@ def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outc
         for texts in _claims_texts(judged):
             effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
             after = " (primary)" if texts["primary"] else " (control of ours)" if texts["control"] else ""
-            rows.append((rst_escape(texts["statement"]) + after, f"**{texts['verdict']}**{effect}"))
+            rows.append(
+                (rst_escape(texts["statement"]) + after, f"**{texts['verdict']}** at {rst_escape(scale)}{effect}")
+            )
         claims.append(rst_table((rst_escape(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
     everything = [outcome for judged in outcomes.values() for outcome in judged]
-    verdicts = [(str(count), f"**{name}**", rst_escape(text)) for name, count, text in verdict_counts(everything)]
+    verdicts = [
+        (f"**{name}**", *map(str, counts), rst_escape(text)) for name, counts, text in verdict_counts(everything)
+    ]
     runs = [tuple(map(rst_escape, texts)) for texts in trained_by_task(catalogue, trained)]
     return RST.format(
         said="\n\n".join(map(rst_escape, introduction(catalogue, scale, trained))),
-        verdicts=rst_table(("Claims", "Verdict", "It means"), (8, 20, 72), verdicts),
+        verdicts=rst_table((f"Verdict at {rst_escape(scale)}", *KINDS, "It means"), (20, 11, 14, 11, 44), verdicts),
         runs=rst_table(("What was trained", "Methods, and their trainings"), (40, 60), runs),
         claims="".join(claims),
     )
@@ -166,10 +181,15 @@ def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> li
     return [*said, f"{counts.total()} trainings, {hours} of training in all, on {devices}. By protocol: {kinds}."]
 
 
-def verdict_counts(outcomes: list[Outcome]) -> list[tuple[str, int, str]]:
-    """Each verdict with the number of claims that have it, and what it means."""
-    counts = Counter(outcome.verdict for outcome in outcomes)
-    return [(name, counts[name], meaning) for name, meaning in VERDICTS.items()]
+def verdict_counts(outcomes: list[Outcome]) -> list[tuple[str, list[int], str]]:
+    """Each verdict with the number of claims of each of KINDS that have it, and what it means."""
+    counts = Counter((outcome.verdict, _kind(outcome)) for outcome in outcomes)
+    return [(name, [counts[name, kind] for kind in KINDS], meaning) for name, meaning in VERDICTS.items()]
+
+
+def _kind(outcome: Outcome) -> str:
+    """Which of KINDS a claim counts as."""
+    return outcome.role if outcome.role == PRIMARY or outcome.claim.kind == "paper" else OURS
 
 
 def trained_by_task(catalogue: Catalogue, trained: list[Trained]) -> list[tuple[str, str]]:
@@ -238,12 +258,11 @@ def _claim_texts(outcome: Outcome) -> dict:
     low, high = outcome.interval or (None, None)
     decimals = effect_decimals(claim.unit, low, high)
     details, shown = [], ""
-    if effect:
-        shown = f"{number(effect.value, decimals, signed=True)} {claim.unit}"
-    if outcome.success:
-        shown = f"{outcome.success.difference:+.2f} {claim.unit}".replace("-", "−")
+    if effect or outcome.success:
+        value = effect.value if effect else outcome.success.difference
+        shown = f"{number(value, decimals, signed=True)} {claim.unit}"
     if low is not None:
-        details.append(_interval(low, high, decimals))
+        details.append(unbroken(f"{number(low, decimals)} to {number(high, decimals)}"))
     if outcome.n_seeds and (effect or outcome.success):
         sides = "" if claim.relation == "falls_with" else " a side"
         details.append(f"{outcome.n_seeds} seed{'s' if outcome.n_seeds > 1 else ''}{sides}")
@@ -272,10 +291,6 @@ def _printed(outcome: Outcome) -> str:
     """The effect in the paper's numbers, and whether they contradict the claim."""
     text = number(outcome.published, effect_decimals(outcome.claim.unit), signed=True)
     return f"{text}, contradicts the claim" if outcome.printed == "contradict" else text
-
-
-def _interval(low: float, high: float, decimals: int) -> str:
-    return unbroken(f"{number(low, decimals)} to {number(high, decimals)}")
 
 
 def p_text(p_value: float) -> str:

@@ -67,6 +67,20 @@ def effect_decimals(unit: str, low: float | None = None, high: float | None = No
     return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
 
 
+def effect_text(row: dict[str, str]) -> str:
+    """`−6.3 points (96.7%: −9.0 to −3.6)` of a row of claims.csv; empty without an effect. The level of the interval
+    follows from the quantile of one limit."""
+    if not row["effect"]:
+        return ""
+    if not (row["ci_low"] and row["ci_high"]):
+        return f"{number(float(row['effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
+    low, high = float(row["ci_low"]), float(row["ci_high"])
+    decimals = effect_decimals(row["unit"], low, high)
+    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")
+    interval = f"{level}%: {number(low, decimals)} to {number(high, decimals)}"
+    return f"{number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
+
+
 def published_text(cell: Cell | None) -> str:
     """The number as the paper prints it, with air around ±, and in words where its text has TeX."""
     if not (cell and cell.published):

@@ -9,7 +9,7 @@ from pathlib import Path
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import missing, replacing
-from workflow_scripts.reporting.layout import effect_decimals, number
+from workflow_scripts.reporting.layout import effect_decimals, effect_text, number
 
 COLUMNS = (
     "paper",
@@ -115,7 +115,7 @@ def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
         row["paper"],
         row["statement"],
         _published(row),
-        _effect(row) if complete else "",
+        effect_text(row) if complete else "",
         seeds,
         f"**{row['verdict']}** at {scale}{reason}",
     )
@@ -125,17 +125,6 @@ def _published(row: dict[str, str]) -> str:
     if not row["published_effect"]:
         return ""
     return f"{number(float(row['published_effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
-
-
-def _effect(row: dict[str, str]) -> str:
-    """`−6.3 points (96.7%: −9.0 to −3.6)`; the level follows from the quantile of one limit."""
-    if not (row["ci_low"] and row["ci_high"]):
-        return f"{number(float(row['effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
-    low, high = float(row["ci_low"]), float(row["ci_high"])
-    decimals = effect_decimals(row["unit"], low, high)
-    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")
-    interval = f"{level}%: {number(low, decimals)} to {number(high, decimals)}"
-    return f"{number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
 
 
 def _cell(text: str) -> str:

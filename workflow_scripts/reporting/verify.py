@@ -16,12 +16,13 @@ from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import display_runs, intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
-from workflow_scripts.reporting.claims import claim_row, judge_paper
+from workflow_scripts.reporting.claims import claim_row, judge_paper, sides_text
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.figure import draw_figure
 from workflow_scripts.reporting.spec import display_analyses
 from workflow_scripts.reporting.statistics import Effect
 from workflow_scripts.reporting.table import TABLE_COLUMNS, make_table
+from workflow_scripts.reporting.verdicts import Outcome
 from workflow_scripts.schema import Config
 
 METADATA = "ro-crate-metadata.json"
@@ -127,13 +128,14 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
 
 def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
     """What was made again from the scores, in words, and where it differs from what the crate shows."""
-    said, faults = [], []
+    said, faults, judged = [], [], {}
     for paper in config.papers:
         runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         try:
             cells, in_tables = table_faults(catalogue, paper, config.scale, runs, results)
             figures, in_figures = figure_faults(catalogue, paper, config.scale, runs, results)
-            claims, in_claims = claim_faults(catalogue, paper, config.scale, runs, results)
+            outcomes = judge_paper(catalogue, paper, config.scale, runs, results)
+            in_claims = claim_faults(paper, outcomes, results)
         except UserError as error:  # a score file that its own manifest does not know
             faults.append(str(error))
             continue
@@ -142,7 +144,10 @@ def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[
             faults.append(f"{paper}: what is to be compared cannot be read ({error!r})")
             continue
         faults += in_tables + in_figures + in_claims
-        said.append(f"{cells} cells of tables, {figures} figures and {claims} verdicts of {paper}")
+        judged[paper] = outcomes
+        said.append(f"{cells} cells of tables, {figures} figures and {len(outcomes)} verdicts of {paper}")
+    if len(judged) == len(config.papers):
+        faults += text_faults(results / "claim_sides.csv", sides_text(judged))
     return said, faults + ledger_faults(results / "claims.csv", config.papers)
 
 
@@ -224,12 +229,10 @@ def shortened(line: str | None) -> str:
     return "missing" if line is None else line if len(line) <= 80 else f"{line[:80]}…"
 
 
-def claim_faults(
-    catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
-) -> tuple[int, list[str]]:
-    """How many claims were judged again from the scores, and those whose line in claims.csv differs."""
+def claim_faults(paper: str, outcomes: list[Outcome], results: Path) -> list[str]:
+    """The claims of a paper whose line in claims.csv differs from these verdicts by the scores."""
     printed = {row.get("claim"): row for row in read_rows(results / "claims.csv") if row.get("paper") == paper}
-    again = [claim_row(paper, outcome) for outcome in judge_paper(catalogue, paper, scale, runs, results)]
+    again = [claim_row(paper, outcome) for outcome in outcomes]
     faults = [
         f"claims.csv: {row['claim']}: {column} is {printed.get(row['claim'], {}).get(column)}, by the scores {value}"
         for row in again
@@ -237,8 +240,7 @@ def claim_faults(
         if printed.get(row["claim"], {}).get(column) != str(value)
     ]
     made_up = printed.keys() - {row["claim"] for row in again}
-    faults += [f"claims.csv: {claim}: not a claim of {paper}" for claim in sorted(map(str, made_up))]
-    return len(again), faults
+    return faults + [f"claims.csv: {claim}: not a claim of {paper}" for claim in sorted(map(str, made_up))]
 
 
 def read_rows(file: Path) -> list[dict[str, str]]:
