@@ -51,16 +51,19 @@ def printed(tmp_path, capsys):
 def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_counted_apart(printed):
     assert printed(ROWS) == [
         "Primary claims at small: named in the analysis plans before their seeds were run",
-        "paper claim effect (interval) claimed seeds verdict at small",
-        "carma new +5.5 points (96.7%: 1.0 to 10.0) > 0 9 of 9 reproduced",
-        "cat small +5.5 points (95%: 1.0 to 10.0) > 0 5 of 5 reproduced: smaller than of interest",
-        "cat lucky +0.50 share of seeds > 0 8 of 8 inconclusive",
-        "cat waits > 0 4 of 6 no verdict",
+        "claim effect (interval) claimed seeds verdict at small",
+        "carma",
+        "new +5.5 points (96.7%: 1.0 to 10.0) > 0 9 of 9 reproduced",
+        "cat",
+        "small +5.5 points (95%: 1.0 to 10.0) > 0 5 of 5 reproduced: smaller than of interest",
+        "lucky +0.50 share of seeds > 0 8 of 8 inconclusive",
+        "waits > 0 4 of 6 no verdict",
         "",
         "Exploratory claims at small that are decided",
-        "paper claim effect (interval) claimed seeds verdict at small",
-        "cat no-loss +5.5 points (95%: 1.0 to 10.0) > −2 5 reproduced",
-        "cat own (ours) +5.5 points (95%: 1.0 to 10.0) > 0 5 not reproduced",
+        "claim effect (interval) claimed seeds verdict at small",
+        "cat",
+        "no-loss +5.5 points (95%: 1.0 to 10.0) > −2 5 reproduced",
+        "own (ours) +5.5 points (95%: 1.0 to 10.0) > 0 5 not reproduced",
         "",
         "Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).",
         "",
@@ -72,6 +75,15 @@ def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_coun
         "a gain that the claim supposes is not reproduced (1)",
         "not run: small does not measure it, or nobody has run it yet",
     ]
+
+
+def test_no_name_is_broken_where_there_is_room(printed):
+    name, reason = (
+        "a-claim-with-a-name-of-more-than-forty-letters",
+        "less than the margin of 8 and half of all that is said",
+    )
+    lines = printed([measured(name, "not reproduced", reason=reason, role="primary", n_planned="5")])
+    assert f"{name} +5.5 points (95%: 1.0 to 10.0) > 0 5 of 5 not reproduced:" in lines[3]
 
 
 def test_nothing_is_said_of_what_there_is_not(printed):

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -72,7 +73,7 @@ def print_ledger(path: Path, scale: str) -> None:
     ):
         if any(row["verdict"] != NOT_RUN for row in found):
             console.print(f"[bold]{title}[/]")
-            console.print(ledger(found, scale), soft_wrap=False)
+            console.print(ledger(found, scale, console.width >= LOG_WIDTH), soft_wrap=False)
             console.print()
     if decided or any(row["effect"] for row in primary):
         console.print("Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).\n")
@@ -118,21 +119,23 @@ def read_ledger(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def ledger(rows: list[dict[str, str]], scale: str) -> Table:
-    """A line for each of these rows of claims.csv."""
+def ledger(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
+    """A line for each of these rows of claims.csv, under the name of its paper. Where there is room, in `wide` windows,
+    the names of claims are not broken."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("paper", no_wrap=True)
-    table.add_column("claim", overflow="fold")
-    table.add_column("effect (interval)", justify="right")
+    table.add_column("claim", overflow="fold", no_wrap=wide)
+    table.add_column("effect (interval)", justify="right", no_wrap=wide)
     table.add_column("claimed", justify="right", no_wrap=True)
     table.add_column("seeds", justify="right", no_wrap=True)
     table.add_column(f"verdict at {scale}", overflow="fold")
-    for row in rows:
-        seeds = f"{row['n_seeds']} of {row['n_planned']}" if row["n_planned"] else row["n_seeds"]
-        why = f": {escape(row['reason'])}" if row["reason"] not in ("", f"{seeds} seeds") else ""
-        verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]{why}"
-        margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"])
-        claimed = f"> {margin + 0.0:g}".replace("-", "−")
-        ours = " (ours)" if row["kind"] == "control" else ""
-        table.add_row(row["paper"], f"{escape(row['claim'])}{ours}", effect_text(row), claimed, seeds, verdict)
+    for paper, found in groupby(rows, key=lambda row: row["paper"]):
+        table.add_row(f"[bold]{paper}[/]")
+        for row in found:
+            seeds = f"{row['n_seeds']} of {row['n_planned']}" if row["n_planned"] else row["n_seeds"]
+            why = f": {escape(row['reason'])}" if row["reason"] not in ("", f"{seeds} seeds") else ""
+            verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]{why}"
+            margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"])
+            claimed = f"> {margin + 0.0:g}".replace("-", "−")
+            ours = " (ours)" if row["kind"] == "control" else ""
+            table.add_row(f"  {escape(row['claim'])}{ours}", effect_text(row), claimed, seeds, verdict)
     return table
