@@ -105,7 +105,7 @@ def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Out
     body = render(
         OVERVIEW,
         scale=scale,
-        said=introduction(catalogue, scale, trained),
+        said=[*introduction(catalogue, scale, trained), *tallies(everything, scale)],
         verdicts=verdict_counts(everything),
         papers=papers,
         notes=method_notes(everything),
@@ -129,7 +129,7 @@ def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outc
     verdicts = [(str(count), f"**{name}**", rst_escape(text)) for name, count, text in verdict_counts(everything)]
     runs = [tuple(map(rst_escape, texts)) for texts in trained_by_task(catalogue, trained)]
     return RST.format(
-        said="\n\n".join(map(rst_escape, introduction(catalogue, scale, trained))),
+        said="\n\n".join(map(rst_escape, [*introduction(catalogue, scale, trained), *tallies(everything, scale)])),
         verdicts=rst_table(("Claims", "Verdict", "It means"), (8, 20, 72), verdicts),
         runs=rst_table(("What was trained", "Methods, and their trainings"), (40, 60), runs),
         claims="".join(claims),
@@ -166,9 +166,24 @@ def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> li
     return [*said, f"{counts.total()} trainings, {hours} of training in all, on {devices}. By protocol: {kinds}."]
 
 
+def tallies(outcomes: list[Outcome], scale: str) -> list[str]:
+    """How many of the primary claims have which verdict, and how many of the controls of ours."""
+    groups = {
+        "Primary claims": [outcome for outcome in outcomes if outcome.role == PRIMARY],
+        "Controls of ours": [one for one in outcomes if one.role != PRIMARY and one.claim.kind == "control"],
+    }
+    said = []
+    for name, found in groups.items():
+        counts = Counter(outcome.verdict for outcome in found)
+        if found:
+            tally = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+            said.append(f"{name} at {scale}: {tally}.")
+    return [*said, f"All claims of the papers at {scale}, primary and exploratory:"] if outcomes else []
+
+
 def verdict_counts(outcomes: list[Outcome]) -> list[tuple[str, int, str]]:
-    """Each verdict with the number of claims that have it, and what it means."""
-    counts = Counter(outcome.verdict for outcome in outcomes)
+    """Each verdict with the number of the papers' claims that have it, controls of ours left out, and what it means."""
+    counts = Counter(outcome.verdict for outcome in outcomes if outcome.claim.kind == "paper")
     return [(name, counts[name], meaning) for name, meaning in VERDICTS.items()]
 
 
