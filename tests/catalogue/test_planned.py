@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.catalogue.copies import ROOT, edit
+from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.planned import planned_runs, plans_naming, primary_variants
@@ -179,20 +180,18 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     assert str(of_training(resolve_run(catalogue, run, "small"))) == str(before)
 
 
-def test_a_training_records_the_plan_that_names_it(copy: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_training_records_the_plan_that_names_it(copy: Path):
     """A comment changes the recorded sum, and nothing by which Snakemake would train again."""
     name, made = "scan-jump-x2/transformer/default/seed-1", {}
     assert main(["prepare", "--task", "scan-jump-x2", "--scale", "demo", "--out", str(copy / "data")]) == 0
     edit(copy / "catalogue/scales.yaml", lambda scales: scales["demo"]["settings"]["training"].update(few_steps()))
-    monkeypatch.chdir(copy)
     for out in ("without", "with", "commented"):
         if out == "with":
             file = plan(copy, "demo")
         elif out == "commented":
             file.write_text(file.read_text() + "# a word more\n")
-        _catalogue.cache_clear()
-        line = ["train", "--run", name, "--scale", "demo", "--data", "data", "--out", out, "--device", "cpu"]
-        assert main([*line, "--progress", "none"]) == 0
+        line = command("train", "--run", name, "--scale", "demo", "--data", "data", "--out", out, "--device", "cpu")
+        subprocess.run([*line, "--progress", "none"], cwd=copy, env=environment(), check=True)
         made[out] = json.loads((copy / out / "run.json").read_text())
         assert made[out]["analysis_plans"] == ({} if out == "without" else {"sq_transformer": sha256_file(file)})
     for key in ("facts", "spec", "spec_digest", "code_digest", "data_digest", "files"):

@@ -20,6 +20,8 @@ EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 5
 class Runs:
     """One toy run in a folder of its own for each test; `whole` is where it ran through undisturbed."""
 
+    checkpoints = ("model", "test", "last")
+
     def __init__(self, folder: Path):
         self.folder = folder
         write_data(folder / "data")
@@ -59,7 +61,7 @@ class Runs:
     def assert_same_files(self, place: Path) -> None:
         """Every result of training, and of evaluation if there is one, is equal to the last bit."""
         results = [path.relative_to(place / "out") for path in (place / "out").rglob("*") if path.is_file()]
-        weights = {f"{name}.safetensors" for name in ("model", "test", "last")}
+        weights = {f"{name}.safetensors" for name in self.checkpoints}
         assert {*weights, "training.csv"} < {path.name for path in results}
         for path in results:
             if path.name not in ("run.json", "evaluation.json"):  # which hold times

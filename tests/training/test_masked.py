@@ -136,6 +136,8 @@ def test_ablations_lack_their_term(tmp_path, data, variant):
 class MaskedRuns(Runs):
     """A run of CAT, with dropout, instead of the toy run."""
 
+    checkpoints = ("model",)
+
     def __init__(self, folder: Path, data: Path, task: str):
         self.folder = folder
         (folder / "data").symlink_to(data)
