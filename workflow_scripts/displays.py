@@ -67,7 +67,7 @@ def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> li
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
-    """The variants that a table reads the runs of, each with its cell; what an analysis made has no runs of its own."""
+    """The variants whose runs a table shows, each with its cell. Cells that show an analysis are left out."""
     cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
     return [(variant, cell) for cell in cells if "analysis" not in cell for variant in variants_of(cell)]
 

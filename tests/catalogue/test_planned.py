@@ -30,7 +30,7 @@ SEEDS = [1, 2, 3, 4]
 def plan(
     copy: Path, scale: str = "small", seeds: list[int] = SEEDS, measure: str = "difference", **entry: object
 ) -> Path:
-    """Write an analysis plan with one claim of its own on SCAN ADDJUMP, of which the requests ask for those seeds."""
+    """Write an analysis plan with one new claim about SCAN ADDJUMP, and make the requests ask for its seeds."""
     folder = copy / "papers/sq_transformer"
     claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
     claim["measure"] = measure

@@ -96,5 +96,5 @@ def mean_of(side: Side) -> float:
 
 
 def _quality(claim: Claim, value: float) -> float:
-    """Greater is better, whatever the measure: of errors and divergences, which a claim has `less`, the negative."""
+    """The value, or its negative where less is better (errors, divergences), so that greater is always better."""
     return -value if claim.relation == "less" else value
