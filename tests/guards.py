@@ -1,0 +1,244 @@
+"""Hold a rebuilt checkout against the one that it started from: the same specs, jobs, data, weights and displays.
+
+    python -m tests.guards make FOLDER [PART ...]      here, before the first move
+    python -m tests.guards compare FOLDER [PART ...]   after each move, on the same machine
+
+Parts: specs (resolved, of all runs at three scales), jobs (of `-n --forceall` at three scales), demo (what results/demo
+holds after ./reproduce), trainings (13 short ones, one killed and resumed; they read results/demo/data). RENAMES says
+which names a move has changed on purpose. Delete this module when the rebuilding is done.
+"""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import (
+    parent,
+    resolve_evaluation,
+    resolve_intervention,
+    resolve_run,
+)
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.checking import read_entries
+from workflow_scripts.errors import UserError
+
+SCALES = ("demo", "small", "paper")
+# (part, pattern, replacement): applied to the keys and values of what the first checkout had.
+RENAMES: list[tuple[str, str, str]] = []
+
+# Every kind of task with every model and objective; a run comes after the one that it starts from.
+TRAININGS = (
+    "scan-jump-x2/transformer/default/seed-1",
+    "scan-jump-x2/sq-transformer/sal-entropy-3/seed-1",
+    "scan-jump-x2/lrf/default/seed-1",
+    "scan-jump-x2/transformer-carma/carma/seed-1",
+    "cfq-mcd1/roberta/lrf/seed-1",
+    "cognition/sq-transformer/srl/seed-1",
+    "text-bpe-4k/llama-small/pretrain/seed-1",
+    "idm/llama-small/carma/seed-1",
+    "pairs-wordpiece/bert/pretrain/seed-1",
+    "pairs-wordpiece/cat/pretrain/seed-1",
+    "paws/cat/mix/seed-1",
+    "sst2/bert/ft/seed-1",
+    "squad/bert/ft/seed-1",
+)
+KILLED = "cognition/sq-transformer/srl/seed-1"
+STEPS = 20
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def catalogue_runs(scale: str) -> list:
+    """All runs that any paper asks for, extra ones too."""
+    catalogue = load_catalogue()
+    content = read_entries(Path("config.yaml")) | {"scale": scale, "papers": list(catalogue.papers), "extra": True}
+    return list(requested_runs(catalogue, load_config(content)))
+
+
+def specs() -> dict[str, str]:
+    """Resolved specs as canonical JSON, or the error."""
+    catalogue, found = load_catalogue(), {}
+
+    def note(name: str, resolve, *arguments) -> None:
+        try:
+            found[name] = json.dumps(resolve(*arguments), sort_keys=True)
+        except UserError as error:
+            found[name] = f"error: {error}"
+
+    for scale in SCALES:
+        for run in catalogue_runs(scale):
+            for part, resolve in (
+                ("run", resolve_run),
+                ("evaluation", resolve_evaluation),
+                ("intervention", resolve_intervention),
+            ):
+                note(f"{scale} {part} {run}", resolve, catalogue, run, scale)
+        for task in catalogue.tasks:
+            note(f"{scale} data {task}", resolve_data, catalogue, task, scale)
+            note(f"{scale} candidates {task}", resolve_candidates, catalogue, task, scale)
+    return found
+
+
+def jobs() -> dict[str, str]:
+    """Inputs and outputs of each job of `-n --forceall`."""
+    found = {}
+    for scale in SCALES:
+        made = subprocess.run(
+            ["snakemake", "-n", "--forceall", "--logger=plan", "--workflow-profile=none", "--config", f"scale={scale}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"PYTHONPATH": next(str(path.parent) for path in Path("profiles").glob("*/*_plan"))},
+        )
+        for line in made.stdout.splitlines():
+            if line.startswith("{"):
+                job = json.loads(line)
+                name = f"{scale} {job['rule']} {json.dumps(job['wildcards'], sort_keys=True)}"
+                found[name] = json.dumps([sorted(job["input"]), sorted(job["output"])])
+    return found
+
+
+def content_digest(file: Path) -> str:
+    """Of a Parquet file its columns, since the bytes may hold the version of the writer."""
+    if file.suffix == ".parquet":
+        table = pq.read_table(file).replace_schema_metadata(None)
+        return digest(f"{table.schema}{table.to_pydict()}".encode())
+    return digest(file.read_bytes())
+
+
+def demo() -> dict[str, str]:
+    """What a finished demo holds, but for records of how and when it was made."""
+    root = Path("results/demo")
+    patterns = (
+        "claims.csv",
+        "claim_sides.csv",
+        "checks.csv",
+        "tables/**/*.csv",
+        "tables/**/*.md",
+        "tables/**/*.tex",
+        "figures/**/*.csv",
+        "data/**/*.parquet",
+        "data/**/vocab*",
+        "data/**/tokenizer.json",
+        "runs/**/*.safetensors",
+        "runs/**/training.csv",
+        "runs/**/scores.csv",
+        "runs/**/predictions.parquet",
+        "candidates/**/*.parquet",
+        "analyses/**/*.csv",
+    )
+    files = sorted({file for pattern in patterns for file in root.glob(pattern) if file.is_file()})
+    if not files:
+        raise SystemExit("results/demo is empty; run ./reproduce first")
+    return {str(file.relative_to(root)): content_digest(file) for file in files}
+
+
+def command(*words: str, **options) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-m", "workflow_scripts", *words], **options)
+
+
+def trainings() -> dict[str, str]:
+    """Weights, curves and outputs of short trainings on one thread."""
+    catalogue, found = load_catalogue(), {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in TRAININGS:
+            out = Path(scratch, name)
+            out.mkdir(parents=True)
+            spec = resolve_run(catalogue, name, "demo")
+            spec["training"] |= {"max_steps": STEPS, "validate_every": 10, "log_every": 5, "torch_threads": 1}
+            (out / "spec.json").write_text(json.dumps(spec))
+            words = ["train", f"--spec={out}/spec.json", f"--data=results/demo/data/{spec['task']}"]
+            words += [f"--out={out}/run", f"--state={out}/state", "--device=cpu", "--progress=none"]
+            if before := parent(catalogue, parse_run(catalogue, name), "demo"):
+                words.append(f"--init={scratch}/{before}/run/checkpoint")
+            if name == KILLED:
+                kill_once(words, out / "state")
+            log = (out / "log").open("w")
+            if command(*words, stdout=log, stderr=log).wait():
+                raise SystemExit(f"{name}: {(out / 'log').read_text()[-500:]}")
+            (out / "settings.json").write_text(
+                json.dumps(resolve_evaluation(catalogue, parse_run(catalogue, name), "demo"))
+            )
+            words = [
+                "evaluate",
+                words[2],
+                f"--settings={out}/settings.json",
+                f"--run-dir={out}/run",
+                f"--out={out}/eval",
+            ]
+            if command(*words, "--device=cpu", stdout=log, stderr=log).wait():
+                raise SystemExit(f"{name}: {(out / 'log').read_text()[-500:]}")
+            for file in ("run/checkpoint/model.safetensors", "run/training.csv", "eval/predictions.parquet"):
+                found[f"{name} {Path(file).name}"] = content_digest(out / file)
+            print(name, file=sys.stderr, flush=True)
+    return found
+
+
+def kill_once(words: list[str], state: Path) -> None:
+    """SIGKILL a training as soon as it has saved a state."""
+    process = command(*words, "--save-every=0", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(state.glob("step-*")):
+        if process.poll() is not None:
+            raise SystemExit(f"{' '.join(words)} ended before it had saved a state")
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+PARTS = {"specs": specs, "jobs": jobs, "demo": demo, "trainings": trainings}
+
+
+def differences(part: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
+    """What is missing, new or other, under the names of now."""
+    renamed = {}
+    for pair in before.items():
+        for where, pattern, new in RENAMES:
+            if where == part:
+                pair = tuple(re.sub(pattern, new, text) for text in pair)
+        renamed[pair[0]] = pair[1]
+    return (
+        [f"{name} is missing" for name in renamed.keys() - now.keys()]
+        + [f"{name} is new" for name in now.keys() - renamed.keys()]
+        + [
+            f"{name} was {renamed[name]}, is {now[name]}"
+            for name in renamed
+            if now.get(name, renamed[name]) != renamed[name]
+        ]
+    )
+
+
+def main() -> None:
+    what, folder, *chosen = sys.argv[1:]
+    wrong = False
+    for part in chosen or PARTS:
+        file = Path(folder, f"{part}.json")
+        found = PARTS[part]()
+        if what == "make":
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(found, indent=0, sort_keys=True))
+            print(f"{part}: {len(found)} kept")
+            continue
+        other = sorted(differences(part, json.loads(file.read_text()), found))
+        print(f"{part}: {len(found)} compared, {len(other)} other")
+        for line in other[:20]:
+            print(f"  {line[:400]}")
+        wrong |= bool(other)
+    sys.exit(wrong)
+
+
+if __name__ == "__main__":
+    main()
