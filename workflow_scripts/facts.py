@@ -70,7 +70,7 @@ def of_search(spec: dict) -> Facts:
 
 def of_evaluation(settings: dict, spec: dict) -> Facts:
     """How the run of `spec` is scored. The run itself is an input file."""
-    modules = (f"{PACKAGE}.evaluation.evaluate", f"{PACKAGE}.evaluation.{spec['kind']}", spec["model"]["module"])
+    modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.evaluation.{spec['kind']}", spec["model"]["module"])
     return Facts(settings, (*modules, *settings["measures"]))
 
 
@@ -86,7 +86,7 @@ def of_candidates(spec: dict) -> Facts:
         given["frequencies"] = sha256_file(file)
     elif options.source == "wordnet" and options.vectors == "auto" and installed(options.spacy_model):
         given["vectors"] = "spacy"
-    return Facts(given, (f"{PACKAGE}.interventions.make_candidates",))
+    return Facts(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.stand_in"))
 
 
 def of_intervention(settings: dict, spec: dict) -> Facts:
@@ -98,7 +98,8 @@ def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str,
     """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
     models = sorted({spec["model"]["module"] for spec in specs})
     given = entry if numbers is None else {"entry": entry, "published": numbers}
-    return Facts(given, (f"{PACKAGE}.analyses.analyse", entry["module"], *models))
+    published_code = () if numbers is None else (f"{PACKAGE}.reporting.published",)
+    return Facts(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))
 
 
 def of_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Facts:
@@ -147,7 +148,7 @@ def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterabl
         "scale": catalogue.scales[scale].model_dump(),
         "titles": titles(catalogue, papers, tasks, methods),
     }
-    return Facts(given, (f"{PACKAGE}.reporting.claims",))
+    return Facts(given, (f"{PACKAGE}.reporting.claims", f"{PACKAGE}.reporting.first_page"))
 
 
 def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:

@@ -12,7 +12,8 @@ from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.data.prepared import Example, Prepared, write
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.files import write_json
 from workflow_scripts.training.build import build_model
@@ -52,7 +53,7 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
             splits = {"train": train, "valid": train[:9], "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:])}
             splits["test"] += scan_sentences(("jump9",), ("left", "right"))  # a word that training never showed
             prepared = Prepared(splits, [], protocol="reduced")
-        write(prepared, spec | {"protocol": prepared.protocol}, {}, folder)
+        write_data(prepared, spec | {"protocol": prepared.protocol}, folder)
     return folder
 
 

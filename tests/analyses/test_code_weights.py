@@ -18,7 +18,7 @@ from workflow_scripts.analyses.code_weights import (
     word_tables,
 )
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.data import streamed
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.pretraining_pairs import prepare
 from workflow_scripts.models import encoder
 from workflow_scripts.models.hugging_face import read_tokenizer
@@ -31,7 +31,7 @@ def data(tmp_path_factory):
     out = tmp_path_factory.mktemp("pairs") / "data"
     made = prepare({"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
     spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.pretraining_pairs", "options": {}}
-    streamed.write(made, spec | {"sources": [], "protocol": "stand_in"}, {}, out)
+    write_data(made, spec | {"sources": [], "protocol": "stand_in"}, out)
     return out
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.data import bird, records
+from workflow_scripts.data import bird
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.errors import UserError
 
 ITEMS = {
@@ -20,7 +21,7 @@ ITEMS = {
 def run(tmp_path, mirror):
     made = bird.prepare({"set": "all"}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
     spec = {"task": "bird", "prepare": "m", "options": {}, "sources": [], "protocol": "paper"}
-    records.write(made, spec, {}, tmp_path / "data")
+    write_data(made, spec, tmp_path / "data")
     table = {"item": ["safety officer/security guard", "water body/body water", "other"], "split": ["test"] * 3}
     table |= {"readout": ["mix"] * 3, "prediction": [0.25, 0.5, 0.75]}
     (tmp_path / "run/eval").mkdir(parents=True)

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, overlaps
-from workflow_scripts.data import bird, paws, records, sememes
+from workflow_scripts.data import bird, paws, sememes
+from workflow_scripts.data.prepare import write_data
 
 
 def prepared(folder, task, made):
     out = folder / task
     spec = {"task": task, "prepare": "m", "options": {}, "sources": [], "protocol": made.protocol}
-    records.write(made, spec, {}, out)
+    write_data(made, spec, out)
     return TrainedRun(task, "bert", "ft", 1, made.protocol, folder / "run", out)
 
 

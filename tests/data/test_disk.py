@@ -9,7 +9,7 @@ import pytest
 
 from tests.data.file_server import serving
 from workflow_scripts.__main__ import main
-from workflow_scripts.data import fetch
+from workflow_scripts.commands import fetch
 from workflow_scripts.data.sources import Source
 
 CONTENT = os.urandom(1_000_000)
@@ -109,6 +109,6 @@ def test_prepare_where_nothing_can_be_written(task, small_disk: Path, capsys: py
 
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
     assert main(command) == 0
-    after, manifest = contents(small_disk), f"data/{task}/dataset.json"  # the manifest says when it was made
-    assert after.keys() == before.keys() and after.pop(manifest) != before.pop(manifest)
+    after, record = contents(small_disk), f"data/{task}/record.json"  # which says when it was made
+    assert after.keys() == before.keys() and after.pop(record) != before.pop(record)
     assert after == before

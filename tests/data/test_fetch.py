@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from tests.data.file_server import serving
+from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.data.download import Patience
-from workflow_scripts.data.fetch import add_arguments, fetch, find_mirror, main, write_manifest
+from workflow_scripts.data.fetch import fetch, write_manifest
 from workflow_scripts.data.sources import Source, load_sources
 from workflow_scripts.errors import UserError
 

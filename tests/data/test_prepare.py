@@ -11,9 +11,11 @@ import pytest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.checking import checked
-from workflow_scripts.data import prepare, scan
+from workflow_scripts.commands import prepare
+from workflow_scripts.data import scan
 from workflow_scripts.data.sources import load_sources, select
 from workflow_scripts.errors import UserError
+from workflow_scripts.facts import of_data
 
 SPEC = {
     "task": "scan-jump",
@@ -82,9 +84,10 @@ def test_every_task_of_the_catalogue_has_valid_options():
 
 def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror):
     run("--spec", spec_file(), "--downloads", mirror, "--out", tmp_path / "data")
-    summary = json.loads((tmp_path / "data/dataset.json").read_text())
+    summary, record = (json.loads((tmp_path / "data" / name).read_text()) for name in ("dataset.json", "record.json"))
     for name in SPEC["sources"]:
-        assert summary["sources"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
+        assert record["data_digest"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
+    assert record["facts"] == str(of_data(SPEC)) and record["spec"] == summary["spec"] == SPEC
     assert summary["splits"]["train"]["rows"] == 14_670
     assert summary["vocabulary"] == {"source": 17, "target": 10}  # as in the paper
 

@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary, write
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_data
 from workflow_scripts.files import sha256_files
-from workflow_scripts.provenance import FIELDS
 from workflow_scripts.training.prepared import data_digest
 
 SPEC = {
@@ -82,7 +81,7 @@ def test_vocabulary_by_frequency_then_alphabet():
 
 
 def test_the_files_of_a_data_folder(tmp_path):
-    write(toy(subset_groups={"lexical": ["new"]}), SPEC, {"toy/file.txt": "0" * 64}, tmp_path / "toy")
+    write_data(toy(subset_groups={"lexical": ["new"]}), SPEC, tmp_path / "toy")
     assert sorted(file.name for file in (tmp_path / "toy").iterdir()) == [
         "dataset.json",
         "test.parquet",
@@ -106,13 +105,10 @@ def test_the_files_of_a_data_folder(tmp_path):
     files = summary.pop("files")
     assert files.keys() == {"test.parquet", "train.parquet", "vocabulary.json"}
     assert all(hashlib.sha256((tmp_path / "toy" / name).read_bytes()).hexdigest() == files[name] for name in files)
-    assert summary["facts"] == str(of_data(SPEC)) and summary["seed"] == 3
-    assert summary["data_digest"] == summary["sources"]
-    assert {name: value for name, value in summary.items() if name == "spec" or name not in FIELDS} == {
+    assert summary == {
         "task": "toy",
         "protocol": "paper",
         "spec": SPEC,
-        "sources": {"toy/file.txt": "0" * 64},
         "notes": ["made by hand"],
         "subset_groups": {"lexical": ["new"]},
         "vocabulary": {"source": 7, "target": 7},
@@ -136,19 +132,17 @@ def test_the_files_of_a_data_folder(tmp_path):
 
 
 def test_the_same_input_gives_the_same_bytes(tmp_path):
-    """But for when and where it was made, in dataset.json."""
     found = []
     for name in ("first", "second"):
-        write(toy(), SPEC, {}, tmp_path / name)
+        write_data(toy(), SPEC, tmp_path / name)
         found.append((sha256_files(tmp_path / name), data_digest(tmp_path / name)))
-        del found[-1][0]["dataset.json"]
-    assert found[0] == found[1] and len(found[0][0]) == 3
+    assert found[0] == found[1] and len(found[0][0]) == 4
 
 
 def test_the_worse_protocol_is_written(tmp_path):
-    write(toy(protocol="reduced"), SPEC, {}, tmp_path / "toy")
+    write_data(toy(protocol="reduced"), SPEC, tmp_path / "toy")
     assert json.loads((tmp_path / "toy/dataset.json").read_text())["protocol"] == "reduced"
-    write(toy(protocol="reduced"), SPEC | {"protocol": "stand_in"}, {}, tmp_path / "toy")
+    write_data(toy(protocol="reduced"), SPEC | {"protocol": "stand_in"}, tmp_path / "toy")
     assert json.loads((tmp_path / "toy/dataset.json").read_text())["protocol"] == "stand_in"
 
 
@@ -157,10 +151,10 @@ def test_the_worse_protocol_is_written(tmp_path):
     [({"protocol": "stand_in"}, "its data are made up"), ({"splits": {"train": TRAIN, "valid": []}}, "valid is empty")],
 )
 def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
-    write(toy(), SPEC, {}, tmp_path / "toy")
+    write_data(toy(), SPEC, tmp_path / "toy")
     before = {file.name: file.read_bytes() for file in (tmp_path / "toy").iterdir()}
     with pytest.raises(UserError, match=message):
-        write(toy(**changes), SPEC, {}, tmp_path / "toy")
+        write_data(toy(**changes), SPEC, tmp_path / "toy")
     assert {file.name: file.read_bytes() for file in (tmp_path / "toy").iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
 

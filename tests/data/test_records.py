@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from workflow_scripts.data.records import PreparedRecords, write
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import sha256_files
 from workflow_scripts.training.prepared import data_digest
@@ -28,7 +29,7 @@ def test_tables_counts_and_extra_files(tmp_path):
         ["a note"],
         extra_files={"tokenizer.json": '{"é": 1}', "more.json": {"b": 1}},
     )
-    write(prepared, SPEC, {"sst/a.zip": "0" * 64}, tmp_path / "out")
+    write_data(prepared, SPEC, tmp_path / "out")
     assert pyarrow.parquet.read_table(tmp_path / "out/train.parquet").to_pydict() == ROWS
     table = pyarrow.parquet.read_table(tmp_path / "out/valid.parquet")
     assert table.to_pydict() == DOCUMENTS
@@ -36,7 +37,6 @@ def test_tables_counts_and_extra_files(tmp_path):
     summary = json.loads((tmp_path / "out/dataset.json").read_text())
     assert summary["splits"] == {"train": {"rows": 3, "distinct": 2}, "valid": {"rows": 3, "distinct": 2}}
     assert summary["protocol"] == "paper" and summary["notes"] == ["a note"]
-    assert summary["sources"] == {"sst/a.zip": "0" * 64}
     assert (tmp_path / "out/tokenizer.json").read_text(encoding="utf-8") == '{"é": 1}'
     assert json.loads((tmp_path / "out/more.json").read_text()) == {"b": 1}
     assert sorted(summary["files"]) == ["more.json", "tokenizer.json", "train.parquet", "valid.parquet"]
@@ -44,24 +44,21 @@ def test_tables_counts_and_extra_files(tmp_path):
 
 def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path):
     prepared = PreparedRecords({"train": ROWS}, [], "reduced", {"a.txt": "a"})
-    write(prepared, SPEC, {}, tmp_path / "out")
+    write_data(prepared, SPEC, tmp_path / "out")
     first = sha256_files(tmp_path / "out"), data_digest(tmp_path / "out")
     (tmp_path / "out/stray").write_text("from elsewhere")
-    write(copy.deepcopy(prepared), SPEC, {}, tmp_path / "out")
-    again = sha256_files(tmp_path / "out"), data_digest(tmp_path / "out")
-    for found, _ in (first, again):
-        del found["dataset.json"]  # says when and where it was made
-    assert again == first
+    write_data(copy.deepcopy(prepared), SPEC, tmp_path / "out")
+    assert (sha256_files(tmp_path / "out"), data_digest(tmp_path / "out")) == first
     assert json.loads((tmp_path / "out/dataset.json").read_text())["protocol"] == "reduced"
 
 
 def test_made_up_data_must_be_called_so(tmp_path):
     with pytest.raises(UserError, match="task sst: its data are made up, but its protocol is paper"):
-        write(PreparedRecords({"train": ROWS}, [], "stand_in"), SPEC, {}, tmp_path / "out")
+        write_data(PreparedRecords({"train": ROWS}, [], "stand_in"), SPEC, tmp_path / "out")
 
 
 def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
     empty = PreparedRecords({"train": ROWS, "valid": {"source": [], "ids": []}}, [])
     with pytest.raises(UserError, match="task sst: split valid is empty"):
-        write(empty, SPEC, {}, tmp_path / "out")
+        write_data(empty, SPEC, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
 
-from workflow_scripts.data import punkt, sememes, streamed
+from workflow_scripts.data import punkt, sememes
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.data.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
 from workflow_scripts.errors import UserError
@@ -39,7 +40,7 @@ def sources(tmp_path):
 
 def made(tmp_path, sources, **options):
     out = tmp_path / "data"
-    streamed.write(prepare({"validation_every": 5, **options}, sources), SPEC | {"protocol": "paper"}, {}, out)
+    write_data(prepare({"validation_every": 5, **options}, sources), SPEC | {"protocol": "paper"}, out)
     return out, json.loads((out / "dataset.json").read_text())
 
 
@@ -112,7 +113,7 @@ def test_a_trial_is_reduced(tmp_path, sources):
 
 def test_made_up_corpora_need_no_source(tmp_path):
     prepared = prepare({"from": "stand_in", "validation_every": 10}, {})
-    streamed.write(prepared, SPEC | {"protocol": "stand_in"}, {}, tmp_path / "data")
+    write_data(prepared, SPEC | {"protocol": "stand_in"}, tmp_path / "data")
     summary = json.loads((tmp_path / "data/dataset.json").read_text())
     assert summary["protocol"] == "stand_in" and summary["splits"]["valid"]["rows"] > 30
 
@@ -156,6 +157,7 @@ MEASURE = """
 import json, pathlib, resource, sys
 import pyarrow.parquet as pq
 from workflow_scripts.data import wikipedia_bookcorpus as corpora
+from workflow_scripts.data.prepare import write_data
 if __name__ == "__main__":
     corpora.ARTICLES, corpora.LINES = 50, 500
     sources = {name: pathlib.Path(path) for name, path in json.loads(sys.argv[1]).items()}

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.data import prepare as command
-from workflow_scripts.data import streamed
+from workflow_scripts.commands import prepare as command
 from workflow_scripts.data.parallel_text import pairs
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.translation_tables import fitting
 from workflow_scripts.data.wmt import prepare
 from workflow_scripts.errors import UserError
@@ -78,7 +78,7 @@ def archives(tmp_path):
 def made(tmp_path, sources, **options):
     spec = {"task": "t", "prepare": "workflow_scripts.data.wmt", "protocol": "paper", "options": {}, "sources": []}
     out = tmp_path / "data"
-    streamed.write(prepare(OPTIONS | options, sources), spec, {}, out)
+    write_data(prepare(OPTIONS | options, sources), spec, out)
     return out, json.loads((out / "dataset.json").read_text())
 
 
@@ -234,6 +234,7 @@ def test_made_up_data_from_the_catalogue(tmp_path):
 MEASURE = """
 import json, pathlib, resource, sys
 from workflow_scripts.data import wmt
+from workflow_scripts.data.prepare import write_data
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     sources = {f"wmt/{file}": folder / file for file in ("news.tgz", "giga.tar", "test.tgz")}

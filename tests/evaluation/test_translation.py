@@ -16,8 +16,8 @@ from tests.training.toy import ROOT, assert_one_line_error, call
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.data import prepared
 from workflow_scripts.data.cognition import prepare
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation import bleu, compound_measure, decoded_validation
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
@@ -36,7 +36,7 @@ def data(tmp_path_factory) -> Path:
     """The made-up CoGnition as `prepare` writes it."""
     folder = tmp_path_factory.mktemp("cognition") / "data"
     spec = {"task": "cognition", "prepare": "workflow_scripts.data.cognition", "options": {"from": "stand_in"}}
-    prepared.write(prepare(spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, {}, folder)
+    write_data(prepare(spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
     return folder
 
 

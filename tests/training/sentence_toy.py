@@ -9,7 +9,7 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from workflow_scripts.data import records
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.sentences import Sentence, SentenceOptions, table
 from workflow_scripts.models import encoder
 from workflow_scripts.training.state import named_weights, write_tensors
@@ -58,7 +58,7 @@ def pairs(rows: int, seed: int) -> list[Sentence]:
     return made
 
 
-def write_data(folder: Path, task: str = "same", scores: bool = False, single: bool = False) -> Path:
+def write_pairs(folder: Path, task: str = "same", scores: bool = False, single: bool = False) -> Path:
     splits = {
         split: pairs(rows, seed) for seed, (split, rows) in enumerate({"train": 200, "valid": 40, "test": 60}.items())
     }
@@ -67,8 +67,8 @@ def write_data(folder: Path, task: str = "same", scores: bool = False, single: b
     if single:
         splits = {split: [row._replace(second=None) for row in rows] for split, rows in splits.items()}
     made = table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
-    records.write(made, {"task": task, "prepare": "workflow_scripts.data.sts", "options": {}, "sources": [],
-                         "protocol": "paper"}, {}, folder)  # fmt: skip
+    data = {"task": task, "prepare": "workflow_scripts.data.sts", "options": {}, "sources": [], "protocol": "paper"}
+    write_data(made, data, folder)
     return folder
 
 

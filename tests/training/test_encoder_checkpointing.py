@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.training.kept import kept_for_backward
-from tests.training.sentence_toy import model_settings, sentence_spec, write_data, write_encoder
+from tests.training.sentence_toy import model_settings, sentence_spec, write_encoder, write_pairs
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
@@ -58,7 +58,7 @@ def train(place: Path, spec: dict, **paths: Path) -> str:
 
 @pytest.mark.parametrize("family", ["bert", "cat"])
 def test_fine_tuning_has_the_same_weights(tmp_path, family):
-    data, init = write_data(tmp_path / "data"), write_encoder(tmp_path / "init", family)
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init", family)
     spec = sentence_spec(family, steps=12, training={"validate_every": 6}, model={"dropout": 0.1})
     found = set()
     for checkpointed in (False, True):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.training.sentence_toy import sentence_spec, write_data, write_encoder
+from tests.training.sentence_toy import sentence_spec, write_encoder, write_pairs
 from tests.training.toy import ROOT, assert_one_error, command, environment
 from workflow_scripts.__main__ import main
 
@@ -20,7 +20,7 @@ GRID = {"seed": 1, "learning_rate": [1e-7, 0.003], "batch_sentences": [50, 16], 
 def place(tmp_path_factory) -> Path:
     """Data, an encoder, the spec of the search, and a search that ran through."""
     place = tmp_path_factory.mktemp("search")
-    write_data(place / "data")
+    write_pairs(place / "data")
     write_encoder(place / "init")
     (place / "spec.json").write_text(json.dumps(sentence_spec(steps=1000) | {"search": GRID}))
     assert main(["search", *arguments(place, place / "whole")]) == 0

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_data, write_encoder
+from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_encoder, write_pairs
 from workflow_scripts.__main__ import main
 
 FAMILIES = ("bert", "roberta", "distilbert")
@@ -38,7 +38,7 @@ def value(scores: pd.DataFrame, metric: str, subset: str = "all", readout: str =
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_end_to_end(tmp_path, family):
-    data, init = write_data(tmp_path / "data"), write_encoder(tmp_path / "init", family)
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init", family)
     assert train(tmp_path, "ft", sentence_spec(family), data, init) == 0
     scores = evaluate(tmp_path, "ft", data)
     assert value(scores, "accuracy") > 90 and value(scores, "auc") > 90
@@ -60,7 +60,7 @@ def test_end_to_end(tmp_path, family):
 
 
 def test_a_frozen_encoder_stays_as_it_is_and_its_head_learns(tmp_path):
-    data, init = write_data(tmp_path / "data"), write_encoder(tmp_path / "init")
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
     spec = sentence_spec(model={"frozen": True, "dropout": 0.3}, objective={"head_layers": 2})
     assert train(tmp_path, "frozen", spec, data, init) == 0
     before = load_file(init / "model.safetensors")
@@ -75,7 +75,7 @@ def test_a_frozen_encoder_stays_as_it_is_and_its_head_learns(tmp_path):
 
 
 def test_scores(tmp_path):
-    data, init = write_data(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
     spec = sentence_spec(training={"validation": {"split": "valid", "metric": "pearson"}})
     assert train(tmp_path, "ft", spec, data, init) == 0
     scores = evaluate(tmp_path, "ft", data)
@@ -84,7 +84,7 @@ def test_scores(tmp_path):
 
 
 def test_cosines_of_an_untuned_encoder(tmp_path):
-    data, init = write_data(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
     file = init / "model.safetensors"  # weights so small make all sentences alike
     save_file({name: 20 * weight for name, weight in load_file(file).items()}, file, {"format": "pt"})
     spec = sentence_spec(
@@ -114,7 +114,7 @@ def test_cosines_of_an_untuned_encoder(tmp_path):
 
 
 def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
-    data, init = write_data(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
     spec = sentence_spec(
         steps=0, objective={"prediction": "cosine"}, training={"validation": {"split": "test", "metric": "pearson"}}
     )
@@ -144,14 +144,14 @@ def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, capsys, changes, single, message):
-    data, init = write_data(tmp_path / "data", single=single), write_encoder(tmp_path / "init")
+    data, init = write_pairs(tmp_path / "data", single=single), write_encoder(tmp_path / "init")
     assert train(tmp_path, "ft", sentence_spec(**changes), data, init) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
 
 
 def test_no_training_set(tmp_path, capsys):
-    data, init = write_data(tmp_path / "data"), write_encoder(tmp_path / "init")
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
     (data / "train.parquet").unlink()
     assert train(tmp_path, "ft", sentence_spec(), data, init) == 1
     assert "same has no training set; set training.max_steps to 0" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers.processors import BertProcessing
 
-from tests.training.sentence_toy import write_data, write_tokenizer
+from tests.training.sentence_toy import write_pairs, write_tokenizer
 from workflow_scripts.training.prepared import read_table
 from workflow_scripts.training.sentence_batches import Sentences, Sequences, read_sentences, sentence_batches
 
@@ -15,8 +15,8 @@ from workflow_scripts.training.sentence_batches import Sentences, Sequences, rea
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("sentences")
-    write_data(place / "data")
-    write_data(place / "single", single=True)
+    write_pairs(place / "data")
+    write_pairs(place / "single", single=True)
     return place
 
 

@@ -16,7 +16,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
 from workflow_scripts.__main__ import main
-from workflow_scripts.data import records, squad
+from workflow_scripts.data import squad
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
 from workflow_scripts.models import encoder
@@ -33,7 +34,7 @@ def place(tmp_path_factory):
     made = squad.prepare({"from": "stand_in", "validation": 40}, {})
     spec = {"task": "squad", "prepare": "workflow_scripts.data.squad", "options": {}, "sources": [],
             "protocol": "stand_in"}  # fmt: skip
-    records.write(made, spec, {}, place / "data")
+    write_data(made, spec, place / "data")
     split = BertPreTokenizer()
     texts = [text for name in ("question", "context") for text in made.tables["train"][name]]
     words = {word for text in texts for word, _ in split.pre_tokenize_str(text.lower())}

@@ -13,7 +13,8 @@ from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.data import paws_qqp, records
+from workflow_scripts.data import paws_qqp
+from workflow_scripts.data.prepare import write_data
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.spec import TableDisplay
@@ -67,7 +68,7 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
     data["options"] |= FEWER[task]
     prepare = importlib.import_module(data["prepare"]).prepare
     made = prepare(data["options"], {name: sources[name] for name in data["sources"]})
-    records.write(made, data, {}, tmp_path / "data")
+    write_data(made, data, tmp_path / "data")
 
     spec = resolve_run(catalogue, run, "paper")
     del spec["search"]

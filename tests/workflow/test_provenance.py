@@ -9,19 +9,18 @@ import pytest
 from workflow_scripts.provenance import FIELDS
 
 RECORDS = (
-    "data/*/dataset.json",
-    "candidates/*/candidates.json",
+    "data/*/record.json",
+    "candidates/*/record.json",
     "runs/*/*/*/*/run.json",
-    "runs/*/*/*/*/eval/evaluation.json",
-    "runs/*/*/*/*/interventions/intervention.json",
-    "analyses/*/*/analysis.json",
+    "runs/*/*/*/*/eval/record.json",
+    "runs/*/*/*/*/interventions/record.json",
+    "analyses/*/*/record.json",
     "tables/*/*.json",
     "figures/*/*.json",
     "claims.json",
 )
 # What only a GPU has, an outside of git has not, or no module of ours computes with.
 MAY_BE_EMPTY = {"driver", "cuda", "peak_gpu_memory_bytes", "commit", "dirty"}
-TRAINED = {"run.json", "evaluation.json", "intervention.json"}
 
 
 @pytest.mark.parametrize("pattern", RECORDS)
@@ -32,7 +31,8 @@ def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
         record = json.loads(file.read_text())
         assert set(FIELDS) <= record.keys(), file
         empty = {name for name in FIELDS if record[name] is None}
-        expected = MAY_BE_EMPTY if file.name in TRAINED else MAY_BE_EMPTY | {"seed", "precision", "threads"}
+        trained = pattern.startswith("runs/")
+        expected = MAY_BE_EMPTY if trained else MAY_BE_EMPTY | {"seed", "precision", "threads"}
         assert empty - {"deterministic_algorithms"} <= expected, file
         assert record["spec"] and record["facts"].endswith(record["code_digest"])
         assert datetime.fromisoformat(record["started"]) <= datetime.fromisoformat(record["finished"])
@@ -46,7 +46,7 @@ def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
             "sacrebleu",
             "nltk",
         }
-        if file.name in TRAINED:
+        if trained:
             assert record["deterministic_algorithms"] and record["precision"] == "fp32"
 
 

@@ -1,71 +1,15 @@
-"""Get a model of the Hugging Face hub at its pinned commit, or take it from a folder; put there at once, checked."""
+"""Models of the Hugging Face hub: at their pinned commit, or taken from a folder and checked."""
 
-import argparse
 import os
 import shutil
 from pathlib import Path
 
-from filelock import FileLock
-from rich.console import Console
-
-from workflow_scripts.catalogue.loading import load_config
 from workflow_scripts.checking import nearest
-from workflow_scripts.data.download import Patience, size
-from workflow_scripts.data.fetch import progress_bars
-from workflow_scripts.data.hub import download_files
-from workflow_scripts.data.model_files import INDEX, MANIFEST, choose, wanted
+from workflow_scripts.data.download import size
+from workflow_scripts.data.model_files import INDEX, MANIFEST, choose
 from workflow_scripts.data.sources import Repository, load_repositories
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing, sha256_file, write_json
-from workflow_scripts.training.outputs import check_replaceable
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`fetch-model openai-community/gpt2 --out results/downloads/models/openai-community/gpt2`."""
-    parser.add_argument("name", metavar="NAME", help="<owner>/<name> on the hub, as in sources.yaml")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"gets the files and {MANIFEST}")
-    parser.add_argument(
-        "--local",
-        type=Path,
-        metavar="FOLDER",
-        help="folder <owner>/<name>/ of models to take it from, without asking the hub; models.local in config.yaml "
-        "does the same",
-    )
-
-
-def main(args: argparse.Namespace) -> None:
-    """Have the model lie in `--out`. The environment's HF_ENDPOINT and HF_TOKEN are those of the hub's own tools."""
-    repository = find_repository(args.name)
-    local = args.local or load_config().models.local
-    listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
-    check_replaceable(args.out, {MANIFEST, *(name for name in listed if wanted(name))})
-    console = Console(stderr=True)
-    with (
-        FileLock(args.out.with_name(f".{args.out.name}.lock")),
-        progress_bars(console) as progress,
-    ):
-        if is_whole(args.out, args.name, repository.revision):
-            told = "already there"
-        else:
-            # Its name has the commit: what an earlier call left belongs to the same files.
-            origin = "local" if local else repository.revision[:12]
-            part = args.out.with_name(f".{args.out.name}.{origin}.part")
-            part.mkdir(exist_ok=True)
-            if local:
-                told = take(args.name, repository, Path(local) / args.name, part)
-            else:
-                bar = progress.add_task(args.name, total=None)
-                told = download_files(
-                    args.name,
-                    repository,
-                    part,
-                    Patience(),
-                    lambda done, total: progress.update(bar, completed=done, total=total),
-                )
-            write_manifest(args.name, repository, part)
-            with replacing(args.out) as out:
-                part.rename(out)
-    console.print(f"{args.name}: {told}", highlight=False, soft_wrap=True, markup=False)
+from workflow_scripts.files import read_json, sha256_file, write_json
 
 
 def find_repository(name: str) -> Repository:

@@ -1,35 +1,37 @@
 """Make the data folder of a task, from its source files or its grammar: Parquet files, dataset.json and more."""
 
-import argparse
 import importlib
 from pathlib import Path
+from typing import Any
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import read_data_spec, resolve_data
-from workflow_scripts.data import prepared as sentence_pairs
-from workflow_scripts.data import records, streamed
-from workflow_scripts.data.sources import downloaded
+from workflow_scripts.data import prepared, records, streamed
 from workflow_scripts.errors import UserError
-from workflow_scripts.training.outputs import check_made_here
+from workflow_scripts.files import replacing, sha256_files, write_json
+from workflow_scripts.protocols import worst_protocol
+
+Made = prepared.Prepared | records.PreparedRecords | streamed.Streamed
+FILL = {prepared.Prepared: prepared.fill, records.PreparedRecords: records.fill, streamed.Streamed: streamed.fill}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--task T --scale S` from the catalogue, or `--spec FILE`."""
-    parser.add_argument("--task", help="name in catalogue/tasks.yaml")
-    parser.add_argument("--scale", help="name in catalogue/scales.yaml")
-    parser.add_argument("--spec", type=Path, help="JSON file with a data spec, instead of --task and --scale")
-    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
-    parser.add_argument("--out", type=Path, required=True, help="folder to make; replaced when complete")
+def prepare(spec: dict[str, Any], sources: dict[str, Path], out: Path) -> None:
+    """Write what the module of a data spec makes of the source files. Raises UserError where they are malformed."""
+    write_data(importlib.import_module(spec["prepare"]).prepare(spec["options"], sources), spec, out)
 
 
-def main(args: argparse.Namespace) -> None:
-    """Prepare one task. Raises UserError when a source is missing, malformed or not the pinned file."""
-    if bool(args.spec) == bool(args.task and args.scale):
-        raise UserError("prepare: give either --task and --scale, or --spec FILE")
-    spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
-    check_made_here(args.out, "*.parquet", ("*.json",))
-    sources, digests = downloaded(spec["sources"], args.downloads)
-    prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
-    writers = {records.PreparedRecords: records.write, streamed.Streamed: streamed.write}
-    write = writers.get(type(prepared), sentence_pairs.write)
-    write(prepared, spec, digests, args.out)
+def write_data(made: Made, spec: dict[str, Any], out: Path) -> None:
+    """Write the data folder of a task at once; the same input gives the same bytes.
+
+    The worse protocol of spec and data is written. Raises UserError when a split is empty, or when the spec does not
+    say that the data are made up.
+    """
+    task = spec["task"]
+    if made.protocol == "stand_in" and spec["protocol"] != "stand_in":
+        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    with replacing(out) as folder:
+        folder.mkdir()
+        content = FILL[type(made)](made, folder)
+        for name, counts in content["splits"].items():
+            if not counts["rows"]:
+                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
+        content |= {"task": task, "protocol": worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
+        write_json(folder / "dataset.json", {**content, "spec": spec, "files": sha256_files(folder)})

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.checking import Strict
-from workflow_scripts.data.manifest import protocol_of, write_manifest
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing, write_json
+from workflow_scripts.files import write_json
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
@@ -131,54 +130,41 @@ def vocabulary(sentences: list[str]) -> list[str]:
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def write(prepared: Prepared, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
-    """Write the data folder of a task at once: one Parquet file per split, `vocabulary.json`, `dataset.json`.
-
-    The same input gives the same bytes, but for when and where dataset.json was made. The worse protocol of spec and
-    data is written. Raises UserError when a split is empty, or when the spec does not say that the data are made up.
-    """
+def fill(prepared: Prepared, folder: Path) -> dict[str, Any]:
+    """Write one Parquet file per split, `vocabulary.json` and the further files; returns what dataset.json says of
+    them."""
     # The catalogue reads the options of this module's users, and must not wait for this.
     import pyarrow
     import pyarrow.parquet
 
     text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
     types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
-    task, protocol = spec["task"], protocol_of(spec, prepared.protocol)
-    for name, examples in prepared.splits.items():
-        if not examples:
-            raise UserError(f"task {task}: split {name} is empty; raise options.limit or options.validation_fraction")
     train = prepared.splits["train"]
     words = {side: vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
     ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
     summary = {}
-    with replacing(out) as folder:
-        folder.mkdir()
-        for name, examples in prepared.splits.items():
-            columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
-            for side in ("source", "target"):
-                columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
-            if name in prepared.whole_targets:
-                columns["target_ids"] = [[] for _ in examples]
-            more = prepared.columns.get(name, {})
-            schema = pyarrow.schema(types | dict.fromkeys(more, text))
-            table = pyarrow.Table.from_pydict(columns | more, schema=schema)
-            pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
-            numbered = columns["source_ids"] + columns["target_ids"]
-            summary[name] = {
-                "rows": len(examples),
-                "distinct": len({(e.source, e.target) for e in examples}),
-                "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
-                "longest_source": max(map(len, columns["source_ids"])),
-                "longest_target": max(map(len, columns["target_ids"])),
-            }
-        content = {
-            "task": task,
-            "protocol": protocol,
-            "splits": summary,
-            "notes": prepared.notes,
-            "subset_groups": prepared.subset_groups,
-            "vocabulary": {side: len(tokens) for side, tokens in words.items()},
+    for name, examples in prepared.splits.items():
+        columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
+        for side in ("source", "target"):
+            columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
+        if name in prepared.whole_targets:
+            columns["target_ids"] = [[] for _ in examples]
+        more = prepared.columns.get(name, {})
+        schema = pyarrow.schema(types | dict.fromkeys(more, text))
+        table = pyarrow.Table.from_pydict(columns | more, schema=schema)
+        pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
+        numbered = columns["source_ids"] + columns["target_ids"]
+        summary[name] = {
+            "rows": len(examples),
+            "distinct": len({(e.source, e.target) for e in examples}),
+            "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
+            "longest_source": max(map(len, columns["source_ids"]), default=0),
+            "longest_target": max(map(len, columns["target_ids"]), default=0),
         }
-        for name, made in {"vocabulary.json": words, **prepared.files}.items():
-            write_json(folder / name, made)
-        write_manifest(folder, content, spec, source_digests)
+    for name, made in {"vocabulary.json": words, **prepared.files}.items():
+        write_json(folder / name, made)
+    return {
+        "splits": summary,
+        "subset_groups": prepared.subset_groups,
+        "vocabulary": {side: len(tokens) for side, tokens in words.items()},
+    }

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.data.manifest import protocol_of, write_manifest
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing, write_json
+from workflow_scripts.files import write_json
 
 
 @dataclass
@@ -29,46 +27,29 @@ class PreparedRecords:
     described: dict[str, Any] = field(default_factory=dict)
 
 
-def write(prepared: PreparedRecords, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
-    """Write the data folder of a task at once: one Parquet file per split, the extra files, `dataset.json`.
-
-    The same input gives the same bytes, but for when and where dataset.json was made. The worse protocol of spec and
-    data is written. Raises UserError when a split is empty, or when the spec does not say that the data are made up.
-    """
+def fill(prepared: PreparedRecords, folder: Path) -> dict[str, Any]:
+    """Write one Parquet file per split and the extra files; returns what dataset.json says of them."""
     # The catalogue reads the options of this module's users, and must not wait for this.
     import pyarrow
     import pyarrow.parquet
 
-    task, protocol = spec["task"], protocol_of(spec, prepared.protocol)
     types = {"ids": pyarrow.list_(pyarrow.int32())}
 
     def kind(column: str, values: list) -> pyarrow.DataType:
-        number = isinstance(values[0], float)
+        number = bool(values) and isinstance(values[0], float)
         return types.get(column, pyarrow.float64() if number else pyarrow.string())
 
     summary = {}
-    with replacing(out) as folder:
-        folder.mkdir()
-        for name, columns in prepared.tables.items():
-            rows = len(next(iter(columns.values())))
-            if not rows:
-                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-            schema = pyarrow.schema({column: kind(column, values) for column, values in columns.items()})
-            table = pyarrow.Table.from_pydict(columns, schema=schema)
-            pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
-            # The key of an item makes no two of them different.
-            told = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
-            summary[name] = {"rows": rows, "distinct": len(set(zip(*told, strict=True)))}
-        for name, content in prepared.extra_files.items():
-            if isinstance(content, str):
-                (folder / name).write_text(content, encoding="utf-8")
-            else:
-                write_json(folder / name, content)
-        content = {
-            "task": task,
-            "protocol": protocol,
-            "splits": summary,
-            "notes": prepared.notes,
-            **prepared.described,
-        }
-        write_manifest(folder, content, spec, source_digests)
+    for name, columns in prepared.tables.items():
+        schema = pyarrow.schema({column: kind(column, values) for column, values in columns.items()})
+        table = pyarrow.Table.from_pydict(columns, schema=schema)
+        pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
+        # The key of an item makes no two of them different.
+        told = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
+        summary[name] = {"rows": table.num_rows, "distinct": len(set(zip(*told, strict=True)))}
+    for name, content in prepared.extra_files.items():
+        if isinstance(content, str):
+            (folder / name).write_text(content, encoding="utf-8")
+        else:
+            write_json(folder / name, content)
+    return {"splits": summary, **prepared.described}

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workflow_scripts.data.manifest import protocol_of, write_manifest
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing
-
 Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
@@ -28,24 +24,9 @@ class Streamed:
     protocol: str = "paper"
 
 
-def write(prepared: Streamed, spec: dict[str, Any], source_digests: dict[str, str], out: Path) -> None:
-    """Write the data folder of a task at once. Raises UserError when a split is empty, or when the spec does not say
-    that the data are made up.
-    """
-    task, protocol = spec["task"], protocol_of(spec, prepared.protocol)
-    with replacing(out) as folder:
-        folder.mkdir()
-        content = {
-            "task": task,
-            "protocol": protocol,
-            "notes": prepared.notes,
-            "subset_groups": {},
-            **prepared.fill(folder),
-        }
-        for name, counts in content["splits"].items():
-            if not counts["rows"]:
-                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-        write_manifest(folder, content, spec, source_digests)
+def fill(prepared: Streamed, folder: Path) -> dict[str, Any]:
+    """Write all files of a data folder but dataset.json; returns what that says of them."""
+    return {"subset_groups": {}, **prepared.fill(folder)}
 
 
 def mapped(

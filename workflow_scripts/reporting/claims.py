@@ -1,75 +1,23 @@
-"""Give a verdict on every claim of the papers, and write the first page of the report."""
+"""Verdicts on the claims of a paper, and the lines of claims.csv and claim_sides.csv."""
 
-import argparse
 import csv
 import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.checking import checked, nearest
-from workflow_scripts.displays import asked_runs, display_runs, find_paper, intervened
+from workflow_scripts.displays import display_runs, find_paper, intervened
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import claimed, of_claims
 from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import read_evidence
-from workflow_scripts.reporting.first_page import overview_html, overview_rst
-from workflow_scripts.reporting.ledger import CLAIM_COLUMNS, print_ledger
-from workflow_scripts.reporting.record import write_record
+from workflow_scripts.reporting.ledger import CLAIM_COLUMNS
 from workflow_scripts.reporting.spec import SIDES, Claim, TableDisplay, display_analyses
-from workflow_scripts.reporting.trained import what_was_run
 from workflow_scripts.reporting.verdicts import Outcome, judge
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--show", type=Path, metavar="FILE", help="print the verdicts of a claims.csv; its folder has the scale's name"
-    )
-    parser.add_argument("--papers", nargs="+", metavar="KEY", help="folders of papers/")
-    parser.add_argument("--scale")
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
-    parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the claims.csv to write; claim_sides.csv and claims.json go with it"
-    )
-    parser.add_argument("--overview", type=Path, metavar="DIR", help="also write overview.html and overview.rst there")
-
-
-def main(args: argparse.Namespace) -> None:
-    """Write claims.csv and claim_sides.csv, and print the verdicts.
-
-    Raises UserError for unknown names and missing scores.
-    """
-    if args.show:
-        print_ledger(args.show, args.show.resolve().parent.name)
-        return
-    for name in ("papers", "scale", "results", "out"):
-        if getattr(args, name) is None:
-            raise UserError(f"claims needs --{name} (or --show FILE alone)")
-    catalogue = load_catalogue()
-    asked = {paper: asked_runs(catalogue, paper, args.scale, args.runs) for paper in args.papers}
-    outcomes = {paper: judge_paper(catalogue, paper, args.scale, asked[paper], args.results) for paper in args.papers}
-    write_claims(args.out, outcomes)
-    runs = dict.fromkeys(run for found in asked.values() for run in found)
-    displays = {paper: claimed(catalogue, paper).values() for paper in args.papers}
-    write_record(
-        args.out.with_suffix(".json"),
-        of_claims(catalogue, args.papers, args.scale, map(str, runs)),
-        args.results,
-        runs,
-        intervened(entry for entries in displays.values() for entry in entries),
-        sorted({f"{paper}/{name}" for paper, found in displays.items() for e in found for name in display_analyses(e)}),
-    )
-    if args.overview:
-        trained = what_was_run(runs, args.results)
-        for name, overview in (("overview.html", overview_html), ("overview.rst", overview_rst)):
-            with replacing(args.overview / name) as temporary:
-                temporary.write_text(overview(catalogue, args.scale, outcomes, trained), encoding="utf-8")
-    print_ledger(args.out, args.scale)
 
 
 def judge_paper(

@@ -1,18 +1,13 @@
-"""Pack a scale's results as one Workflow Run RO-Crate: workflow, tables, figures, scores and their provenance.
+"""What a Workflow Run RO-Crate of a scale holds: https://www.researchobject.org/workflow-run-crate/"""
 
-Checkpoints, data and predictions stay out. https://www.researchobject.org/workflow-run-crate/
-"""
-
-import argparse
 import mimetypes
 from pathlib import Path
 
 from rocrate.model.creativework import CreativeWork
 from rocrate.rocrate import ROCrate
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing, sha256_file
+from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.reporting.verify import expected_results
 from workflow_scripts.schema import Config
 
@@ -28,42 +23,25 @@ WORKFLOW = (
     *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock"),
 )
 SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "overview.html", "report.html")
-SCORES = (
-    "data/*/dataset.json",
-    "candidates/*/candidates.json",
-    "runs/*/*/*/*/run.json",
-    "runs/*/*/*/*/training.csv",
-    "runs/*/*/*/*/eval/evaluation.json",
-    "runs/*/*/*/*/eval/scores.csv",
-    "runs/*/*/*/*/interventions/intervention.json",
-    "runs/*/*/*/*/interventions/scores.csv",
-    "analyses/*/*/*",
-)
 # How each result was made.
 RECORDS = (
-    *("data/*/dataset.json", "candidates/*/candidates.json", "runs/*/*/*/*/run.json"),
-    *("runs/*/*/*/*/*/evaluation.json", "runs/*/*/*/*/*/intervention.json", "analyses/*/*/analysis.json"),
-    *("tables/*/*.json", "figures/*/*.json", "claims.json"),
+    *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/run.json", "runs/*/*/*/*/*/record.json"),
+    *("analyses/*/*/record.json", "tables/*/*.json", "figures/*/*.json", "claims.json"),
+)
+SCORES = (
+    *("data/*/*.json", "candidates/*/*.json", "runs/*/*/*/*/*.json", "runs/*/*/*/*/training.csv"),
+    *("runs/*/*/*/*/eval/*.json", "runs/*/*/*/*/eval/scores.csv"),
+    *("runs/*/*/*/*/interventions/*.json", "runs/*/*/*/*/interventions/scores.csv", "analyses/*/*/*"),
 )
 mimetypes.add_type("application/yaml", ".yaml")
 mimetypes.add_type("text/markdown", ".md")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip", help="the crate; replaced when complete")
-
-
-def main(args: argparse.Namespace) -> None:
-    """Write the crate. Raises UserError when the scale has no complete results."""
-    results = Path("results", args.scale)
-    if not (results / "config.json").exists():
-        raise UserError(f"{results} has no complete results; make them with ./reproduce --config scale={args.scale}")
-    if args.out.suffix != ".zip":
-        raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
-    catalogue, config = load_catalogue(), load_config(read_json(results / "config.json"))
+def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROCrate, str]:
+    """The crate of what the configuration asks for under `results`, the folder of its scale, and what it holds in
+    words."""
     crate = ROCrate(version="1.1")  # which the run profiles are written for
-    crate.name = f"Recompose: results at scale {args.scale}"
+    crate.name = f"Recompose: results at scale {config.scale}"
     crate.description = (
         "Published numbers beside reproduced ones, verdicts on claims, scores and provenance of all runs"
     )
@@ -83,15 +61,13 @@ def main(args: argparse.Namespace) -> None:
     found = [read_json(file) for file in asked_for(results, RECORDS, catalogue, config)]
     made = [record for record in found if "started" in record]  # not so in older results
     action = crate.add_action(workflow, object=given, result=shown + scores)
-    action["name"] = f"./reproduce --config scale={args.scale}"
+    action["name"] = f"./reproduce --config scale={config.scale}"
     action["description"] = f"{len(made)} commands, each with a JSON file beside what it wrote"
     commits = sorted({record["commit"] for record in made if record["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
     action["startTime"], action["endTime"] = min(r["started"] for r in made), max(r["finished"] for r in made)
     crate.root_dataset["mentions"] = action
-    with replacing(args.out) as temporary:
-        crate.write_zip(temporary)
-    print(f"{len(shown)} files of tables, figures and claims, {len(scores)} of scores and provenance: {args.out}")
+    return crate, f"{len(shown)} files of tables, figures and claims, {len(scores)} of scores and provenance"
 
 
 def matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:

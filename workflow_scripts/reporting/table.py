@@ -1,17 +1,14 @@
-"""Write one table of a paper, published numbers beside reproduced ones, as CSV, Markdown, LaTeX and HTML."""
+"""A table of a paper, published numbers beside reproduced ones, as CSV, Markdown, LaTeX and HTML."""
 
-import argparse
 import csv
 import io
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
+from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.checking import checked
-from workflow_scripts.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
-from workflow_scripts.facts import of_display
-from workflow_scripts.files import replacing
+from workflow_scripts.displays import intervened
 from workflow_scripts.protocols import PROTOCOLS
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.evidence import read_evidence
@@ -20,7 +17,6 @@ from workflow_scripts.reporting.latex import latex_table
 from workflow_scripts.reporting.layout import arrange, explanations
 from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
-from workflow_scripts.reporting.record import write_record
 from workflow_scripts.reporting.spec import TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import precision_note, reduced_data, what_was_run
 
@@ -41,34 +37,6 @@ TABLE_COLUMNS = (
     "status",
     "note",
 )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_run_arguments(parser)
-    parser.add_argument("--display", required=True, help="name of a table in the paper's displays.yaml")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="gets <display>.csv, .md, .tex, .html and .json"
-    )
-
-
-def main(args: argparse.Namespace) -> None:
-    """Write the files. Raises UserError for unknown names and missing scores."""
-    catalogue = load_catalogue()
-    content = find_entry(catalogue, args.paper, "table", args.display)
-    runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
-    table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
-    for suffix, text in table.files.items():
-        with replacing(args.out / f"{args.display}.{suffix}") as temporary:
-            temporary.write_text(text, encoding="utf-8")
-    write_record(
-        args.out / f"{args.display}.json",
-        of_display(catalogue, "table", args.paper, args.display),
-        args.results,
-        runs,
-        intervened([content]),
-        [f"{args.paper}/{name}" for name in display_analyses(content)],
-        tests={key: asdict(test) for key, test in table.tests.items()},
-    )
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
-"""Check a crate of results: its files against their checksums, and its numbers against its scores."""
+"""Faults of a crate: files against their checksums, numbers against its scores."""
 
-import argparse
 import csv
 import json
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -32,34 +30,22 @@ ENDINGS = {"table": ("csv", "md", "tex", "html", "json"), "figure": ("csv", "svg
 EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("crate", type=Path, help="a crate that `crate` wrote: the zip file, or a folder of its content")
-
-
-def main(args: argparse.Namespace) -> None:
-    """Print what was checked. Raises UserError, after a line for each fault, when there are any."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = args.crate if args.crate.is_dir() else unpacked(args.crate, Path(scratch))
-        listed = read_listed(folder, args.crate)
-        faults = file_faults(folder, listed)
-        said = [f"{len(listed)} files"]
-        try:
-            catalogue, config = read_configuration(folder)
-            expected = {f"results/{config.scale}/{name}" for name in expected_results(catalogue, config)} | {*EXPECTED}
-            absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
-            faults += [f"{name}: neither there nor listed" for name in absent]
-            if not faults:
-                checked, faults = number_faults(catalogue, config, folder / "results" / config.scale)
-                said += checked
-        except UserError as error:  # what says the configuration is missing or broken
-            faults.append(str(error))
-    for fault in faults:
-        print(fault)
-    if faults:
-        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        raise UserError(f"{args.crate}: {count}; do not trust it, get it anew")
-    print("p-values over examples are taken from the tables' records: a crate holds no predictions")
-    print(f"{args.crate}: checked {', '.join(said)}; all agree")
+def check_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
+    """(what was checked, faults), both in words, of the content of `crate` in a folder."""
+    listed = read_listed(folder, crate)
+    faults = file_faults(folder, listed)
+    said = [f"{len(listed)} files"]
+    try:
+        catalogue, config = read_configuration(folder)
+        expected = {f"results/{config.scale}/{name}" for name in expected_results(catalogue, config)} | {*EXPECTED}
+        absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
+        faults += [f"{name}: neither there nor listed" for name in absent]
+        if not faults:
+            checked, faults = number_faults(catalogue, config, folder / "results" / config.scale)
+            said += checked
+    except UserError as error:  # what says the configuration is missing or broken
+        faults.append(str(error))
+    return said, faults
 
 
 def unpacked(crate: Path, scratch: Path) -> Path:
@@ -112,18 +98,18 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     """What a crate must hold of the folder of its scale, by what the configuration asks for."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in requested_runs(catalogue, config):
-        yield f"data/{run.task}/dataset.json"
+        yield from (f"data/{run.task}/{name}" for name in ("dataset.json", "record.json"))
         yield from (f"runs/{run}/{name}" for name in ("run.json", "training.csv"))
-        yield from (f"runs/{run}/eval/{name}" for name in ("evaluation.json", "scores.csv"))
+        yield from (f"runs/{run}/eval/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:
         asked = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         for run in intervened_runs(catalogue, paper, asked):
-            yield f"candidates/{run.task}/candidates.json"
-            yield from (f"runs/{run}/interventions/{name}" for name in ("intervention.json", "scores.csv"))
+            yield from (f"candidates/{run.task}/{name}" for name in ("candidates.json", "record.json"))
+            yield from (f"runs/{run}/interventions/{name}" for name in ("intervention.json", "record.json", "scores.csv"))
         for name, display in catalogue.papers[paper].displays.items():
             yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
             for analysis in display_analyses(display):
-                yield from (f"analyses/{paper}/{analysis}/{file}" for file in ("analysis.json", "scores.csv"))
+                yield from (f"analyses/{paper}/{analysis}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
 
 def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:

@@ -1,7 +1,6 @@
 """Reading a prepared data folder: Parquet splits, vocabulary.json, dataset.json."""
 
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import missing, read_json, sha256_file
-from workflow_scripts.provenance import FIELDS
 from workflow_scripts.training.batches import Pairs, Sequences, sequences
 
 
@@ -66,15 +64,10 @@ def _known_ids(folder: Path, split: str, side: str, known: int) -> Sequences:
 
 
 def data_digest(folder: Path) -> str:
-    """sha256 over names and contents of the folder's files: equal data, equal digest.
-
-    Of dataset.json without what says by which code, from which archives, and when and where the data were made.
-    """
+    """sha256 over names and contents of the folder's files but record.json: equal data, equal digest."""
     manifest = folder / "dataset.json"
     if not manifest.exists():
         raise missing(manifest)
-    files = sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path != manifest)
-    lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in files)
-    how = {"sources", *FIELDS} - {"spec"}
-    content = {key: value for key, value in read_json(manifest).items() if key not in how}
-    return hashlib.sha256((lines + json.dumps(content, sort_keys=True)).encode()).hexdigest()
+    files = [path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path.name != "record.json"]
+    lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in sorted(files))
+    return hashlib.sha256(lines.encode()).hexdigest()

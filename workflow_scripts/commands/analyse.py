@@ -27,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = published(catalogue, entry["published"]) if "published" in entry else None
-    check_made_here(args.out, "scores.csv", ("*.csv", "analysis.json"))
+    check_made_here(args.out, "scores.csv", ("*.csv", "analysis.json", "record.json"))
 
     # torch takes more than a second to import: a wrong name should be said before.
     import torch
@@ -71,6 +71,7 @@ def main(args: argparse.Namespace) -> None:
             "checkpoints_sha256": {
                 str(run): sha256_file(run.folder / "checkpoint/model.safetensors") for run in trained
             },
-            **provenance.record(facts, digests, precision="fp32", computed_on=describe(torch.device("cpu"))),
         }
         write_json(out / "analysis.json", content)
+        made = provenance.record(facts, digests, precision="fp32", computed_on=describe(torch.device("cpu")))
+        write_json(out / "record.json", made)

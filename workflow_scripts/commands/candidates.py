@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> None:
     """Write the candidates of one task. Raises UserError when a source is missing or not the pinned file."""
     spec = resolve_candidates(load_catalogue(), args.task, args.scale)
     sources, digests = downloaded(spec["sources"], args.downloads)
-    check_replaceable(args.out, {"candidates.parquet", "candidates.json"})
+    check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
     from workflow_scripts.interventions.candidates import build, load_resources, write
     from workflow_scripts.interventions.stand_in import made_up_resources
@@ -35,5 +35,7 @@ def main(args: argparse.Namespace) -> None:
     with replacing(args.out) as out:
         out.mkdir()
         write(build(contents, resources, spec["options"]), out / "candidates.parquet")
-        made = provenance.record(of_candidates(spec), data_digest(args.data), spec["options"].get("seed"))
-        write_json(out / "candidates.json", made | {"sources": digests, "files": sha256_files(out)})
+        digest = data_digest(args.data)
+        write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": sha256_files(out)})
+        made = provenance.record(of_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
+        write_json(out / "record.json", made)

@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_run(args.run_dir)
     settings = evaluation_settings(run, args)
-    check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json"})
+    check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
 
     import pyarrow.parquet as pq
 
@@ -55,17 +55,21 @@ def main(args: argparse.Namespace) -> None:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
-        content = settings.model_dump()
-        of_what = {"run": run["run"], "scale": run["scale"], "files": sha256_files(out)}
-        checkpoint = args.run_dir / "checkpoint"
-        of_what["checkpoint_sha256"] = sha256_file(checkpoint / "model.safetensors")
-        kept = spec["training"].get("also_keep", [])
-        of_what["kept_sha256"] = {name: sha256_file(checkpoint / f"{name}.safetensors") for name in kept}
-        if absent := [row for row in scores if "reason" in row]:  # measures that are not defined here
-            of_what["absent"] = absent
-        facts, precision = of_evaluation(content, spec), spec["training"]["precision"]
+        checkpoint, kept = args.run_dir / "checkpoint", spec["training"].get("also_keep", [])
+        content = {
+            "run": run["run"],
+            "scale": run["scale"],
+            "spec": settings.model_dump(),
+            "data_digest": run["data_digest"],
+            "files": sha256_files(out),
+            "checkpoint_sha256": sha256_file(checkpoint / "model.safetensors"),
+            "kept_sha256": {name: sha256_file(checkpoint / f"{name}.safetensors") for name in kept},
+            "absent": [row for row in scores if "reason" in row],  # measures that are not defined here
+        }
+        write_json(out / "evaluation.json", content)
+        facts, precision = of_evaluation(content["spec"], spec), spec["training"]["precision"]
         made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
-        write_json(out / "evaluation.json", made | of_what)
+        write_json(out / "record.json", made)
 
 
 def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:

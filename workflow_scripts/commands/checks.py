@@ -1,0 +1,50 @@
+"""What can be decided in seconds, without any training: SCAN's grammar, and what the papers' printed numbers say."""
+
+import argparse
+import csv
+from dataclasses import astuple, fields
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import replacing
+from workflow_scripts.reporting.checks import DIFFERS, FINDING, SAME, Check, audit_checks, grammar_checks
+
+COLOURS = {SAME: "green", DIFFERS: "red", FINDING: "yellow"}
+LOG_WIDTH = 120
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write them as CSV")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print all checks, and write them where asked. Raises UserError where one differs."""
+    found = [*grammar_checks(), *audit_checks(load_catalogue())]
+    if args.out:
+        with replacing(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(field.name for field in fields(Check))
+            writer.writerows(map(astuple, found))
+    show(found)
+    if wrong := [check.check for check in found if check.outcome == DIFFERS]:
+        raise UserError(f"{', '.join(wrong)}: not what the official files hold; undo the last change of data/scan*.py")
+
+
+def show(checks: list[Check]) -> None:
+    """Print a line for each check."""
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = LOG_WIDTH
+    console.print("[bold]Checks that need no training[/]")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    for check in checks:
+        table.add_row(escape(check.statement), f"[{COLOURS[check.outcome]}]{check.outcome}[/]")
+    console.print(table, soft_wrap=False)
+    console.print()

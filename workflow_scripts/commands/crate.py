@@ -1,0 +1,31 @@
+"""Pack a scale's results as one Workflow Run RO-Crate: workflow, tables, figures, scores and their provenance.
+
+Checkpoints, data and predictions stay out. https://www.researchobject.org/workflow-run-crate/
+"""
+
+import argparse
+from pathlib import Path
+
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.errors import UserError
+from workflow_scripts.files import read_json, replacing
+from workflow_scripts.reporting.crate import make_crate
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip", help="the crate; replaced when complete")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the crate. Raises UserError when the scale has no complete results."""
+    results = Path("results", args.scale)
+    if not (results / "config.json").exists():
+        raise UserError(f"{results} has no complete results; make them with ./reproduce --config scale={args.scale}")
+    if args.out.suffix != ".zip":
+        raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
+    catalogue, config = load_catalogue(), load_config(read_json(results / "config.json"))
+    crate, said = make_crate(catalogue, config, results)
+    with replacing(args.out) as temporary:
+        crate.write_zip(temporary)
+    print(f"{said}: {args.out}")

@@ -1,0 +1,97 @@
+"""Get source files: from a mirror folder, else from their URLs; checked against sources.yaml; put there at once."""
+
+import argparse
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from workflow_scripts.catalogue.loading import load_config
+from workflow_scripts.data.download import Patience
+from workflow_scripts.data.fetch import fetch, write_manifest
+from workflow_scripts.data.sources import load_repositories, load_sources, select
+from workflow_scripts.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`fetch scan cogs/gen.tsv`, `fetch --all`, `fetch --list`."""
+    parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]", help="what to get, by its name in sources.yaml")
+    parser.add_argument("--all", action="store_true", help="get every declared file, so that everything works offline")
+    parser.add_argument(
+        "--list", action="store_true", help="get nothing, but say what is declared: size, licence, source"
+    )
+    parser.add_argument(
+        "--mirror",
+        type=Path,
+        help="folder <dataset>/<file> to look in first; the environment variable "
+        "RECOMPOSE_MIRROR and data.mirror in config.yaml do the same",
+    )
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where the files go")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Get the named files. Raises UserError when one cannot be had; the others are got all the same."""
+    if args.list:
+        print_list(args.names)
+        return
+    sources = load_sources()
+    if args.all == bool(args.names):
+        raise UserError("fetch: name datasets or files, or give --all (--list says what there is)")
+    chosen = list(sources.values()) if args.all else select(args.names, sources)
+    mirror = find_mirror(args.mirror)
+    console = Console(stderr=True)
+    failures = []
+    with progress_bars(console) as progress:
+        for source in chosen:
+            bar = progress.add_task(source.name, total=source.bytes)
+
+            def advance(done: int, total: int | None, bar=bar) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            try:
+                told = fetch(source, args.downloads, mirror, Patience(), advance)
+                write_manifest(source, args.downloads / source.name)
+                console.print(f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False)
+            except UserError as error:
+                if len(chosen) == 1:
+                    raise
+                failures.append(source.name)
+                console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
+            progress.remove_task(bar)
+    if failures:
+        raise UserError(f"{len(failures)} of {len(chosen)} files could not be had: {', '.join(failures)}")
+
+
+def progress_bars(console: Console) -> Progress:
+    """Bars of downloads: shown on a terminal only, and gone afterwards."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def print_list(names: list[str]) -> None:
+    """One line for each file, or without names for everything declared, in columns separated by tabs."""
+    sources = load_sources()
+    for source in select(names, sources) if names else sources.values():
+        size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
+        terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
+        where = " or ".join(url for packing in source.alternatives for url in packing.urls) or source.note
+        print(source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t")
+    for name, repository in ({} if names else load_repositories()).items():
+        terms = repository.licence + (", gated" if repository.gated else "")
+        revision = repository.revision or "unpinned"
+        print(f"hf:{name}", repository.kind, revision, terms, repository.used_for, sep="\t")
+
+
+def find_mirror(argument: Path | None) -> Path | None:
+    """The mirror folder: the argument, else RECOMPOSE_MIRROR, else config.yaml. Raises UserError when it is none."""
+    mirror = argument or os.environ.get("RECOMPOSE_MIRROR") or load_config().data.mirror
+    if mirror and not Path(mirror).is_dir():
+        raise UserError(f"the mirror {mirror} is not a folder; correct --mirror, RECOMPOSE_MIRROR or data.mirror")
+    return Path(mirror) if mirror else None

@@ -1,0 +1,90 @@
+"""Pool the words of a trained model's prompts (CAP), replace some by synonyms, and score what it then answers."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts import provenance
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.checking import checked
+from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.evaluation.trained import read_run
+from workflow_scripts.facts import of_intervention
+from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.schema import Intervention
+from workflow_scripts.training.outputs import check_replaceable
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="what train wrote")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data that the run was trained on")
+    parser.add_argument("--candidates", type=Path, required=True, metavar="DIR", help="what the words may become")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and answers.parquet, one row an answer"
+    )
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="as JSON, instead of the catalogue's")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
+    parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write scores.csv, answers.parquet and intervention.json of one run."""
+    run = read_run(args.run_dir)
+    spec, settings = run["spec"], intervention_settings(run, args)
+    if spec["kind"] != "prompt":
+        raise UserError(f"{args.run_dir}: interventions are on prompts, and {spec['task']} is of kind {spec['kind']}")
+    check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
+
+    # torch takes more than a second to import: a wrong name should be said before.
+    import pyarrow.parquet as pq
+
+    from workflow_scripts.interventions.intervene import intervene
+    from workflow_scripts.training.machine import choose_device, describe, prepare
+    from workflow_scripts.training.progress import Reporter
+
+    device = choose_device(args.device)
+    prepare(spec["seed"], spec["training"]["torch_threads"], device)
+    candidates, match = args.candidates / "candidates.parquet", match_of(run)
+    total = 1 + len(settings.rates) * len(settings.seeds)
+    with Reporter(run["run"], total, args.progress, unit="interventions") as reporter:
+        answers, scores = intervene(args.run_dir, args.data, settings, match, candidates, device, reporter)
+    columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
+    columns |= {"split": settings.split, "subset": "all"}
+    with replacing(args.out) as out:
+        out.mkdir()
+        pq.write_table(answers, out / "answers.parquet", compression="zstd")
+        write_scores(out / "scores.csv", [columns | row for row in scores])
+        content = {
+            "run": run["run"],
+            "scale": run["scale"],
+            "spec": settings.model_dump(),
+            "data_digest": run["data_digest"],
+            "files": sha256_files(out),
+            "checkpoint_sha256": sha256_file(args.run_dir / "checkpoint/model.safetensors"),
+            "candidates_sha256": sha256_file(candidates),
+        }
+        write_json(out / "intervention.json", content)
+        facts, precision = of_intervention(content["spec"], spec), spec["training"]["precision"]
+        made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        write_json(out / "record.json", made)
+
+
+def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
+    """Settings from `--settings`, or from the catalogue for the run's name and scale."""
+    if args.settings:
+        return checked(Intervention, read_json(args.settings), args.settings)
+    if run["scale"] is None:
+        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; give --settings FILE")
+    catalogue = load_catalogue()
+    return Intervention(**resolve_intervention(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
+
+
+def match_of(run: dict[str, Any]) -> str:
+    """When an answer counts as right: as in the run's evaluation."""
+    if run["scale"] is None:
+        return "token"
+    catalogue = load_catalogue()
+    return resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])["match"]

@@ -1,0 +1,34 @@
+"""Make the data folder of a task, from its source files or its grammar: Parquet files, dataset.json and more."""
+
+import argparse
+from pathlib import Path
+
+from workflow_scripts import provenance
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.task_specs import read_data_spec, resolve_data
+from workflow_scripts.data.prepare import prepare
+from workflow_scripts.data.sources import downloaded
+from workflow_scripts.errors import UserError
+from workflow_scripts.facts import of_data
+from workflow_scripts.files import write_json
+from workflow_scripts.training.outputs import check_made_here
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--task T --scale S` from the catalogue, or `--spec FILE`."""
+    parser.add_argument("--task", help="name in catalogue/tasks.yaml")
+    parser.add_argument("--scale", help="name in catalogue/scales.yaml")
+    parser.add_argument("--spec", type=Path, help="JSON file with a data spec, instead of --task and --scale")
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
+    parser.add_argument("--out", type=Path, required=True, help="folder to make; replaced when complete")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prepare one task. Raises UserError when a source is missing, malformed or not the pinned file."""
+    if bool(args.spec) == bool(args.task and args.scale):
+        raise UserError("prepare: give either --task and --scale, or --spec FILE")
+    spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
+    check_made_here(args.out, "*.parquet", ("*.json",))
+    sources, digests = downloaded(spec["sources"], args.downloads)
+    prepare(spec, sources, args.out)
+    write_json(args.out / "record.json", provenance.record(of_data(spec), digests, spec["options"].get("seed")))

@@ -1,0 +1,26 @@
+"""Check a crate of results: its files against their checksums, and its numbers against its scores."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from workflow_scripts.errors import UserError
+from workflow_scripts.reporting.verify import check_crate, unpacked
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("crate", type=Path, help="a crate that `crate` wrote: the zip file, or a folder of its content")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print what was checked. Raises UserError, after a line for each fault, when there are any."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = args.crate if args.crate.is_dir() else unpacked(args.crate, Path(scratch))
+        said, faults = check_crate(folder, args.crate)
+    for fault in faults:
+        print(fault)
+    if faults:
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        raise UserError(f"{args.crate}: {count}; do not trust it, get it anew")
+    print("p-values over examples are taken from the tables' records: a crate holds no predictions")
+    print(f"{args.crate}: checked {', '.join(said)}; all agree")
