@@ -30,16 +30,16 @@ def test_the_command_writes_scores_tables_and_facts(tmp_path: Path) -> None:
     # Runs of other tasks are asked for too; the analysis takes its own.
     assert call(tmp_path, "embeddings-addjump", "--runs", *RUNS, "cogs/transformer/default/seed-1") == 0
     out = tmp_path / "analyses/sq_transformer/embeddings-addjump"
-    assert sorted(path.name for path in out.iterdir()) == ["analysis.json", "scores.csv", "words.csv"]
+    assert sorted(path.name for path in out.iterdir()) == ["analysis.json", "record.json", "scores.csv", "words.csv"]
     scores = read_scores(out / "scores.csv")
     assert {(row["method"], row["seed"], row["protocol"]) for row in scores} == {
         ("transformer", 1, "reduced"),
         ("sq-transformer", 1, "reduced"),
     }
-    facts = json.loads((out / "analysis.json").read_text())
-    assert set(FIELDS) <= facts.keys() and facts["threads"] >= 1
-    assert facts["runs"] == RUNS
-    assert (facts["protocol"], facts["scale"]) == ("reduced", "demo")
+    content, record = (json.loads((out / name).read_text()) for name in ("analysis.json", "record.json"))
+    assert record.keys() == set(FIELDS) and record["threads"] >= 1
+    assert content["runs"] == RUNS
+    assert (content["protocol"], content["scale"]) == ("reduced", "demo")
     with open(out / "words.csv") as stream:
         assert {row["word"] for row in csv.DictReader(stream)} >= {"jump", "left", "</s>"}
 
@@ -52,7 +52,8 @@ def test_the_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
         contents = []
         for _ in range(2):
             assert call(tmp_path, analysis, "--runs", *RUNS) == 0
-            contents.append({path.name: path.read_bytes() for path in (folder / analysis).glob("*.csv")})
+            contents.append({path.name: path.read_bytes() for path in (folder / analysis).glob("*")})
+            del contents[-1]["record.json"]
         assert contents[0] == contents[1]
 
 

@@ -64,7 +64,7 @@ class Runs:
         weights = {f"{name}.safetensors" for name in self.checkpoints}
         assert {*weights, "training.csv"} < {path.name for path in results}
         for path in results:
-            if path.name not in ("run.json", "evaluation.json"):  # which hold times
+            if path.name not in ("run.json", "record.json"):  # which hold times
                 assert (place / "out" / path).read_bytes() == (self.whole / "out" / path).read_bytes(), path
 
     def assert_same_as_whole(self, place: Path) -> dict:
