@@ -9,7 +9,6 @@ from itertools import cycle
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from rich.console import Console
 from torch import Tensor
 from transformers import BertForSequenceClassification
@@ -44,10 +43,11 @@ def theirs(model: BertForSequenceClassification, batch: SentenceBatch) -> tuple[
     return loss, {"sentence": loss.detach()}
 
 
-def stepping(task: Task, accelerator: Accelerator, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
+def stepping(task: Task, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
     """One step of the training loop on the next batch."""
     optimiser = AdamW(task.model.parameters(), lr=1e-5, fused=True)
-    return lambda: update(task, next(batches), optimiser, 1e-5, 1.0, accelerator) and None
+    fp32 = torch.autocast("cpu", enabled=False)
+    return lambda: update(task, next(batches), optimiser, 1e-5, 1.0, fp32) and None
 
 
 def main() -> None:
@@ -58,7 +58,6 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    accelerator = Accelerator(cpu=True)
     for name in args.size or SIZES:
         width, vocabulary = SIZES[name][0], SIZES[name][5]
         sentences = random_sentences(vocabulary, 32 * 12, 40)
@@ -76,7 +75,7 @@ def main() -> None:
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
         hugging = BertForSequenceClassification._from_config(config).train()
         tasks["BertForSequenceClassification"] = Task(hugging, theirs, batches, lambda _: {})
-        calls = {title: stepping(task, accelerator, cycle(batches)) for title, task in tasks.items()}
+        calls = {title: stepping(task, cycle(batches)) for title, task in tasks.items()}
         seconds = take_turns(calls, args.rounds)
         show(f"{name}: a step of fine-tuning, 32 pairs", seconds, "BERT, ours")
         faster = ratio(seconds, "BertForSequenceClassification", "BERT, ours")

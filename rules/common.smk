@@ -27,7 +27,6 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.facts import asked, caption, claimed, of_job, remember
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
-from workflow_scripts.planning.memory import over
 from workflow_scripts.reporting.spec import display_analyses
 from workflow_scripts.timers import one_timer_at_a_time
 
@@ -119,12 +118,8 @@ onstart:
     gc.enable()
     remember(MET.values())
     for scale, runs in trained().items():
-        if device() == "cuda" and (said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs)):
-            logger.warning(f"GPU memory, by estimate: {said}; docs/cluster.md: how to ask for a larger GPU")
         if not workflow.local_exec:
-            remember_early(
-                {f"{scale}/{run}": resources.training(run, scale, device()).save_seconds for run in runs}
-            )
+            remember_early({f"{scale}/{run}": 780 for run in runs})
 
 
 # Inputs and parameters of data.smk
@@ -437,32 +432,16 @@ def device():
     return "cuda" if not workflow.local_exec or which("nvidia-smi") else "cpu"
 
 
-@cache
-def variant_resources(stage, task, method, variant, scale, attempt):
-    """Of a training, an evaluation or interventions: the same for all seeds of a variant, so that they are found once."""
-    run = Run(task, method, variant, seed=0)
-    if stage == "search":
-        return resources.searching(run, scale, device(), attempt)
-    if stage == "train":
-        return resources.training(run, scale, device(), attempt)
-    return resources.scoring(run, scale, device(), attempt, stage)
-
-
-def run_resource(stage, name):
-    """A function, since Snakemake does not know its executor, and with it the device, when it reads this."""
+def run_resource(name):
+    """Of a job on a run, or of its search. A function, since Snakemake does not know its executor, and with it the
+    device, when it reads this."""
 
     def resource(wildcards, attempt):
-        run = (wildcards.task, wildcards.method, wildcards.variant)
-        return getattr(variant_resources(stage, *run, wildcards.scale, attempt), name)
+        # The same for all seeds of a variant.
+        run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
+        return getattr(resources.of_run(run, wildcards.scale, device(), attempt), name)
 
     return called_often(resource)
-
-
-def large_data_resource(name):
-    """Of the preparation of a large data set."""
-    return called_often(
-        lambda wildcards, attempt: getattr(resources.preparation(wildcards.task, wildcards.scale, attempt), name)
-    )
 
 
 def fixed_resource(rule, name):

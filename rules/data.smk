@@ -68,11 +68,11 @@ use rule prepare as prepare_large with:
     wildcard_constraints:
         task=any_of(LARGE["task"]),
         scale=any_of(LARGE["scale"]),
-    threads: large_data_resource("threads")
+    threads: fixed_resource("prepare_large", "threads")
     resources:
         nodes=1,
-        mem_mb=large_data_resource("mem_mb"),
-        runtime=large_data_resource("runtime"),
+        mem_mb=fixed_resource("prepare_large", "mem_mb"),
+        runtime=fixed_resource("prepare_large", "runtime"),
 
 
 ruleorder: prepare_large > prepare

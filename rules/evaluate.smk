@@ -12,14 +12,14 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("evaluate", "threads")
+    threads: run_resource("threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("evaluate", "mem_mb"),
-        runtime=run_resource("evaluate", "runtime"),
+        mem_mb=run_resource("mem_mb"),
+        runtime=run_resource("runtime"),
         # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
-        gpu=run_resource("evaluate", "gpu"),
+        gpu=run_resource("gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:

@@ -12,13 +12,13 @@ rule search:
         "results/{scale}/logs/search/{task}/{method}/{variant}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("search", "threads")
+    threads: run_resource("threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("search", "mem_mb"),
-        runtime=run_resource("search", "runtime"),
-        gpu=run_resource("search", "gpu"),
+        mem_mb=run_resource("mem_mb"),
+        runtime=run_resource("runtime"),
+        gpu=run_resource("gpu"),
         # Not a parameter: a search that was made on another device is not made again.
         device=CONFIG.device,
     params:
@@ -50,15 +50,14 @@ rule train:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("train", "threads")
+    threads: run_resource("threads")
     resources:
-        # The processes of a job belong to one machine: on a cluster it gets one node, whatever it asks for there.
+        # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("train", "mem_mb"),
-        runtime=run_resource("train", "runtime"),
-        # As many as the run asks for, where the job will take GPUs: then no more of them are in use at once here than
-        # `--resources gpu=N` allows.
-        gpu=run_resource("train", "gpu"),
+        mem_mb=run_resource("mem_mb"),
+        runtime=run_resource("runtime"),
+        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        gpu=run_resource("gpu"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
         # Nor is this: what comes of it for the run stands in its facts.

@@ -74,7 +74,7 @@ def test_versions_are_found_without_importing_a_package():
 
 
 def test_a_record_has_every_field_of_what_was_made_here():
-    facts = Facts({"task": "toy"}, ("workflow_scripts.training.train",))
+    facts = Facts({"task": "toy"}, ("workflow_scripts.commands.train",))
     found = provenance.record(facts, "0" * 64, seed=3)
     assert found.keys() == set(provenance.FIELDS)
     assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)

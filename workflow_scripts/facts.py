@@ -57,7 +57,7 @@ def of_data(spec: dict) -> Facts:
 def of_training(spec: dict) -> Facts:
     """`spec` is a resolved run."""
     objectives = [spec["objective"][key] for key in ("module", "task") if key in spec["objective"]]
-    modules = (f"{PACKAGE}.training.train", f"{PACKAGE}.training.{spec['kind']}", spec["model"]["module"], *objectives)
+    modules = (f"{PACKAGE}.training.run", f"{PACKAGE}.training.{spec['kind']}", spec["model"]["module"], *objectives)
     validation = spec["training"]["validation"]
     measures = validation.get("decoding", {}).get("measures", {})
     return Facts(spec, (*modules, *([validation["module"]] if "module" in validation else []), *measures))

@@ -72,7 +72,6 @@ class Config(Strict):
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="Of trainings: auto is what the catalogue says of each (training.precision)."
     )
-    gpu_memory: int = Field(80, gt=0, description="GB of one GPU: `plan` names the trainings that need more.")
 
 
 class Training(Strict):
@@ -116,9 +115,6 @@ class Training(Strict):
         False,
         description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for "
         "prompts and encoders.",
-    )
-    gpus: int = Field(
-        1, ge=1, description="Processes of one machine, each with a GPU of its own, that share every batch."
     )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
 
@@ -244,12 +240,8 @@ class Task(Strict):
         description="Regular expression of the source phrases that an objective over words takes for words; of a "
         "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
     )
-    longest: int | None = Field(None, gt=0, description="Tokens of the longest sentence, for `plan`'s memory.")
     disk: int | None = Field(
         None, gt=0, description="GB of a large data set with all that is written on the way, reckoned, for `plan`."
-    )
-    mapped: bool = Field(
-        False, description="Training maps the prepared files into memory: a job asks for no room for large data."
     )
     settings: Settings = Settings()
 
@@ -279,12 +271,21 @@ class DataScale(Strict):
     protocol: Protocol | None = None
 
 
+class Jobs(Strict):
+    """What a job on a run asks a cluster for at its first attempt; each further one asks for twice the memory."""
+
+    hours: int = Field(gt=0, description="Time; a training that needs more goes on as its next attempt.")
+    memory: int = Field(gt=0, description="MB of host memory.")
+    memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field({}, description="MB by method, where it differs.")
+
+
 class Scale(Strict):
     title: str
     purpose: str = Field(description="What the scale is for, as the report says it.")
     protocol: Protocol = Field(description="The most that a run of this scale can claim.")
     verdicts: bool = Field(True, description="Whether its numbers may decide on a claim; the demo's may not.")
     extra: bool = Field(False, description="Runs the requests marked `extra` in any case.")
+    jobs: Jobs
     settings: Settings = Settings()
     by_method: dict[str, Settings] = {}
     by_task: dict[str, Settings] = {}

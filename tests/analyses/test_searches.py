@@ -25,7 +25,7 @@ def run(results, variant, seed, chosen=True) -> TrainedRun:
         "paws", "cat", variant, seed, "reduced", results / f"runs/{variant}-{seed}", results / "data/paws"
     )
     picked = {"learning_rate": 3e-5, "batch_sentences": 64}
-    write_json(made.folder / "run.json", {"run": str(made)} | ({"chosen": picked} if chosen else {}))
+    write_json(made.folder / "run.json", {"run": str(made), "chosen": picked if chosen else None})
     if chosen:
         folder = results / f"search/paws/cat/{variant}"
         spec = {"seed": 1, "protocol": "paper", "model": {"readout": variant}}

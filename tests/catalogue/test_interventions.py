@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.catalogue.copies import edit
-from workflow_scripts.catalogue.loading import _catalogue, load_catalogue
-from workflow_scripts.catalogue.run_specs import _resolved, _section, resolve_intervention, resolve_run
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.errors import UserError
-from workflow_scripts.planning.resources import reckoned_scoring
 
 RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
 
@@ -75,26 +74,3 @@ def test_blocks_that_the_losses_read_are_blocks_of_the_model(copy: Path, values:
     assert f"objective: {read}, but the model has 4 blocks, 0 to 3; lower it (catalogue/" in str(caught.value)
     # Fine-tuning alone reads none.
     assert resolve_run(catalogue, RUN.replace("carma", "ft"), "small")["objective"]["weight"] == 0
-
-
-@pytest.fixture
-def afresh():
-    """Nothing that was read in another folder is known here, nor what is read here later."""
-
-    def forget() -> None:
-        for known in (_catalogue, _resolved, _section, reckoned_scoring):
-            known.cache_clear()
-
-    forget()
-    yield forget
-    forget()
-
-
-def test_a_list_of_blocks_takes_as_long_as_so_many_blocks(monkeypatch, afresh, copy: Path):
-    monkeypatch.chdir(copy)
-    reckoned = []
-    for blocks in ([0, 2], 2):
-        set_at_small(copy, "intervention", {"blocks": blocks})
-        afresh()
-        reckoned.append(reckoned_scoring(parse_run(load_catalogue(), RUN), "small", "cpu", "intervene"))
-    assert reckoned[0] == reckoned[1]

@@ -49,17 +49,3 @@ def test_a_method_names_every_setting_of_its_modules_with_the_defaults(method: s
     for section, classes in ((settings.model, MODELS), (settings.objective, OBJECTIVES)):
         defaults = dataclasses.asdict(classes[section["module"].rsplit(".", 1)[1]]())
         assert {key: value for key, value in section.items() if key != "module"} == defaults
-
-
-@pytest.mark.parametrize(
-    ("run", "why"),
-    [
-        ("scan-jump-x2/sq-transformer/sal/seed-1", "model workflow_scripts.models.sq_transformer: its codes follow"),
-        ("idm/gpt2-small/official-spans/seed-1", "objective workflow_scripts.objectives.carma: spans is batch"),
-    ],
-)
-def test_gpus_that_cannot_share_a_batch_are_refused(copy: Path, run: str, why: str):
-    edit(copy / "catalogue/scales.yaml", lambda scales: scales["demo"]["settings"]["training"].update(gpus=2))
-    with pytest.raises(UserError, match=r"training\.gpus is 2, but no batch can be divided with") as error:
-        resolve_run(load_catalogue(copy), run, "demo")
-    assert why in str(error.value) and "\n" not in str(error.value)

@@ -3,10 +3,9 @@ from pathlib import Path
 import pytest
 
 from tests.catalogue.copies import ROOT, edit
-from workflow_scripts.canonical import digest
-from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import _resolved, precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.errors import UserError
 
@@ -78,22 +77,6 @@ def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
             assert search["batch_sentences"] == [256, 128, 64, 32] and search["epochs"] == 4, run
             # Batches that were cut by their tokens would be fewer passes in as many steps.
             assert spec["training"]["batch_tokens"] >= 256 * spec["objective"]["longest"], run
-
-
-def test_one_gpu_is_no_setting_and_several_are(copy: Path):
-    """A run that names the default is the run that it was."""
-    run = "scan-jump-x2/transformer/default/seed-1"
-    before = resolve_run(load_catalogue(copy), run, "demo")
-    for gpus, same in ((1, True), (2, False)):
-        edit(
-            copy / "catalogue/scales.yaml",
-            lambda scales, gpus=gpus: scales["demo"]["settings"]["training"].update(gpus=gpus),
-        )
-        _catalogue.cache_clear()
-        _resolved.cache_clear()
-        found = resolve_run(load_catalogue(copy), run, "demo")
-        assert (digest(found) == digest(before)) == same
-    assert found["training"].pop("gpus") == 2 and found == before
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from tests.data.file_server import serving
 from tests.data.hub_server import HubServer, sha256
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
+from workflow_scripts.commands.train import weights_digest
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.models.causal_lm import load
-from workflow_scripts.training.train import weights_digest
 
 ROOT = Path(__file__).parents[2]
 OPEN, GATED = "openai-community/gpt2", "google/gemma-2b"

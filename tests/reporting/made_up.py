@@ -45,17 +45,9 @@ def write_run(
     (folder / "eval").mkdir(parents=True)
     write_scores(folder / "eval/scores.csv", scores)
     pq.write_table(pa.concat_tables(tables), folder / "eval/predictions.parquet")
-    write_json(
-        folder / "run.json",
-        {
-            "protocol": protocol,
-            "steps": 4000,
-            "parameters": 1_210_000,
-            "seconds": 812.5,
-            "device_name": "a made-up CPU",
-            "precision": "fp32",
-        },
-    )
+    spec = {"training": {"precision": "fp32"}}
+    write_json(folder / "run.json", {"protocol": protocol, "spec": spec, "steps": 4000, "parameters": 1_210_000})
+    write_json(folder / "record.json", {"seconds": 812.5, "device_name": "a made-up CPU"})
 
 
 def _score(split: str, subset: str, correct: np.ndarray) -> dict:

@@ -29,4 +29,4 @@ def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     packed = asked_for(tmp_path, SHOWN + SCORES, catalogue, config)
     assert {file.relative_to(tmp_path).as_posix() for file in packed} == wanted
     records = {file.relative_to(tmp_path).as_posix() for file in asked_for(tmp_path, RECORDS, catalogue, config)}
-    assert records < wanted and "runs/cogs/transformer/default/seed-1/run.json" in records
+    assert records < wanted and "runs/cogs/transformer/default/seed-1/record.json" in records

@@ -32,8 +32,9 @@ def results(tmp_path: Path) -> Path:
     (folder / "runs" / RUN / "eval").mkdir(parents=True)
     (folder / "runs" / RUN / "eval/evaluation.json").write_text("{}")
     (folder / "runs" / RUN / "run.json").write_text(
-        json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "spec": {"a": 1}, "analysis_plans": {}})
+        json.dumps({key: key for key in PROVENANCE if key != "analysis_plans"} | {"run": RUN, "spec": {"a": 1}})
     )
+    (folder / "runs" / RUN / "record.json").write_text('{"analysis_plans": {}}')
     return tmp_path / "results"
 
 
@@ -127,7 +128,8 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
         run = folder / f"seed-{seed}"
         (run / "eval").mkdir(parents=True)
         (run / "training.csv").write_text("step,name,value\n" + losses + "5000,valid_exact_match,12.3456789\n")
-        (run / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"run": RUN, "analysis_plans": {}}))
+        (run / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"run": RUN}))
+        (run / "record.json").write_text('{"analysis_plans": {}}')
         if scored:
             (run / "eval/evaluation.json").write_text("{}")
             (run / "eval/scores.csv").write_text("task,method,variant,seed,value\ncogs,transformer,default,1,5\n")
@@ -161,8 +163,7 @@ def test_outputs_of_runs_behind_primary_claims_and_named_weights_are_kept(result
     command = ["export", "--scale", "small", "--results", str(results), "--out", str(out.parent)]
     assert main(command) == 0
     assert not (out / "predictions").exists() and not (out / "weights").exists()
-    described = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(described | {"analysis_plans": {"paper": "sha"}}))
+    (folder / "record.json").write_text('{"analysis_plans": {"paper": "sha"}}')
     assert main([*command, "--weights", RUN]) == 0
     kept = pq.read_table(out / f"predictions/{RUN}.parquet")
     assert kept.to_pydict() == {name: table[name] for name in ("split", "row", "prediction")}

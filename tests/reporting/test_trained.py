@@ -9,7 +9,7 @@ def test_precision_is_said_and_that_it_differs(tmp_path):
     def made(variant: str, seed: int, precision: str) -> Run:
         run = Run("cogs", "lrf", variant, seed)
         (tmp_path / "runs" / str(run)).mkdir(parents=True)
-        write_json(tmp_path / "runs" / str(run) / "run.json", {"precision": precision})
+        write_json(tmp_path / "runs" / str(run) / "run.json", {"spec": {"training": {"precision": precision}}})
         return run
 
     alike = [made("default", seed, "bf16") for seed in (1, 2)]

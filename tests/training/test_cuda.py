@@ -34,17 +34,17 @@ def test_a_run_that_is_stopped_goes_on_and_learns(tmp_path, precision):
     assert process.wait() == 143
     subprocess.run(line, cwd=ROOT, env={**environment(), "CUDA_VISIBLE_DEVICES": visible}, check=True)
 
-    run = json.loads((tmp_path / "out/run.json").read_text())
+    run = json.loads((tmp_path / "out/record.json").read_text())
     assert run["device"] == "cuda" and run["resumed"] == 1 and "not promised" in run["bit_equality"]
     assert set(FIELDS) <= run.keys() and run["precision"] == precision
     assert run["driver"] and run["cuda"] == torch.version.cuda and run["device_name"] == torch.cuda.get_device_name()
     assert run["gpu_seconds"] == run["seconds"] > 0
-    peaks = [process["peak_gpu_memory_bytes"] for call in run["attempts"] for process in call["processes"]]
+    peaks = [call["peak_gpu_memory_bytes"] for call in run["attempts"]]
     assert len(peaks) == 2 and run["peak_gpu_memory_bytes"] == max(peaks) > 1e5
     where = ("--run-dir", tmp_path / "out", "--data", tmp_path / "data", "--out", tmp_path / "eval")
     # A run from the GPU is scored on the CPU as well as there: the weights are plain safetensors.
     assert call("evaluate", *where, "--settings", tmp_path / "settings.json", "--device", "cpu").returncode == 0
-    scored = json.loads((tmp_path / "eval/evaluation.json").read_text())
+    scored = json.loads((tmp_path / "eval/record.json").read_text())
     assert set(FIELDS) <= scored.keys() and (scored["device"], scored["gpu_seconds"]) == ("cpu", 0)
     found = next(row["value"] for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all")
     assert found > 50

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 from safetensors.torch import load_file
 from torch import nn
 
@@ -19,6 +18,8 @@ from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, Task, lear
 from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import State, StateFolder
 
+CPU = torch.device("cpu")
+CPU = torch.device("cpu")
 SEED = 11
 BATCHES = [torch.randn(8, 3, generator=torch.Generator().manual_seed(number)) for number in range(5)]
 SETTINGS = Training(
@@ -63,9 +64,9 @@ def run(task: Task, folder: Path, save_every: float = 60, settings: Training = S
     """Train the task in `folder`; returns the final state and where it is kept."""
     torch.set_num_threads(1)
     folder.mkdir(exist_ok=True)
-    store, accelerator = StateFolder(folder, {}), Accelerator(cpu=True)
+    store = StateFolder(folder, {})
     with Reporter("run", settings.max_steps, "none") as reporter:
-        return train(task, settings, SEED, accelerator, store, reporter, save_every), store
+        return train(task, settings, SEED, CPU, store, reporter, save_every), store
 
 
 @pytest.mark.parametrize(("fraction", "steps"), [(0.0, 0), (0.1, 1), (0.25, 3), (0.5, 6)])
@@ -248,7 +249,7 @@ def test_a_signal_in_the_last_step_stops_behind_it_with_nothing_left_to_train(tm
     store.during = lambda: ask("save")
     task = Task(model, objective, BATCHES, validate)
     with Reporter("run", 12, "none") as reporter, pytest.raises(StopRequested) as stop:
-        train(task, SETTINGS, SEED, Accelerator(cpu=True), store, reporter, 60)
+        train(task, SETTINGS, SEED, CPU, store, reporter, 60)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
     assert (tmp_path / "log.txt").read_text().splitlines()[-1].endswith("stopped by signal 15 at step 12")
     state, _ = run(Task(Line(), squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
@@ -287,7 +288,7 @@ def save_in(store: Saves, save_every: float, steps: int) -> None:
     settings = SETTINGS.model_copy(update={"max_steps": steps, "validate_every": 1000})
     task = Task(Line(), squared_error, BATCHES, lambda _: {"score": 0.0})
     with Reporter("run", steps, "none") as reporter:
-        train(task, settings, SEED, Accelerator(cpu=True), store, reporter, save_every)
+        train(task, settings, SEED, CPU, store, reporter, save_every)
 
 
 def test_the_longer_a_save_takes_the_more_seldom_it_is(tmp_path):

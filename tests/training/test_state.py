@@ -16,7 +16,6 @@ from torch import nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.training.history import read_history, write_history
-from workflow_scripts.training.machine import random_states
 from workflow_scripts.training.state import State, StateFolder
 
 IDENTITY = {"spec_digest": "s", "data_digest": "d"}
@@ -56,7 +55,7 @@ def save_step(model: nn.Module, optimiser: torch.optim.Optimizer, state: State, 
     state.history.append((state.step, "loss", loss))
     state.best_step, state.best_value = state.step, loss
     store.keep_best(state, model)
-    store.save(state, model, optimiser, [random_states()])
+    store.save(state, model, optimiser)
 
 
 @pytest.fixture(autouse=True)

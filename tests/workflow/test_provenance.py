@@ -11,7 +11,7 @@ from workflow_scripts.provenance import FIELDS
 RECORDS = (
     "data/*/record.json",
     "candidates/*/record.json",
-    "runs/*/*/*/*/run.json",
+    "runs/*/*/*/*/record.json",
     "runs/*/*/*/*/eval/record.json",
     "runs/*/*/*/*/interventions/record.json",
     "analyses/*/*/record.json",
@@ -51,7 +51,8 @@ def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
 
 
 def test_a_training_lists_its_attempts(finished_demo: Path):
-    for file in (finished_demo / "results/demo").glob("runs/*/*/*/*/run.json"):
-        run = json.loads(file.read_text())
-        assert len(run["attempts"]) == run["resumed"] + 1 and run["attempts"][-1]["last_step"] == run["steps"]
-        assert all(attempt["host"] and attempt["device_name"] for attempt in run["attempts"])
+    for folder in (finished_demo / "results/demo").glob("runs/*/*/*/*"):
+        run, record = (json.loads((folder / name).read_text()) for name in ("run.json", "record.json"))
+        attempts = record["attempts"]
+        assert len(attempts) == record["resumed"] + 1 and attempts[-1]["last_step"] == run["steps"]
+        assert all(attempt["host"] and attempt["device_name"] for attempt in attempts)

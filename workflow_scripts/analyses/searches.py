@@ -19,7 +19,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     options_from(options)
     found, tables = Analysis([]), []
     for run in {(run.task, run.method, run.variant): run for run in reversed(runs)}.values():
-        if "chosen" not in read_json(run.folder / "run.json"):
+        if read_json(run.folder / "run.json")["chosen"] is None:
             found.notes.append(f"{run.task}/{run.method}/{run.variant}: trained without a search")
             continue
         # results/<scale>/data/<task> and results/<scale>/search/<task>/<method>/<variant>

@@ -183,8 +183,9 @@ def _check_names(catalogue: Catalogue) -> None:
                 known(variant, catalogue.methods[method].variants, file, f"{key}.variant")
 
     for name, scale in catalogue.scales.items():
-        for method in scale.by_method:
-            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method")
+        for key, methods in (("by_method", scale.by_method), ("jobs.memory_of", scale.jobs.memory_of)):
+            for method in methods:
+                known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.{key}")
         for task in (*scale.by_task, *scale.data):
             known(task, catalogue.tasks, "catalogue/scales.yaml", name)
         for method, tasks in scale.by_method_and_task.items():

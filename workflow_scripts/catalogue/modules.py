@@ -14,8 +14,8 @@ MODULES = {
 }
 
 
-def check_modules(sections: dict[str, dict], gpus: int, where: str) -> None:
-    """Check the settings of model and objective, and that with `gpus` > 1 a batch can be divided. Raises UserError."""
+def check_modules(sections: dict[str, dict], where: str) -> None:
+    """Check the settings of model and objective. Raises UserError."""
     for section, known in MODULES.items():
         module = sections[section]["module"]
         if module not in known:
@@ -24,11 +24,4 @@ def check_modules(sections: dict[str, dict], gpus: int, where: str) -> None:
                 f"{nearest(module, known)}"
             )
         given = model_settings.without_module(sections[section])
-        settings = model_settings.read_settings(known[module], given, f"{where}: {section}")
-        # Where nothing is said of it, nobody has thought of it.
-        indivisible = getattr(settings, "indivisible", lambda: "its settings do not say that one can")
-        if gpus > 1 and (why := indivisible()):
-            raise UserError(
-                f"{where}: training.gpus is {gpus}, but no batch can be divided with {section} {module}: {why}; "
-                "set gpus to 1"
-            )
+        model_settings.read_settings(known[module], given, f"{where}: {section}")

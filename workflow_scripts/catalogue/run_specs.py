@@ -114,9 +114,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(CHECKPOINTED)}, and "
             f"{run.task} is of the kind {kind}"
         )
-    if settings.gpus == 1:  # the same run as one that does not name it
-        training.pop("gpus", None)
-    check_modules(sections, settings.gpus, _where(run))
+    check_modules(sections, _where(run))
     _check_read_blocks(sections, _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return canonical_json(

@@ -66,7 +66,7 @@ def main(args: argparse.Namespace) -> None:
     source, target = args.results / args.scale, args.out / args.scale
     tables = [table for table in sorted(source.glob("tables/*/*.csv")) if has_measured_cell(table)]
     folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
-    runs = [read_json(folder / "run.json") for folder in folders]
+    runs = [read_json(folder / "run.json") | read_json(folder / "record.json") for folder in folders]
     if not runs:
         raise UserError(f"{source} holds no scored run; make one with ./reproduce --config scale={args.scale}")
     papers = {table.parent.name for table in tables}

@@ -36,10 +36,6 @@ class EncoderSettings:
         """Names of the states that the model gives for each token."""
         return ("last",)
 
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
-
 
 @dataclass
 class CatSettings(EncoderSettings):

@@ -75,10 +75,6 @@ class Seq2SeqSettings:
             raise ValueError(f"width is {self.width}; sinusoidal positions need an even one")
         check_dropout(self, "dropout")
 
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
-
 
 @dataclass
 class SQTransformerSettings(Seq2SeqSettings):
@@ -120,9 +116,6 @@ class SQTransformerSettings(Seq2SeqSettings):
         if self.attention == "none" and self.next_code_stream == "code":
             raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")
 
-    def indivisible(self) -> str:
-        return "" if self.ema_decay == 1 else "its codes follow the words of the whole batch"
-
 
 @dataclass
 class CausalLMSettings:
@@ -149,10 +142,6 @@ class CausalLMSettings:
         check_dropout(self, "dropout")
         if self.template and self.template.count("{content}") != 1:
             raise ValueError(f"template is {self.template!r}; it must hold {{content}} once")
-
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
 
 
 # Where the settings of a model module stand.

@@ -17,7 +17,6 @@ from workflow_scripts.errors import UserError
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.hidden_states import blocks, recorded, time_major
 from workflow_scripts.objectives.settings import CarmaSettings
-from workflow_scripts.objectives.whole_batch import total
 
 EPSILON = 1e-8
 
@@ -110,8 +109,8 @@ def mutual_information(
     near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
     far = (scores + negatives.log()).logsumexp(dim=2)
     losses = nn.functional.softplus(far - near) * usable  # log(1 + N / P), exact also where N / P is tiny
-    count = total(usable.sum())
-    return total(losses.sum(dim=1).mean()) / count.clamp(min=1), count
+    count = usable.sum()
+    return losses.sum(dim=1).mean() / count.clamp(min=1), count
 
 
 def stability(states: list[Tensor], counted: Tensor) -> Tensor:
@@ -119,13 +118,13 @@ def stability(states: list[Tensor], counted: Tensor) -> Tensor:
 
     The means E are over features and the counted positions: states h^k [B, S, d] of consecutive blocks, counted [B, S].
     """
-    share = counted / total(counted.sum()).clamp(min=1)
+    share = counted / counted.sum().clamp(min=1)
 
     def mean_square(values: Tensor) -> Tensor:
         return (values.square().mean(dim=2) * share).sum()
 
-    sizes = total(torch.stack([mean_square(state) for state in states]))
-    changes = total(torch.stack([mean_square(after - before) for before, after in pairwise(states)]))
+    sizes = torch.stack([mean_square(state) for state in states])
+    changes = torch.stack([mean_square(after - before) for before, after in pairwise(states)])
     return (changes / (sizes[:-1] + sizes[1:] + EPSILON)).sum()
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.masked_language_modelling import means, sentence_nats, word_nats
 from workflow_scripts.objectives.masked_settings import CompositionalSettings
-from workflow_scripts.objectives.whole_batch import total
 
 if TYPE_CHECKING:
     from workflow_scripts.models.cat import CodeWeights
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 
 def over_tokens(values: Tensor, real: Tensor) -> Tensor:
     """Mean of values [B, S] over the real tokens."""
-    sums = total(torch.stack([(values * real).sum(), real.sum().to(values.dtype)]))
-    return sums[0] / sums[1].clamp(min=1)
+    return (values * real).sum() / real.sum().clamp(min=1)
 
 
 def guided_decomposition(codes: "CodeWeights", share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
@@ -39,8 +37,7 @@ def guided_decomposition(codes: "CodeWeights", share: Tensor, gold: Tensor, wron
     wrong = codes.mass() - on_right
     if wrong_codes == "mean":
         wrong = wrong / (codes.weights.size(-1) - right.sum(-1)).clamp(min=1)
-    sums = total(torch.stack([(wrong * share).sum(), share.sum().to(wrong.dtype)]))
-    return sums[0] / sums[1].clamp(min=1)
+    return (wrong * share).sum() / share.sum().clamp(min=1)
 
 
 def sparsity(codes: Sequence["CodeWeights"], real: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.settings import CrossEntropySettings
-from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.training.batches import Batch
@@ -20,9 +19,7 @@ def word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -
     logits [B, T, V], target [B, T] -> scalar, in nats.
     """
     real = target.ne(0)
-    words = target[real]
-    own = torch.nn.functional.cross_entropy(logits[real].float(), words, label_smoothing=label_smoothing)
-    return mean(own, len(words))
+    return torch.nn.functional.cross_entropy(logits[real].float(), target[real], label_smoothing=label_smoothing)
 
 
 def build(settings: dict) -> Callable[[torch.nn.Module, "Batch"], tuple[Tensor, dict[str, Tensor]]]:

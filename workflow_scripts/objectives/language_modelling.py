@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.settings import CrossEntropySettings
-from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.training.prompt_batches import TextBatch
@@ -33,8 +32,7 @@ def build(settings: dict) -> Callable[[nn.Module, "TextBatch"], tuple[Tensor, di
     label_smoothing = read_settings(CrossEntropySettings, settings, "objective").label_smoothing
 
     def objective(model: nn.Module, batch: "TextBatch") -> tuple[Tensor, dict[str, Tensor]]:
-        nats = token_nats(model, batch, label_smoothing)
-        loss = mean(nats.mean(), len(nats))
+        loss = token_nats(model, batch, label_smoothing).mean()
         return loss, {"token": loss.detach()}
 
     return objective

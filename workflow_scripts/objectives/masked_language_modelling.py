@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.masked_settings import MaskedSettings
-from workflow_scripts.objectives.whole_batch import total
 
 if TYPE_CHECKING:
     from workflow_scripts.models.pretraining import Pretraining
@@ -33,9 +31,8 @@ def sentence_nats(model: "Pretraining", states: Tensor, batch: "MaskedBatch") ->
 
 
 def means(nats: Tensor) -> Tensor:
-    """Mean over the items of the whole batch: nats [n] -> scalar; 0 where there are none."""
-    sums = total(torch.stack([nats.sum(), torch.full_like(nats.sum(), len(nats))]))
-    return sums[0] / sums[1].clamp(min=1)
+    """Mean over the items: nats [n] -> scalar; 0 where there are none."""
+    return nats.sum() / max(len(nats), 1)
 
 
 def build(settings: dict) -> Callable[["Pretraining", "MaskedBatch"], tuple[Tensor, dict[str, Tensor]]]:

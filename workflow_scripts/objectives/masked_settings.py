@@ -15,10 +15,6 @@ class MaskedSettings:
         if self.longest < 5:
             raise ValueError(f"longest is {self.longest}; a pair has at least 5 tokens")
 
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
-
 
 @dataclass
 class CompositionalSettings(MaskedSettings):

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from workflow_scripts.models.causal_lm import last_logits
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.settings import CrossEntropySettings
-from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.training.prompt_batches import PromptBatch
@@ -24,8 +23,7 @@ def build(settings: dict) -> Callable[[nn.Module, "PromptBatch"], tuple[Tensor, 
 
     def objective(model: nn.Module, batch: "PromptBatch") -> tuple[Tensor, dict[str, Tensor]]:
         logits = last_logits(model, batch.ids, batch.last).float()
-        own = torch.nn.functional.cross_entropy(logits, batch.label, label_smoothing=label_smoothing)
-        loss = mean(own, len(batch.label))
+        loss = torch.nn.functional.cross_entropy(logits, batch.label, label_smoothing=label_smoothing)
         return loss, {"answer": loss.detach()}
 
     return objective

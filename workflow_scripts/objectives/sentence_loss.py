@@ -8,7 +8,6 @@ from torch.nn.functional import cross_entropy, mse_loss
 
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.sentence_settings import SentenceSettings
-from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.models.sentence import SentenceModel
@@ -30,7 +29,7 @@ def build(
     read_settings(SentenceSettings, settings, "objective")
 
     def objective(model: "SentenceModel", batch: "SentenceBatch | StateBatch") -> tuple[Tensor, dict[str, Tensor]]:
-        loss = mean(sentence_loss(model(batch), batch.label), len(batch.label))
+        loss = sentence_loss(model(batch), batch.label)
         return loss, {"sentence": loss.detach()}
 
     return objective

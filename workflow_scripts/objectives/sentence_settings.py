@@ -20,10 +20,6 @@ class SentenceSettings:
         if self.longest < 5:
             raise ValueError(f"longest is {self.longest}; a pair has at least 5 tokens")
 
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
-
 
 @dataclass
 class SpanSettings:
@@ -41,10 +37,6 @@ class SpanSettings:
                 f"longest {self.longest} leaves a window no more than its stride {self.stride} beside "
                 f"longest_question {self.longest_question} and three special tokens"
             )
-
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
 
 
 # Where the settings of an objective's module stand.

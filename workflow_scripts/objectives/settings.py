@@ -14,10 +14,6 @@ class CrossEntropySettings:
         if not 0 <= self.label_smoothing < 1:
             raise ValueError(f"label_smoothing is {self.label_smoothing}; it must lie in [0, 1)")
 
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        return ""
-
 
 @dataclass
 class StructuralQuantisationSettings(CrossEntropySettings):
@@ -50,9 +46,6 @@ class StructuralQuantisationSettings(CrossEntropySettings):
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ValueError(f"{field.name} is {getattr(self, field.name)}; it must not be negative")
-
-    def indivisible(self) -> str:
-        return "the entropy of its clusters is one of the whole batch"
 
 
 @dataclass
@@ -105,13 +98,6 @@ class CarmaSettings:
                 f"last_block_stability is {self.last_block_stability}; it must be above first_block, or equal with "
                 "stability_pairs paper: a pair needs two blocks"
             )
-
-    def indivisible(self) -> str:
-        """Why no two processes can share a batch; empty if they can."""
-        if self.weight and self.mi and self.spans == "batch":
-            return "spans is batch: its losses compare words of all sentences of the batch"
-        task = SETTINGS.get(self.task)
-        return task().indivisible() if task else f"its task {self.task} does not say that a batch can be divided"
 
     def mi_blocks(self, count: int | None = None) -> range:
         """The blocks whose states L_MI reads, of a model that has `count`."""

@@ -8,7 +8,6 @@ from torch.nn.functional import cross_entropy
 
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.sentence_settings import SpanSettings
-from workflow_scripts.objectives.whole_batch import mean
 
 if TYPE_CHECKING:
     from workflow_scripts.models.span import SpanModel
@@ -22,8 +21,7 @@ def build(settings: dict) -> Callable[["SpanModel", "SpanBatch"], tuple[Tensor, 
 
     def objective(model: "SpanModel", batch: "SpanBatch") -> tuple[Tensor, dict[str, Tensor]]:
         scores = model(batch).float()  # [B, 2, S]
-        own = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
-        loss = mean(own, len(batch.ids))
+        loss = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
         return loss, {"span": loss.detach()}
 
     return objective

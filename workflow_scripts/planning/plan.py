@@ -4,9 +4,7 @@ import argparse
 import csv
 import statistics
 from collections import Counter, defaultdict
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.canonical import canonical_json
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
@@ -19,15 +17,14 @@ from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, replacing
-from workflow_scripts.planning import cluster, memory, power
+from workflow_scripts.planning import power
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.hours import hours, hours_text
-from workflow_scripts.planning.sizes import model_parameters
-from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, read_step_times, sizes
+from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, gpu_bytes, read_step_times, sizes
 from workflow_scripts.schema import Config
 
-TIMED_STEPS = 30
-STEP_TIME_COLUMNS = ("scale", "task", "method", "variant", "device", "seconds_per_step", "checkpoint_bytes", "cpu")
+NAMES = ("scale", "task", "method", "variant", "device")
+STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,19 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
     parser.add_argument(
         "--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from"
-    )
-    parser.add_argument(
-        "--cluster",
-        nargs="?",
-        const="profiles/slurm-gpus",
-        metavar="PROFILE",
-        help="say what the jobs would ask SLURM for; PROFILE is profiles/slurm-gpus if not given",
-    )
-    parser.add_argument(
-        "--timing",
-        metavar="RUN",
-        help=f"print the spec of one run, cut to {TIMED_STEPS} steps, as JSON: `train --spec` takes it, and --record "
-        "takes the step time from there",
     )
     parser.add_argument(
         "--power",
@@ -66,14 +50,10 @@ def main(args: argparse.Namespace) -> None:
     config = load_config(config.model_dump() | update)
     if args.show:
         show(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
-    elif args.timing:
-        print(canonical_json(timed_spec(catalogue, args.timing, config.scale, config.precision)))
     elif args.record:
         record(catalogue, args.results)
     elif args.power:
         power.show(catalogue, config, args.scale)
-    elif args.cluster:
-        cluster.show(catalogue, config, args.cluster)
     else:
         summarise(catalogue, config, args.results)
 
@@ -100,32 +80,24 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
         print(f"{key:{widths[0]}}  {value:{min(widths[1], 50)}}  {where}")
 
 
-def timed_spec(catalogue: Catalogue, name: str, scale: str, precision: str) -> dict[str, Any]:
-    """The spec of a run with few of its steps and, as beam search on a CPU can take a day, the cheapest validation."""
-    spec = resolve_run(catalogue, name, scale, precision)
-    few = {"max_steps": TIMED_STEPS, "log_every": 5, "validate_every": TIMED_STEPS, "also_keep": []}
-    few |= {"schedule": "inverse_square_root", "decay_steps": 0}  # a rate may fall for longer than these steps
-    if spec["kind"] == "seq2seq":
-        few["validation"] = {"split": "valid", "metric": "log_likelihood"}
-    return {**spec, "training": {**spec["training"], **few}}
-
-
 def record(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
     measured = defaultdict(list)
     for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
-        run, spec = read_json(file), read_json(file)["spec"]
+        run, made = read_json(file), read_json(file.with_name("record.json"))
+        spec = run["spec"]
         name = "{task}/{method}/{variant}/seed-0".format(**spec)
         if sizes(spec) != sizes(resolve_run(catalogue, name, run["scale"])):
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
-        key = (run["scale"], spec["task"], spec["method"], spec["variant"], run["device"])
-        measured[key].append((run["seconds_per_step"], size, run["cpu"]))
+        key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"])
+        measured[key].append((made["seconds_per_step"], size, made["peak_gpu_memory_bytes"] or "", made["cpu"]))
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
-    rows = {tuple(row[column] for column in STEP_TIME_COLUMNS[:5]): row for row in read_step_times()}
+    rows = {tuple(row[name] for name in NAMES): row for row in read_step_times()}
     for key, runs in measured.items():
-        values = (*key, f"{statistics.median(run[0] for run in runs):.4g}", max(run[1] for run in runs), runs[-1][2])
+        seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
+        values = (*key, f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
     with replacing(STEP_TIMES) as temporary, open(temporary, "w", newline="") as stream:
         writer = csv.DictWriter(stream, STEP_TIME_COLUMNS, lineterminator="\n")
@@ -185,11 +157,7 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
             for device in ("cpu", "cuda")
         }
         print(f"  training   hours of CPU threads: {spent['cpu']}; or of GPU: {spent['cuda']}")
-        # Checkpoints are of float32.
-        checkpoints = [
-            checkpoint_bytes(times, run, config.scale) or 4 * model_parameters(replace(run, seed=0), config.scale)
-            for run in own
-        ]
+        checkpoints = [checkpoint_bytes(times, run, config.scale) for run in own]
         disk = sum(
             catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]
         )
@@ -197,10 +165,9 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
             f"  disk       {amount(checkpoints)} of checkpoints"
             + (f", about {disk} GB to make large data sets" if disk else "")
         )
-        for line in memory.report(catalogue, config, own):
-            print(f"  GPU memory {line}")
-    print(f"Hours are steps times the step times of {STEP_TIMES}; 'at most' is an upper estimate, by parameters,")
-    print("layers and tokens, for runs without a record there: plan --timing and --record make one")
+        if measured := [gpu_bytes(times, run, config.scale) for run in own if gpu_bytes(times, run, config.scale)]:
+            print(f"  GPU memory {max(measured) / 1e9:.1f} GB at most, as measured")
+    print(f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs")
 
 
 def amount(sizes: list[int | None]) -> str:

@@ -45,6 +45,12 @@ def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int |
     return parameters and 4 * parameters
 
 
+def gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
+    """The most memory of a GPU that trainings like this run have used; None where none was measured on one."""
+    rows = [row for row in times if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run)]
+    return max((int(row["gpu_bytes"]) for row in rows), default=None)
+
+
 def is_alike(row: dict[str, str], run: Run) -> bool:
     """Whether a row is of the run's method on data of one kind (so that vocabularies and lengths are about the same),
     with a model and batches of the same size: at `paper` these differ from task to task."""

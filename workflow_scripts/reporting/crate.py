@@ -25,7 +25,7 @@ WORKFLOW = (
 SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "overview.html", "report.html")
 # How each result was made.
 RECORDS = (
-    *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/run.json", "runs/*/*/*/*/*/record.json"),
+    *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/record.json", "runs/*/*/*/*/*/record.json"),
     *("analyses/*/*/record.json", "tables/*/*.json", "figures/*/*.json", "claims.json"),
 )
 SCORES = (

@@ -30,25 +30,25 @@ class Trained:
 
 
 def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
-    """Runs by task, method and variant, from their run.json under `results`, the folder of the scale.
-
-    Raises UserError where a run.json is missing.
+    """Runs by task, method and variant, from their run.json and record.json under `results`, the folder of the
+    scale. Raises UserError where one is missing.
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(f"{run.task}/{run.method}/{run.variant}", []).append(run)
     found = []
     for name, members in groups.items():
-        facts = [read_json(results / "runs" / str(run) / "run.json") for run in members]
+        made = [read_json(results / "runs" / str(run) / "run.json") for run in members]
+        records = [read_json(results / "runs" / str(run) / "record.json") for run in members]
         found.append(
             Trained(
                 name,
                 sorted(run.seed for run in members),
-                worst_protocol(*(fact["protocol"] for fact in facts)),
-                facts[0]["steps"],
-                facts[0]["parameters"],
-                sum(fact["seconds"] for fact in facts) / 3600,
-                sorted({fact["device_name"] for fact in facts}),
+                worst_protocol(*(run["protocol"] for run in made)),
+                made[0]["steps"],
+                made[0]["parameters"],
+                sum(record["seconds"] for record in records) / 3600,
+                sorted({record["device_name"] for record in records}),
             )
         )
     return found
@@ -72,7 +72,7 @@ def precision_note(runs: Iterable[Run], results: Path) -> list[str]:
     """`Trained in bf16.`, or which runs in what; nothing where nothing was trained."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        precision = read_json(results / "runs" / str(run) / "run.json")["precision"]
+        precision = read_json(results / "runs" / str(run) / "run.json")["spec"]["training"]["precision"]
         found.setdefault(precision, []).append("/".join(run.unseeded))
     if len(found) < 2:
         return [f"Trained in {precision}." for precision in found]

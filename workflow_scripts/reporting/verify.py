@@ -99,17 +99,21 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in requested_runs(catalogue, config):
         yield from (f"data/{run.task}/{name}" for name in ("dataset.json", "record.json"))
-        yield from (f"runs/{run}/{name}" for name in ("run.json", "training.csv"))
+        yield from (f"runs/{run}/{name}" for name in ("run.json", "record.json", "training.csv"))
         yield from (f"runs/{run}/eval/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:
         asked = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         for run in intervened_runs(catalogue, paper, asked):
             yield from (f"candidates/{run.task}/{name}" for name in ("candidates.json", "record.json"))
-            yield from (f"runs/{run}/interventions/{name}" for name in ("intervention.json", "record.json", "scores.csv"))
+            yield from (
+                f"runs/{run}/interventions/{name}" for name in ("intervention.json", "record.json", "scores.csv")
+            )
         for name, display in catalogue.papers[paper].displays.items():
             yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
             for analysis in display_analyses(display):
-                yield from (f"analyses/{paper}/{analysis}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
+                yield from (
+                    f"analyses/{paper}/{analysis}/{file}" for file in ("analysis.json", "record.json", "scores.csv")
+                )
 
 
 def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:

@@ -11,20 +11,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
 
 from workflow_scripts.errors import UserError
 from workflow_scripts.provenance import cpu_seconds
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
-from workflow_scripts.training.machine import attempt, random_states, used
+from workflow_scripts.training.machine import attempt, used
 from workflow_scripts.training.progress import Reporter
-from workflow_scripts.training.ranks import Ranks
 from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
 
-ALONE = Ranks()
 # A state is saved at most so often that saving takes a twentieth of the time, however large the model is.
 SAVE_SHARE = 1 / 20
 
@@ -50,20 +47,9 @@ def stop_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-class AdamW(torch.optim.AdamW):
-    """torch's, without what its methods are wrapped into: that loads torch's compiler, for a second, to tell it to
-    leave them alone. Nothing is compiled here."""
-
-    step = torch.no_grad()(torch.optim.Adam.step.__wrapped__)
-    add_param_group = torch.optim.Optimizer.add_param_group.__wrapped__
-    load_state_dict = torch.optim.Optimizer.load_state_dict.__wrapped__
-    state_dict = torch.optim.Optimizer.state_dict.__wrapped__
-    zero_grad = torch.optim.Optimizer.zero_grad.__wrapped__
-
-
-def optimiser_for(model: nn.Module, settings: Training) -> AdamW:
+def optimiser_for(model: nn.Module, settings: Training) -> torch.optim.AdamW:
     """AdamW with decoupled weight decay on all parameters, as fairseq's `adam` has it."""
-    return AdamW(
+    return torch.optim.AdamW(
         model.parameters(),
         lr=settings.learning_rate,
         betas=settings.betas,
@@ -98,16 +84,14 @@ def train(
     task: Task,
     settings: Training,
     seed: int,
-    accelerator: Accelerator,
+    device: torch.device,
     folder: StateFolder,
     reporter: Reporter,
     save_every_seconds: float,
-    ranks: Ranks = ALONE,
 ) -> State:
     """Train from the saved state (or from nothing) to `max_steps`: update k, from 1, is made on the k-th batch of the
     epochs' orders, one epoch after the other. A state is saved at each validation and every `save_every_seconds`, or
-    more seldom where that takes long. Of several processes the first alone validates, saves and has the best
-    weights' step; all others do what it decides.
+    more seldom where that takes long.
 
     Returns the final state; the best weights lie at `folder.best_path(state.best_step)`, those that are best on a
     further split of `settings.also_keep` at `folder.kept_path(split, state.kept[split]["step"])`, and the model has the
@@ -117,12 +101,10 @@ def train(
     """
     model, batches = task.model, task.batches
     optimiser = optimiser_for(model, settings)
-    state = folder.load(model, optimiser) if ranks.first else State()
-    (step,) = ranks.agreed(state.step)
-    if step and not ranks.first:
-        state = folder.restore(step, model, optimiser, ranks.rank)
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
+    state = folder.load(model, optimiser)
     reporter.resume(state.step)
-    call = attempt(accelerator.device, state.step)
+    call = attempt(device, state.step)
     state.attempts.append(call)
     rows: list[dict[str, Tensor]] = []  # what each step since the last look at the values logged
     epoch, order = -1, np.empty(0, np.int64)
@@ -140,7 +122,7 @@ def train(
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
             rate = learning_rate(settings, state.step)
-            rows.append(update(task, batch, optimiser, rate, settings.clip_norm, accelerator))
+            rows.append(update(task, batch, optimiser, rate, settings.clip_norm, autocast))
 
             last = state.step == settings.max_steps
             validates = last or state.step % settings.validate_every == 0
@@ -151,38 +133,33 @@ def train(
                 timed, timed_step = now, state.step
                 reporter.logged(log_means(state, rate))
             began = time.monotonic()
-            if validates and ranks.first:
+            if validates:
                 read_values(rows, state)
                 reporter.stage("validate")
                 reporter.logged(validate(task, settings, folder, state))
             stop = received[0] if received else 0
-            due = validates or stop or began - saved >= wait
-            saves, stop = ranks.agreed(bool(due), stop)
-            if saves:
+            if validates or stop or began - saved >= wait:
                 read_values(rows, state)
                 reporter.stage("save")
                 saving = time.monotonic()
-                generators, costs = zip(*ranks.gathered((random_states(), used(cpu_start))), strict=True)
                 state.seconds = seconds_before + time.monotonic()
-                call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, "processes": costs}
-                if ranks.first:
-                    folder.save(state, model, optimiser, generators)
+                call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, **used(cpu_start)}
+                folder.save(state, model, optimiser)
                 reporter.stage("train")
                 saved = time.monotonic()
                 wait = max(save_every_seconds, (saved - saving) / SAVE_SHARE)
                 timed += saved - began  # the step time counts neither validating nor saving
-                (stop,) = ranks.agreed(received[0] if received else 0)  # it may have come meanwhile
+                stop = received[0] if received else 0  # it may have come meanwhile
             reporter.advance()
     # After the last step, too. Forgotten there, a signal would not end the search that this training is a part of; and
     # a job that ends well after its time limit has failed all the same: its results are deleted, and no state is left.
     if stop := stop or (received[0] if received else 0):
-        if ranks.first:
-            folder.log(f"stopped by signal {stop} at step {state.step}")
+        folder.log(f"stopped by signal {stop} at step {state.step}")
         raise StopRequested(stop, state.step)
-    if not settings.max_steps and ranks.first:  # a model that is scored as it starts
+    if not settings.max_steps:  # a model that is scored as it starts
         validate(task, settings, folder, state)
     if "last_step" not in call:  # no step was left to make
-        call |= {"last_step": state.step, "seconds": 0.0, "processes": [used(cpu_start)]}
+        call |= {"last_step": state.step, "seconds": 0.0, **used(cpu_start)}
     return state
 
 
@@ -205,15 +182,15 @@ def update(
     optimiser: torch.optim.Optimizer,
     rate: float,
     clip_norm: float,
-    accelerator: Accelerator,
+    autocast: torch.autocast,
 ) -> dict[str, Tensor]:
     """One optimiser step at learning rate `rate`; returns loss, its parts and, where clipped, the gradient's norm.
 
     The values stay tensors: reading one would make the GPU wait for it.
     """
-    with accelerator.autocast():
+    with autocast:
         loss, parts = task.objective(task.model, batch)
-    accelerator.backward(loss)
+    loss.backward()
     if clip_norm:
         parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(task.model.parameters(), clip_norm)}
     for group in optimiser.param_groups:

@@ -15,25 +15,15 @@ from workflow_scripts import provenance
 from workflow_scripts.errors import UserError
 
 
-def choose_device(name: str, rank: int = 0, count: int = 1) -> torch.device:
-    """`auto` is the GPU where there is one; of `count` processes that train together each has its own, by its rank.
-    Raises UserError when `cuda` is asked for and missing, or when there are fewer GPUs than processes."""
+def choose_device(name: str) -> torch.device:
+    """`auto` is the GPU where there is one. Raises UserError when a device is asked for and missing."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("device cuda: torch finds no GPU; use device: cpu, or install the CUDA build of torch")
     if name == "mps" and not torch.backends.mps.is_available():
         raise UserError("device mps: torch finds no Apple GPU; use device: cpu")
-    if count == 1 or name == "cpu":
-        return torch.device(name)
-    found = torch.cuda.device_count() if name == "cuda" else 1
-    if count > found:
-        raise UserError(
-            f"training.gpus is {count}, but there {'is' if found == 1 else 'are'} {found} here; set it to {found}, or "
-            "use another machine"
-        )
-    torch.cuda.set_device(rank)
-    return torch.device(name, rank)
+    return torch.device(name)
 
 
 def prepare(seed: int, threads: int, device: torch.device) -> None:
@@ -43,7 +33,7 @@ def prepare(seed: int, threads: int, device: torch.device) -> None:
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     if device.type == "cpu":
-        # What use_deterministic_algorithms(True) does, without loading torch's compiler for a second.
+        # What use_deterministic_algorithms(True) does, without loading the compiler.
         torch.set_deterministic_debug_mode("error")
         # Filling fresh memory only guards against reading it unset, and costs time at every allocation.
         torch.utils.deterministic.fill_uninitialized_memory = False
@@ -99,8 +89,8 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def attempt(device: torch.device, step: int) -> dict[str, Any]:
-    """What is kept of one of the calls that a training takes, when it begins behind `step`; the loop adds what each of
-    its processes has used."""
+    """What is kept of one of the calls that a training takes, when it begins behind `step`; the loop adds what it has
+    used."""
     named = ("device", "device_name", "driver", "cuda")
     here = {name: value for name, value in describe(device).items() if name in named}
     return {

@@ -17,7 +17,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from workflow_scripts.errors import UserError
 from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.training.history import read_history, write_history
-from workflow_scripts.training.machine import Generators, set_random_states
+from workflow_scripts.training.machine import random_states, set_random_states
 
 TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
 
@@ -109,7 +109,6 @@ class StateFolder:
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
         self.identity = identity
-        self.owner = ""  # what this process has written into the lock
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -123,25 +122,11 @@ class StateFolder:
                 raise UserError(f"{self.folder} is in use by process {holder}; wait for it or stop it") from error
             if not os.path.exists(stream.name) or not os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name)):
                 raise UserError(f"{self.folder}: another process has just finished this run; call the command again")
-            self.owner = f"{os.getpid()} on {socket.gethostname()}"
             stream.truncate(0)
-            stream.write(self.owner)
+            stream.write(f"{os.getpid()} on {socket.gethostname()}")
             stream.flush()
             os.fsync(stream.fileno())
             yield
-
-    def check_owner(self) -> None:
-        """Raise UserError when the lock was held here and names another process. Not every file system's locks reach
-        other machines: one taken for dead may wake up when its run was started again elsewhere, or is complete.
-        """
-        if not self.owner:
-            return
-        try:
-            owner = (self.folder / "lock").read_text()
-        except FileNotFoundError:
-            owner = "another process, which has finished it"
-        if owner != self.owner:
-            raise UserError(f"{self.folder} was taken over by {owner}; nothing more is written")
 
     def log(self, message: str) -> None:
         """Append one line, with time and process, to log.txt."""
@@ -174,7 +159,6 @@ class StateFolder:
 
     def _keep(self, path: Path, model: nn.Module) -> str:
         """Write the weights, at once; returns the file's sha256."""
-        self.check_owner()
         part = path.with_name(f".{path.name}.part")
         write_tensors(named_weights(model), part)
         _flush(part)
@@ -182,21 +166,18 @@ class StateFolder:
         os.replace(part, path)
         return digest
 
-    def save(
-        self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer, generators: Sequence[Generators]
-    ) -> None:
-        """Write a new generation and drop all but the one before it. `generators`: of each process, by rank."""
-        self.check_owner()
+    def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        """Write a new generation, the states of all random generators with it, and drop all but the one before it."""
         generation = self.folder / f"step-{state.step}"
         part = self.folder / f".{generation.name}.part"
         part.mkdir()
         tensors = {f"weights/{name}": tensor for name, tensor in named_weights(model).items()}
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
-        for rank, (own, _) in enumerate(generators):
-            tensors |= {f"generator/{rank}/{name}": value for name, value in own.items()}
+        generators, of_python = random_states()
+        tensors |= {f"generator/{name}": value for name, value in generators.items()}
         write_tensors(tensors, part / TENSORS)
-        facts = {**vars(state), **self.identity, "generators": [facts for _, facts in generators]}
+        facts = {**vars(state), **self.identity, "generators": of_python}
         del facts["history"]
         (part / FACTS).write_text(json.dumps(facts))
         write_history(part / HISTORY, state.history)
@@ -204,8 +185,6 @@ class StateFolder:
         (part / SUMS).write_text("".join(f"{sha256_file(part / name)}  {name}\n" for name in names))
         for name in (*names, SUMS):
             _flush(part / name)
-        # One that the former owner was still writing when this process took over.
-        shutil.rmtree(generation, ignore_errors=True)
         os.rename(part, generation)
         self.log(f"saved {generation.name}")
         self._drop_old()
@@ -244,17 +223,11 @@ class StateFolder:
                     raise UserError(
                         f"{generation / FACTS} was made with another {what}; delete {self.folder} to start anew"
                     )
-            state = self._restore(generation, facts, model, optimiser, rank=0)
+            state = self._restore(generation, facts, model, optimiser)
             self.log(f"resumed from {generation.name}")
             return state
         self.log("started")
         return State()
-
-    def restore(self, step: int, model: nn.Module, optimiser: torch.optim.Optimizer, rank: int) -> State:
-        """Restore the generation of `step`, which the process of rank 0 has loaded, for that of another rank."""
-        generation = self.folder / f"step-{step}"
-        facts = {name: value for name, value in read_json(generation / FACTS).items() if name not in self.identity}
-        return self._restore(generation, facts, model, optimiser, rank)
 
     def _intact(self, generation: Path) -> dict | None:
         """The facts of a generation; None unless each of its files, and all best weights, have their sha256."""
@@ -269,9 +242,7 @@ class StateFolder:
         except (OSError, ValueError):
             return None
 
-    def _restore(
-        self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer, rank: int
-    ) -> State:
+    def _restore(self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "generator": {}}
         for name, tensor in load_file(generation / TENSORS).items():
             group, rest = name.split("/", 1)
@@ -282,9 +253,7 @@ class StateFolder:
             index, key = name.split("/")
             per_parameter.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]})
-        mine = f"{rank}/"
-        own = {name.removeprefix(mine): value for name, value in groups["generator"].items() if name.startswith(mine)}
-        set_random_states((own, facts.pop("generators")[rank]))
+        set_random_states((groups["generator"], facts.pop("generators")))
         state = State(**facts, history=read_history(generation / HISTORY))
         state.resumed += 1
         return state

@@ -2,17 +2,14 @@
 
 import argparse
 import hashlib
-import importlib
 import statistics
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import provenance
 from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.modules import check_modules
 from workflow_scripts.catalogue.planned import plans_naming
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import parse_run
@@ -21,9 +18,8 @@ from workflow_scripts.checking import checked
 from workflow_scripts.errors import UserError
 from workflow_scripts.facts import of_training
 from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.schema import LAST, Training
+from workflow_scripts.schema import Training
 from workflow_scripts.training.outputs import check_replaceable, make_writable
-from workflow_scripts.training.processes import run_together
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +37,7 @@ VALIDATION_METRICS = {
     "span": ("f1", "exact_match"),
     "sentence": ("accuracy", "f1", "matthews", "pearson", "spearman"),
 }
-OUTPUTS = {"checkpoint", "training.csv", "run.json"}
+OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,113 +91,81 @@ def main(args: argparse.Namespace) -> None:
     args.state = args.state or default_state(args.out)
     check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
     make_writable(args.state)
-    if settings.gpus > 1:
-        run_together(work, (args, spec, settings), settings.gpus)
-    else:
-        work(args, spec, settings)
-
-
-def work(args: argparse.Namespace, spec: dict, settings: Training, rank: int = 0, meeting: Path | None = None) -> None:
-    """What one process does: alone, or as one of `settings.gpus` that find each other at `meeting`. The first, of rank
-    0, has the state, writes what is written, and reports."""
-    run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
-    # torch takes more than a second to import: a wrong name or key should be said before.
-    import torch
-    from accelerate import Accelerator
-
-    from workflow_scripts.training import loop, machine
-    from workflow_scripts.training.history import write_history
-    from workflow_scripts.training.prepared import data_digest
-    from workflow_scripts.training.progress import Reporter
-    from workflow_scripts.training.ranks import Ranks, divided, join
-    from workflow_scripts.training.state import StateFolder, named_weights, read_weights, write_tensors
-
-    ranks = Ranks(rank, settings.gpus)
-    device = machine.choose_device(args.device, rank, settings.gpus)
-    if meeting:
-        join(ranks, meeting, device)
-    machine.prepare(spec["seed"], settings.torch_threads, device)
     check_data(args.data, spec["task"], args.scale if args.run else None)
-    maker = importlib.import_module(f"workflow_scripts.training.{spec['kind']}")
-    task = maker.make_task(spec, settings, args.data, args.init, device)
-    if meeting:
-        task = divided(task, ranks, spec["seed"])
-    facts = of_training(spec)
+    run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
+
+    # torch takes more than a second to import: a wrong name or key should be said before.
+    from workflow_scripts.training import machine
+    from workflow_scripts.training.history import write_history
+    from workflow_scripts.training.loop import StopRequested
+    from workflow_scripts.training.progress import Reporter
+    from workflow_scripts.training.run import train_run, write_checkpoint
+    from workflow_scripts.training.state import StateFolder
+
+    device, facts = machine.choose_device(args.device), of_training(spec)
     # Read before the first step: a plan that is changed meanwhile was not this run's.
     plans = plans_naming(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
-    identity = {"spec_digest": digest(spec), "data_digest": data_digest(args.data), "code_digest": facts.code}
-    if args.init:
-        identity["init_digest"] = weights_digest(args.init)
     chosen = read_json(args.search)["chosen"] if args.search else None
-    if chosen:
-        identity["search_digest"] = digest(chosen)
-    folder = StateFolder(args.state, identity)
-    lock = folder.locked() if ranks.first else nullcontext()
-    with lock, Reporter(run_id, settings.max_steps, args.progress if ranks.first else "none") as reporter:
+    origin = identity(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
+    folder = StateFolder(args.state, origin | {"code_digest": facts.code})
+    with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         if settings.warmup >= settings.max_steps > 0:
             steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
             reporter.line(
                 f"warning: the warm-up of {steps}, so the learning rate does not pass its peak; set "
                 "training.warmup_fraction, or lower training.warmup_steps"
             )
-        mixed = "bf16" if settings.precision == "bf16" else "no"
-        accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
-        if accelerator.num_processes > 1:
-            raise UserError(f"{run_id}: another launcher has started several processes; set training.gpus instead")
         try:
-            state = loop.train(task, settings, spec["seed"], accelerator, folder, reporter, args.save_every, ranks)
-        except loop.StopRequested as stop:
-            if not ranks.first:
-                return
+            task, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
+        except StopRequested as stop:
             reporter.line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
             sys.exit(128 + stop.number)
-        except torch.OutOfMemoryError as error:
-            raise UserError(f"{run_id}: the GPU's memory is full; lower training.batch_tokens") from error
-        if not ranks.first:
-            return
-        folder.check_owner()
         with replacing(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
-            write_tensors(read_weights(folder.best_path(state.best_step)), out / "checkpoint/model.safetensors")
-            for split, kept in state.kept.items():
-                write_tensors(
-                    read_weights(folder.kept_path(split, kept["step"])), out / f"checkpoint/{split}.safetensors"
-                )
-            if LAST in settings.also_keep:
-                write_tensors(named_weights(task.model), out / f"checkpoint/{LAST}.safetensors")
-            if task.write_beside:
-                task.write_beside(out / "checkpoint")
+            write_checkpoint(out / "checkpoint", task, settings, state, folder)
             write_history(out / "training.csv", state.history)
-            what = {"run": run_id, "scale": args.scale, "protocol": spec["protocol"], "files": sha256_files(out)}
-            what["analysis_plans"] = plans
-            if chosen:
-                what["chosen"] = chosen
-            what["parameters"] = sum(parameter.numel() for parameter in task.model.parameters())
+            content = {
+                "run": run_id,
+                "scale": args.scale,
+                "protocol": spec["protocol"],
+                "spec": spec,
+                **origin,
+                "chosen": chosen,
+                "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
+                "steps": state.step,
+                "best_step": state.best_step,
+                "best_validation": {settings.validation["metric"]: state.best_value},
+                "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in state.kept.items()},
+                "files": sha256_files(out),
+            }
+            write_json(out / "run.json", content)
             made = provenance.record(
-                facts, identity["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
+                facts, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
             )
-            write_json(out / "run.json", {**made, **what, **identity, **outcome(state, settings, device)})
+            write_json(out / "record.json", made | costs(state, device) | {"analysis_plans": plans})
         folder.remove()
 
 
-def outcome(state: "State", settings: Training, device: "torch.device") -> dict[str, Any]:
-    """What run.json says of a finished training. Times are of all the processes that worked on it, but for their start
-    and end; memory is that of the processes of one attempt together, and of one GPU."""
+def identity(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
+    """Digests of what a training is made from, but for the code."""
+    from workflow_scripts.training.prepared import data_digest
+
+    found = {"spec_digest": digest(spec), "data_digest": data_digest(data)}
+    return found | ({"init_digest": weights_digest(init)} if init else {})
+
+
+def costs(state: "State", device: "torch.device") -> dict[str, Any]:
+    """What record.json says of a finished training: times are of all calls that worked on it, but for their start and
+    end; memory is the most that one of them used."""
     seconds_per_step = statistics.median(state.interval_seconds or [0.0])
-    costs = [call["processes"] for call in state.attempts if "processes" in call]
-    on_gpu = [cost["peak_gpu_memory_bytes"] or 0 for processes in costs for cost in processes]
+    on_gpu = [call["peak_gpu_memory_bytes"] or 0 for call in state.attempts]
     return {
-        "steps": state.step,
-        "best_step": state.best_step,
-        "best_validation": {settings.validation["metric"]: state.best_value},
-        "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in state.kept.items()},
         "resumed": state.resumed,
         "seconds": state.seconds,
-        "cpu_seconds": sum(cost["cpu_seconds"] for processes in costs for cost in processes),
-        "gpu_seconds": state.seconds * settings.gpus if device.type == "cuda" else 0.0,
-        "processes": settings.gpus,
+        "cpu_seconds": sum(call["cpu_seconds"] for call in state.attempts),
+        "gpu_seconds": state.seconds if device.type == "cuda" else 0.0,
         "started": state.attempts[0]["started"],
-        "peak_memory_bytes": max(sum(cost["peak_memory_bytes"] for cost in processes) for processes in costs),
+        "peak_memory_bytes": max(call["peak_memory_bytes"] for call in state.attempts),
         "peak_gpu_memory_bytes": max(on_gpu) if device.type == "cuda" else None,
         "attempts": state.attempts,
         "seconds_per_step": seconds_per_step,
@@ -278,8 +242,6 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = checked(Training, content, origin, "training")
-    if settings.gpus > 1:
-        check_modules(spec, settings.gpus, str(origin))
     metrics, validation = VALIDATION_METRICS[spec["kind"]], settings.validation
     computed = validation.get("metric") in metrics or ("module" in validation and spec["kind"] == "seq2seq")
     if not computed or not {"split", "metric"} <= validation.keys():

@@ -1,0 +1,65 @@
+"""The models of the scale that nobody here can train must at least be right: each is built without memory for its
+weights, and its jobs ask for resources."""
+
+import importlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.models.settings import without_module
+from workflow_scripts.planning import resources
+
+ROOT = Path(__file__).parents[2]
+CATALOGUE = load_catalogue(ROOT)
+VOCABULARY = 30522  # of bert-base-uncased; that of seq2seq tasks is made of their data
+# roberta-base: its vocabulary, and its parameters without those of the pooler, as its authors' file holds them.
+ROBERTA, ROBERTA_PARAMETERS = 50265, 124_645_632 - (768 * 768 + 768)
+
+
+def distinct_models() -> list[Run]:
+    """A run of each distinct model of the scale `paper`, with its seed left open."""
+    config = load_config({"scale": "paper", "papers": list(CATALOGUE.papers)}, ROOT)
+    found = {}
+    for run in requested_runs(CATALOGUE, config):
+        spec = resolve_run(CATALOGUE, run, "paper")
+        found.setdefault(json.dumps([spec["kind"], spec["model"]], sort_keys=True), replace(run, seed=0))
+    return list(found.values())
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("run", distinct_models(), ids=str)
+def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(ROOT)
+    spec = resolve_run(CATALOGUE, run, "paper")
+    module, settings = importlib.import_module(spec["model"]["module"]), without_module(spec["model"])
+    hub = load_repositories()[spec["init"]["hub"]] if spec["init"] and "hub" in spec["init"] else None
+    with torch.device("meta"):
+        if spec["kind"] == "seq2seq":
+            model = module.build(settings, source_vocabulary=ROBERTA if hub else 5000, target_vocabulary=4000)
+            if hub:
+                assert parameters(model.roberta) == ROBERTA_PARAMETERS
+        elif spec["kind"] == "prompt":
+            positions = {"positions": 1024} if settings["family"] == "gpt2" else {}  # the hub's own; ours are shorter
+            model = module.build(settings | positions, hub.vocabulary)
+            assert parameters(model) == hub.parameters
+        else:
+            encoder = importlib.import_module("workflow_scripts.models.encoder")
+            model = encoder.build(settings, VOCABULARY)
+    assert all(parameter.is_meta for parameter in model.parameters())
+    # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
+    needed = 4 * 4 * parameters(model) / 1e6
+    for attempt in (1, 2):
+        asked = resources.of_run(run, "paper", "cuda", attempt)
+        assert asked.mem_mb > attempt * needed and asked.gpu == 1 and asked.runtime >= 60 and asked.threads >= 1
