@@ -45,7 +45,7 @@ def check(project: Project, undisturbed: dict[str, str], runs: tuple[str, ...]) 
 
 
 def resumed(project: Project, run: str) -> int:
-    return read_json(project.root / f"results/demo/runs/{run}/run.json")["resumed"]
+    return read_json(project.root / f"results/demo/runs/{run}/record.json")["resumed"]
 
 
 def test_a_killed_training_and_a_cancelled_job_are_retried(
@@ -128,9 +128,7 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
 ):
     """The training is held up until SLURM has sent its SIGTERM: at the limit of a minute or up to 30 s later, when
     SIGKILL would follow in 30 s; or as long before the limit of four minutes as a large state is said to take."""
-    if early:
-        saves = "save_seconds=min(60 * math.ceil(saving / 60), 30 * runtime) if saving > KILL_WAIT else 0"
-        long_project.edit("workflow_scripts/planning/resources.py", saves, f"save_seconds={early}")
+    long_project.edit("rules/common.smk", ": 780 for run", f": {early} for run")
     limit = ("--set-resources", f"train:runtime={4 if early else 1}", "--")
     process = begin(long_project, cluster, *limit, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
@@ -183,9 +181,8 @@ def test_a_job_that_ran_out_of_memory_asks_for_more(long_project: Project, clust
 def test_a_training_that_runs_out_of_memory_goes_on_from_its_state(
     long_project: Project, cluster: Cluster, undisturbed
 ):
-    """Behind its first saved state it needs 700 MB more than the first attempt has; each further one has as much again
-    by the rules' own growth."""
-    long_project.edit("workflow_scripts/planning/resources.py", "BASE_GIGABYTES = 4\n", "BASE_GIGABYTES = 0.9\n")
+    """Behind its first saved state it needs 700 MB more than the first attempt has; the second has twice as much."""
+    long_project.edit("catalogue/scales.yaml", "memory: 5000", "memory: 1000")
     state = "results/{wildcards.scale}/state/{params.run}"
     hold = "python -c 'x = bytes(range(100)) * 7_000_000; import time; time.sleep(9)'"
     more = f"(until compgen -G '{state}/*/step-*' >/dev/null; do sleep 0.2; done; {hold}) & "
