@@ -20,7 +20,6 @@ from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.cluster.slurm import remember_early
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
 from workflow_scripts.errors import UserError
@@ -117,9 +116,6 @@ onstart:
     gc.freeze()
     gc.enable()
     remember(MET.values())
-    for scale, runs in trained().items():
-        if not workflow.local_exec:
-            remember_early({f"{scale}/{run}": 780 for run in runs})
 
 
 # Inputs and parameters of data.smk
@@ -413,16 +409,6 @@ def displays(kind, outputs):
 # Resources
 
 
-def trained():
-    """The runs that this call trains, by scale; one stands for all seeds."""
-    found = {}
-    for job in workflow.dag.needrun_jobs():
-        if job.rule.name == "train":
-            run = Run(job.wildcards.task, job.wildcards.method, job.wildcards.variant, seed=0)
-            found.setdefault(job.wildcards.scale, set()).add(run)
-    return found
-
-
 @cache
 def device():
     """Where a job will train, as far as it can be known here: a job of a cluster gets the GPU that it asks for, and the
@@ -439,7 +425,7 @@ def run_resource(name):
     def resource(wildcards, attempt):
         # The same for all seeds of a variant.
         run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
-        return getattr(resources.of_run(run, wildcards.scale, device(), attempt), name)
+        return getattr(resources.of_run(run, wildcards.scale, device(), attempt, CONFIG.gpu_option), name)
 
     return called_often(resource)
 

@@ -47,6 +47,7 @@ rule intervene:
         runtime=run_resource("runtime"),
         # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
         gpu=run_resource("gpu"),
+        gres=run_resource("gres"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:

@@ -19,6 +19,8 @@ rule search:
         mem_mb=run_resource("mem_mb"),
         runtime=run_resource("runtime"),
         gpu=run_resource("gpu"),
+        gres=run_resource("gres"),
+        slurm_extra=run_resource("slurm_extra"),
         # Not a parameter: a search that was made on another device is not made again.
         device=CONFIG.device,
     params:
@@ -58,6 +60,8 @@ rule train:
         runtime=run_resource("runtime"),
         # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
         gpu=run_resource("gpu"),
+        gres=run_resource("gres"),
+        slurm_extra=run_resource("slurm_extra"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
         # Nor is this: what comes of it for the run stands in its facts.

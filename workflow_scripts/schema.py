@@ -69,6 +69,7 @@ class Config(Strict):
     data: DataSources = DataSources()
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
+    gpu_option: Literal["gpus", "gres"] = Field("gpus", description="How the cluster's sbatch is asked for a GPU.")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="Of trainings: auto is what the catalogue says of each (training.precision)."
     )
@@ -277,6 +278,9 @@ class Jobs(Strict):
     hours: int = Field(gt=0, description="Time; a training that needs more goes on as its next attempt.")
     memory: int = Field(gt=0, description="MB of host memory.")
     memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field({}, description="MB by method, where it differs.")
+    save_seconds: int = Field(
+        0, ge=0, description="How long before its time limit SLURM tells a training to save its state; 0: at the limit."
+    )
 
 
 class Scale(Strict):

@@ -80,7 +80,7 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """This process's environment with the cluster in it, without a SLURM job that it may run inside."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))}
-        path = f"{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+        path = f"{self.folder}/bin:{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
         return kept | {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
 
     def run(self, *command: str, check: bool = True) -> str:
@@ -134,7 +134,7 @@ class Cluster:
                 os.kill(self.process(file.stem), signal.SIGKILL)
         here = f"SLURM_CONF={self.folder / 'slurm.conf'}"
         for process, environment in environments().items():
-            if f"RECOMPOSE_{here}" in environment or (here in environment and "SLURM_JOB_ID" in str(environment)):
+            if "SLURM_JOB_ID" in str(environment) and (here in environment or str(self.folder) in str(environment)):
                 os.kill(process, signal.SIGKILL)
 
 
@@ -211,6 +211,11 @@ def up(
     if accounts:
         storage = accounting.CONFIGURATION.format(folder=folder, port=port + nodes + 1)
         lines[0] = lines[0].replace("AccountingStorageType=accounting_storage/none\n", storage)
+    # The executor takes SLURM_CONF from its jobs: on a real cluster srun finds its configuration without it.
+    (folder / "bin").mkdir()
+    srun = shutil.which("srun", path=f"{os.environ['PATH']}:/usr/bin")
+    (folder / "bin/srun").write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {srun} "$@"\n')
+    (folder / "bin/srun").chmod(0o755)
     (folder / "slurm.conf").write_text("".join(lines))
     (folder / "gres.conf").write_text("".join(gpus))
     cluster = Cluster(folder)

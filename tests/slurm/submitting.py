@@ -12,16 +12,16 @@ from tests.workflow.projects import Project
 RESULTS = ("model.safetensors", "training.csv", "predictions.parquet", "scores.csv")
 
 
-def command(*arguments: str, profile: str = "slurm-gpus") -> list[str]:
-    return ["./reproduce", f"--workflow-profile=profiles/{profile}", *arguments]
+def command(*arguments: str) -> list[str]:
+    return ["./reproduce", "--workflow-profile=profiles/slurm", *arguments]
 
 
 def reproduce(
-    project: Project, cluster: Cluster, *arguments: str, profile: str = "slurm-gpus", **environment: str
+    project: Project, cluster: Cluster, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """./reproduce on the cluster, to its end."""
     return subprocess.run(
-        command(*arguments, profile=profile),
+        command(*arguments),
         cwd=project.root,
         env=cluster.environment | environment,
         capture_output=True,

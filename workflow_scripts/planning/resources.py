@@ -14,12 +14,15 @@ from workflow_scripts.catalogue.runs import Run
 
 @dataclass(frozen=True)
 class Resources:
-    """Of one attempt: host memory in MB, time in minutes, cores, GPUs."""
+    """Of one attempt: host memory in MB, time in minutes, cores, and a GPU in one of SLURM's two forms, --gpus or --gres;
+    and what else sbatch is told."""
 
     mem_mb: int
     runtime: int
     threads: int = 1
     gpu: int = 0
+    gres: str = ""
+    slurm_extra: str = ""
 
 
 # By rule, at the first attempt. `prepare_large` cuts and writes sentences in processes of about a GB each, beside what
@@ -31,12 +34,18 @@ FIXED = {
 }
 
 
-def of_run(run: Run, scale: str, device: str, attempt: int = 1) -> Resources:
+def of_run(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str = "gpus") -> Resources:
     """Of a search, a training, an evaluation or interventions. Time does not grow with the attempt: a training goes on
-    where it was stopped."""
-    asked = load_catalogue().scales[scale].jobs
-    memory = asked.memory_of.get(run.method, asked.memory)
-    return Resources(_doubled(memory, attempt), 60 * asked.hours, _threads(run, scale), int(device == "cuda"))
+    where it was stopped. `gpu_option` is config.yaml's."""
+    asked, on_gpu = load_catalogue().scales[scale].jobs, device == "cuda"
+    return Resources(
+        _doubled(asked.memory_of.get(run.method, asked.memory), attempt),
+        60 * asked.hours,
+        _threads(run, scale),
+        gpu=int(on_gpu and gpu_option == "gpus"),
+        gres="gpu:1" if on_gpu and gpu_option == "gres" else "",
+        slurm_extra=f"--signal=TERM@{asked.save_seconds}" if asked.save_seconds else "",
+    )
 
 
 def fixed(rule: str, attempt: int = 1) -> Resources:

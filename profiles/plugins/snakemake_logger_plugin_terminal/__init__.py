@@ -30,7 +30,7 @@ STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
 USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
 # What the SLURM executor says of a job that failed, or was refused.
-SLURM_END = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is: '(\w+)'", re.DOTALL)
+SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+)\.")
 SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
 SLURM_ACCOUNT = re.compile(r"The given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")

@@ -1,0 +1,93 @@
+"""What the executor concludes from SLURM's answers, on a real slurmctld."""
+
+import asyncio
+import importlib.util
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.slurm.cluster import Cluster, wait
+from tests.workflow.projects import ROOT
+
+
+@pytest.fixture(scope="module")
+def plugin():
+    """The module as Snakemake finds it, by its folder."""
+    name = "snakemake_executor_plugin_recompose_slurm"
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"profiles/plugins/{name}/__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def executor(plugin, cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """An executor without a workflow: what it remembers of jobs, and no more."""
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    made = object.__new__(plugin.Executor)
+    made.missed, made.silent_since = Counter(), None
+    return made
+
+
+def ends(executor, plugin, number: str, times: int = 1) -> list[str | None]:
+    """What is concluded of a job at so many looks."""
+    found = []
+    for _ in range(times):
+        jobs = plugin.queue()
+        by_number = {job.number: job for job in jobs or ()}
+        executor.silent_since = None if jobs is not None else executor.silent_since or plugin.time.monotonic()
+        found.append(asyncio.run(executor.end_of(number, by_number.get(number), jobs is not None)))
+    return found
+
+
+def submit(cluster: Cluster, *words: str) -> str:
+    return cluster.run("sbatch", "--parsable", "--mem=50", "--output=/dev/null", *words).strip()
+
+
+def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
+    good, bad, slow = (submit(cluster, f"--wrap={what}") for what in ("true", "false", "sleep 100"))
+    wait(lambda: {cluster.shown(job)["JobState"] for job in (good, bad)} == {"COMPLETED", "FAILED"}, 30, "no end")
+    assert [ends(executor, plugin, job) for job in (good, bad, slow)] == [["COMPLETED"], ["FAILED"], [None]]
+    cluster.run("scancel", slow)
+    wait(lambda: ends(executor, plugin, slow) == ["CANCELLED"], 30, "no end")
+
+
+def test_a_job_that_slurm_has_forgotten_ends(executor, plugin):
+    *before, last = ends(executor, plugin, "999999", plugin.LOOKS)
+    assert before == [None] * (plugin.LOOKS - 1) and last == "unknown: SLURM has forgotten it"
+
+
+def test_a_job_that_can_never_start_is_cancelled(executor, plugin, cluster: Cluster):
+    number = submit(cluster, "--partition=short", "--time=60", "--wrap=true")
+    wait(lambda: cluster.shown(number)["Reason"] == "PartitionTimeLimit", 30, "it is not refused")
+    (said,) = ends(executor, plugin, number)
+    assert said.startswith("CANCELLED: SLURM would never start it (PartitionTimeLimit)")
+    wait(lambda: cluster.shown(number)["JobState"] == "CANCELLED", 30, "it is not cancelled")
+
+
+@pytest.mark.faults
+def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(executor, plugin, cluster: Cluster):
+    number = submit(cluster, "--wrap=sleep 300")
+    cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
+    try:
+        assert ends(executor, plugin, number) == [None]
+        executor.silent_since -= plugin.SILENCE_SECONDS
+        assert ends(executor, plugin, number) == ["unknown: SLURM has not answered for a day"]
+    finally:
+        cluster.start_slurmctld()
+    assert ends(executor, plugin, number) == [None]
+    cluster.run("scancel", number)
+
+
+def test_the_private_names_of_upstreams_executor_are_still_there(plugin):
+    """What is overridden or called of it: another version may have other names."""
+    upstream = plugin.SlurmExecutor
+    assert {"_report_job_error_threadsafe", "_report_job_submission_threadsafe", "run_job"} <= vars(upstream).keys()
+    lock = (ROOT / "envs/requirements.lock").read_text()
+    assert "snakemake-executor-plugin-slurm==2.8.0" in lock
+    assert subprocess.run([sys.executable, "-c", "import snakemake_executor_plugin_slurm"]).returncode == 0
