@@ -25,10 +25,9 @@ def test_the_profile_leaves_the_users_own_settings_alone():
 def test_every_rule_that_asks_for_a_gpu_asks_in_both_forms():
     """One that lacks a form would ask for GPUs in the form that the cluster refuses."""
     rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
-    bodies = [
-        body for _, body in re.findall(r"^rule (\w+):\n((?:    .*\n|\n)+)", rules, re.MULTILINE) if "gpu=" in body
-    ]
-    assert len(bodies) == 4 and all('gres=run_resource("gres")' in body for body in bodies)
+    bodies = re.findall(r"^rule \w+:\n((?:    .*\n|\n)+)", rules, re.MULTILINE)
+    asking = [body for body in bodies if "gpu=" in body]
+    assert len(asking) == 4 and all('gres=run_resource("gres")' in body for body in asking)
 
 
 def test_a_dry_run_needs_no_slurm(project: Project):
