@@ -82,7 +82,7 @@ def main() -> None:
         project = copied(folder / "project")
         contenders = {
             "here": lambda: reproduce(project, dict(os.environ), f"--cores={CORES}"),
-            "SLURM": lambda: reproduce(project, cluster.environment, "--workflow-profile=profiles/slurm-gpus"),
+            "SLURM": lambda: reproduce(project, cluster.environment, "--workflow-profile=profiles/slurm"),
         }
         seconds = take_turns(contenders, ROUNDS, warm_up=0)
         show(f"5 jobs of the demo on {CORES} cores", seconds, "here")

@@ -81,9 +81,8 @@ def test_candidates_and_interventions_are_submitted_and_gpus_asked_for_in_the_ot
     project: Project, cluster: Cluster
 ):
     """Trainings are told to save their state before the time limit."""
-    project.edit(
-        "catalogue/scales.yaml", "jobs: {hours: 1, memory: 5000}", "jobs: {hours: 1, memory: 5000, save_seconds: 780}"
-    )
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["jobs"]["save_seconds"] = 780
     done = reproduce(project, cluster, CHAIN, "--config", "gpu_option=gres", **recording(project, cluster))
     assert done.returncode == 0, done.stderr
     jobs = {rule: jobs_of(cluster, project, rule) for rule in ("train", "candidates", "intervene")}
