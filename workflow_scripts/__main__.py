@@ -32,7 +32,7 @@ COMMANDS = {
         "copy measured tables, figures, claims, scores and provenance to results/reference",
     ),
     "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
-    "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),
+    "check": ("workflow_scripts.planning.check", "list the results that are not what would be made now, and why"),
     "crate": ("workflow_scripts.commands.crate", "pack results and provenance as a Workflow Run RO-Crate"),
     "verify": ("workflow_scripts.commands.verify", "check a crate's files, and its numbers against its scores"),
     "cter": ("workflow_scripts.commands.cter", "score anybody's translations of CoGnition's new compounds"),

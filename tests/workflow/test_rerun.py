@@ -370,23 +370,6 @@ def test_touched_source_files_rerun_nothing_however_large(project):
     assert project.planned(target) == set()
 
 
-def test_another_version_is_reported_in_one_line_and_reruns_nothing(demo):
-    file = demo.root / "results/demo/runs/cogs/transformer/default/seed-1/run.json"
-    times = file.stat().st_mtime_ns
-    content = json.loads(file.read_text())
-    content["versions"] |= {"snakemake": "9.1.0", "torch": "2.0.0"}
-    file.write_text(json.dumps(content))
-    os.utime(file, ns=(times, times))
-    assert demo.planned() == set()
-    done = demo.reproduce("-n")
-    (line,) = [line for line in done.stdout.splitlines() if "9.1.0" in line]
-    assert line.startswith("1 runs were made with snakemake 9.1.0 (") and ", torch 2.0.0 (" in line
-    assert line.endswith("That alone reruns nothing; to make them again: ./reproduce -R train")
-    assert "up to date" in done.stdout
-    trained = of_rule(named(demo.planned("-R", "train")), "train")
-    assert trained == made(demo, "/")
-
-
 def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
     """The file is fetched and its task prepared again; the task's other file stays."""
     names = [f"tasks_{split}_template_around_right.txt" for split in ("train", "test")]
