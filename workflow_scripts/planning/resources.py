@@ -14,8 +14,8 @@ from workflow_scripts.catalogue.runs import Run
 
 @dataclass(frozen=True)
 class Resources:
-    """Of one attempt: host memory in MB, time in minutes, cores, a GPU in one of SLURM's two forms, --gpus or --gres, and
-    what else sbatch is told."""
+    """Of one attempt: host memory in MB, time in minutes, cores, a GPU by --gpus or by --gres, and what else sbatch is
+    told."""
 
     mem_mb: int
     runtime: int
