@@ -7,12 +7,8 @@ import gc
 import json
 import re
 from functools import cache
-from inspect import signature
 from shlex import quote
 from shutil import which
-
-from snakemake.common import overwrite_function_params
-from snakemake.resources import Resource
 
 from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
@@ -24,15 +20,15 @@ from workflow_scripts.cluster.slurm import remember_early
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import asked, caption, claimed, of_job, remember
+from workflow_scripts.facts import asked, caption, claimed, of_job, store_definitions
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.memory import over
 from workflow_scripts.reporting.spec import display_analyses
 from workflow_scripts.timers import one_timer_at_a_time
 
-# A plan of thousands of jobs is millions of objects that live until it is carried out: no garbage is looked for among
-# them while it is made, nor later, nor when Python ends, which looks a last time.
+# A plan of thousands of jobs is millions of objects that live until it is carried out: to look for garbage among them
+# takes seconds, also when Python ends.
 gc.disable()
 atexit.register(gc.freeze)
 
@@ -81,25 +77,14 @@ wildcard_constraints:
     seed=r"seed-\d+",
 
 
-def called_often(function):
-    """For functions that rules call for each of thousands of jobs: Snakemake asks for their parameters each time, and
-    looks at them anew unless they are kept."""
-    overwrite_function_params(function, signature(function).parameters)
-    return function
-
-
-# Snakemake calls the functions of resources through this one.
-called_often(Resource.evaluate)
-
-
-MET = {}  # facts of the jobs of this call, by their short form
+FACTS = {}  # of the jobs of this call, by their short form
 
 
 @cache
 def job_facts(rule, **wildcards):
     found = of_job(CATALOGUE, CONFIG, rule, wildcards)
     short = str(found)
-    MET[short] = (rule, found)
+    FACTS[short] = found
     return short
 
 
@@ -110,14 +95,11 @@ def facts_of(rule, **same):
     def facts(wildcards):
         return job_facts(rule, **(dict(wildcards.items()) | same))
 
-    return called_often(facts)
+    return facts
 
 
-# What the facts stand for is kept, so that a later `why` can say what has changed.
 onstart:
-    gc.freeze()
-    gc.enable()
-    remember(MET.values())
+    store_definitions(FACTS.values())
     for scale, runs in trained().items():
         if device() == "cuda" and (said := over(CATALOGUE, CONFIG.model_copy(update={"scale": scale}), runs)):
             logger.warning(f"GPU memory, by estimate: {said}; docs/cluster.md: how to ask for a larger GPU")
@@ -210,26 +192,22 @@ def origin(task, method, variant, seed, scale):
     return (f"{folder}/model.json", folder) if folder else (None, None)
 
 
-@called_often
 def origin_manifest(wildcards):
     """What says which first weights a run has, and holds their sha256."""
     manifest, _ = origin(wildcards.task, wildcards.method, wildcards.variant, seed_of(wildcards), wildcards.scale)
     return [manifest] if manifest else []
 
 
-@called_often
 def parent_checkpoint(wildcards):
     manifest, folder = origin(wildcards.task, wildcards.method, wildcards.variant, seed_of(wildcards), wildcards.scale)
     return [f"{folder}/model.safetensors"] if manifest and manifest.endswith("run.json") else []
 
 
-@called_often
 def init_option(wildcards):
     _, folder = origin(wildcards.task, wildcards.method, wildcards.variant, seed_of(wildcards), wildcards.scale)
     return f"--init {folder}" if folder else ""
 
 
-@called_often
 def train_state(wildcards):
     """Where a killed run goes on from; its name changes with the spec, the data and their code, so that no run goes on
     from another's state. Never an output: Snakemake deletes those of a failed job."""
@@ -243,7 +221,6 @@ def search_wildcards(wildcards):
     return {name: value for name, value in dict(wildcards.items()).items() if name != "seed"}
 
 
-@called_often
 def chosen_settings(wildcards):
     """The file with the learning rate and the batch size of a run, where these are searched."""
     found = search_seed(wildcards.task, wildcards.method, wildcards.variant, wildcards.scale)
@@ -251,12 +228,10 @@ def chosen_settings(wildcards):
     return [f"{folder}/chosen.json"] if found else []
 
 
-@called_often
 def search_option(wildcards):
     return " ".join(f"--search {file}" for file in chosen_settings(wildcards))
 
 
-@called_often
 def search_state(wildcards):
     """Where a killed search goes on from; see train_state."""
     jobs = [job_facts("search", **dict(wildcards.items()))]
@@ -455,15 +430,13 @@ def run_resource(stage, name):
         run = (wildcards.task, wildcards.method, wildcards.variant)
         return getattr(variant_resources(stage, *run, wildcards.scale, attempt), name)
 
-    return called_often(resource)
+    return resource
 
 
 def large_data_resource(name):
     """Of the preparation of a large data set."""
-    return called_often(
-        lambda wildcards, attempt: getattr(resources.preparation(wildcards.task, wildcards.scale, attempt), name)
-    )
+    return lambda wildcards, attempt: getattr(resources.preparation(wildcards.task, wildcards.scale, attempt), name)
 
 
 def fixed_resource(rule, name):
-    return called_often(lambda wildcards, attempt: getattr(resources.fixed(rule, attempt), name))
+    return lambda wildcards, attempt: getattr(resources.fixed(rule, attempt), name)

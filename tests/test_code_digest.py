@@ -1,9 +1,7 @@
-import os
 from pathlib import Path
 
 import pytest
 
-from workflow_scripts import code_digest as looked_at
 from workflow_scripts.code_digest import closure, code_digest
 from workflow_scripts.errors import UserError
 
@@ -77,43 +75,3 @@ def test_a_string_that_is_no_docstring_counts(tmp_path: Path):
 def test_a_module_that_is_not_there_is_named():
     with pytest.raises(UserError, match=r"there is no module workflow_scripts\.analyses\.nothing; write it"):
         code_digest(("workflow_scripts.analyses.nothing",))
-
-
-def again() -> None:
-    """As in a new process."""
-    for function in (closure, code_digest, looked_at._module, looked_at._kept):
-        function.cache_clear()
-
-
-def test_a_module_is_parsed_once_as_long_as_its_text_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    root = package(tmp_path)
-    first = of_a(root)
-    again()
-    with monkeypatch.context() as patch:
-        patch.setattr(looked_at, "_tree", lambda root, name: pytest.fail(f"{name} is parsed again"))
-        assert of_a(root) == first
-
-
-def test_another_text_with_the_same_time_and_size_is_another_module(tmp_path: Path):
-    root = package(tmp_path)
-    first, file = of_a(root), root / "workflow_scripts/b.py"
-    times = file.stat()
-    file.write_text(FILES["b.py"].replace("sqrt", "asin"))
-    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
-    again()
-    assert of_a(root) != first
-
-
-def test_what_one_way_of_looking_kept_is_nothing_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    root = package(tmp_path)
-    first = of_a(root)
-    again()
-    monkeypatch.setattr(looked_at, "OWN", b"another version")
-    monkeypatch.setattr(looked_at, "_sha256", lambda tree: "another digest")
-    assert of_a(root) != first
-
-
-def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path: Path):
-    root = package(tmp_path)
-    (root / "workflow_scripts/__pycache__").write_text("in the way")
-    assert of_a(root) == of_a(package(tmp_path))

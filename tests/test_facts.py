@@ -10,7 +10,16 @@ from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import SHORT, Facts, of_candidates, of_job, of_training, published, recall, remember
+from workflow_scripts.facts import (
+    SHORT,
+    Facts,
+    load_definitions,
+    of_candidates,
+    of_job,
+    of_training,
+    published,
+    store_definitions,
+)
 from workflow_scripts.planning.changes import fact_changes
 from workflow_scripts.reporting.published import PUBLISHED_COLUMNS
 
@@ -120,13 +129,9 @@ def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, mo
     assert of_candidates(chosen).given == chosen
 
 
-def test_the_long_forms_are_kept(tmp_path):
-    table, train = of("table", paper="sq_transformer", display="table1"), of("train", **RUN)
-    remember([("table", table), ("train", train)], tmp_path)
-    digests = SHORT.match(str(table))
-    assert recall(digests["given"], tmp_path) == json.loads(json.dumps(table.given))
-    assert "make_table" in recall(digests["code"], tmp_path)["workflow_scripts.reporting.table"]
-    kept = recall(SHORT.match(str(train))["code"], tmp_path)
-    assert {"train", "update", "optimiser_for"} <= kept["workflow_scripts.training.loop"].keys()
-    assert recall(SHORT.match(str(train))["given"], tmp_path) is None  # run.json has it
-    assert recall("0" * 16, tmp_path) is None
+def test_the_definitions_of_the_code_are_stored(tmp_path):
+    train = of("train", **RUN)
+    store_definitions([train, of("table", paper="sq_transformer", display="table1")], tmp_path)
+    stored = load_definitions(train.code, tmp_path)
+    assert {"train", "update", "optimiser_for"} <= stored["workflow_scripts.training.loop"].keys()
+    assert load_definitions("0" * 16, tmp_path) is None

@@ -29,7 +29,7 @@ COMMANDS = {
         "copy measured tables, figures, claims, scores and provenance to results/reference",
     ),
     "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
-    "adopt": ("workflow_scripts.planning.adopt", "take over results that came without Snakemake's records"),
+    "check": ("workflow_scripts.planning.check", "list the results that are not what would be made now, and why"),
     "crate": ("workflow_scripts.reporting.crate", "pack results and provenance as a Workflow Run RO-Crate"),
     "verify": ("workflow_scripts.reporting.verify", "check a crate's files, and its numbers against its scores"),
     "cter": ("workflow_scripts.evaluation.cter", "score anybody's translations of CoGnition's new compounds"),

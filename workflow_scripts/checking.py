@@ -1,10 +1,6 @@
 """Reading YAML, and checking what it says against a typed description: every error is one line with file and key."""
 
 import difflib
-import hashlib
-import marshal
-import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,13 +8,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing
 
 Model = TypeVar("Model", bound=BaseModel)
 MOST_KNOWN = 40  # names of one message
-PROJECT = Path(__file__).parents[1]
-# What is kept of files holds for this way of reading them.
-OWN = Path(__file__).read_bytes()
 
 
 class Strict(BaseModel):
@@ -33,31 +25,6 @@ def read_yaml(path: Path) -> Any:
         raise UserError(
             f"{path} does not exist; call this in the repository's own folder, and write or restore the file there"
         ) from error
-    keeper = _keeper(path)
-    if keeper is None:
-        return _parsed(path, content)
-    digest = hashlib.sha256(OWN + content).digest()
-    with suppress(OSError, EOFError, ValueError, TypeError):
-        kept, found = marshal.loads(keeper.read_bytes())
-        if kept == digest:
-            return found
-    found = _parsed(path, content)
-    with suppress(OSError, ValueError), replacing(keeper) as temporary:  # a checkout that may only be read; a date
-        temporary.write_bytes(marshal.dumps((digest, found)))
-    return found
-
-
-def _keeper(path: Path) -> Path | None:
-    """Where what a file of the project says is kept, as Python keeps what it has compiled: every job reads the whole
-    catalogue, and parsing it takes a quarter of a second. By content, so that no time of a file is trusted."""
-    absolute = Path(path).absolute()
-    if not absolute.is_relative_to(PROJECT):
-        return None
-    name = ".".join(absolute.relative_to(PROJECT).parts)
-    return PROJECT / "workflow_scripts/__pycache__" / f"{name}.{sys.implementation.cache_tag}"
-
-
-def _parsed(path: Path, content: bytes) -> Any:
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content.decode())
         node = loader.get_single_node()

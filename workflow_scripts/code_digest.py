@@ -2,19 +2,13 @@
 
 import ast
 import hashlib
-import json
-import sys
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
 
 PACKAGE = "workflow_scripts"
 PROJECT = Path(__file__).parents[1]
-# What is kept of modules holds for this way of looking at them.
-OWN = Path(__file__).read_bytes()
 # Modules, and packages with all that is in them. What most of them make (specs, names of files) is compared itself, as
 # parameters and inputs of the rules; the last ones show progress, look after folders and say what machine this is.
 WITHOUT_EFFECT = {
@@ -39,33 +33,15 @@ WITHOUT_EFFECT = {
 @cache
 def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """(sha256 of the module's syntax tree, modules of the package that it imports)."""
-    content, kept = hashlib.sha256(OWN + _source(root, name)).hexdigest(), _kept(root)
-    if kept.get(name, {}).get("content") != content:
-        tree = _tree(root, name)
-        imports = set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                imports |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        ours = sorted(i for i in imports if i.startswith(PACKAGE + "."))
-        kept[name] = {"content": content, "digest": _sha256(tree), "imports": ours}
-    found = kept[name]
-    return found["digest"], tuple(i for i in found["imports"] if _path(root, i).exists())
-
-
-@cache
-def _kept(root: Path) -> dict[str, dict]:
-    """What is known of modules from earlier calls: every job of a cluster asks twice, and parsing takes a third of a
-    second. By content, so that no time of a file is trusted; changed in place."""
-    try:
-        return json.loads(_keeper(root).read_text())
-    except (OSError, ValueError):
-        return {}
-
-
-def _keeper(root: Path) -> Path:
-    return root / PACKAGE / "__pycache__" / f"digests.{sys.implementation.cache_tag}.json"
+    tree = _tree(root, name)
+    imports = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    ours = sorted(name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists())
+    return _sha256(tree), tuple(ours)
 
 
 def _source(root: Path, name: str) -> bytes:
@@ -105,16 +81,12 @@ def _path(root: Path, name: str) -> Path:
 def closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
     """Module name -> digest, for those of `modules` that are ours and everything of ours that they import."""
     found: dict[str, str] = {}
-    before = dict(_kept(root))
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
         name = waiting.pop()
         if name not in found and WITHOUT_EFFECT.isdisjoint((name, name.rpartition(".")[0])):
             found[name], imports = _module(root, name)
             waiting += imports
-    if _kept(root) != before:
-        with suppress(OSError):  # a checkout that may only be read
-            write_json(_keeper(root), _kept(root))
     return dict(sorted(found.items()))
 
 

@@ -1,7 +1,7 @@
 """All that can change the result of a job, but for its input files: what it is given, and the code that it can reach.
 
-Snakemake keeps the short form of it as a parameter of the job, and reruns the job when that changes. Results keep the
-short form too, so that those that come without Snakemake's records can be judged.
+Snakemake keeps the short form of it as a parameter of the job, and reruns the job when that changes. The record of each
+result has the short form and what was given, so that `why` and `check` can compare them with those of now.
 """
 
 import csv
@@ -28,9 +28,8 @@ from workflow_scripts.interventions.settings import WHERE, Options, installed
 from workflow_scripts.reporting.spec import SIDES, cells_of
 from workflow_scripts.schema import Config
 
-# Long forms, by digest: what jobs were given (but for train: run.json has its spec), and the digests of all definitions
-# of the code. `why` tells from them what changed.
-STORE = Path("results/facts")
+# The digests of all functions and classes behind each code digest. `why` tells from them what changed.
+STORE = Path("results/code")
 SHORT = re.compile(r"^given (?P<given>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
 
 
@@ -240,18 +239,16 @@ def claimed(catalogue: Catalogue, paper: str) -> dict[str, dict]:
     return {name: catalogue.papers[paper].displays[name] for name in names}
 
 
-def remember(met: Iterable[tuple[str, Facts]], store: Path = STORE) -> None:
-    """Keep the long forms of the facts of jobs, given as (rule, facts), for a later `why`."""
-    for rule, facts in met:
-        if rule != "train" and not (path := store / f"{digest(facts.given)}.json").exists():
-            write_json(path, facts.given)
+def store_definitions(found: Iterable[Facts], store: Path = STORE) -> None:
+    """Store what the code digests of jobs stand for, so that a later `why` can name the functions that have changed."""
+    for facts in found:
         if not (path := store / f"{facts.code}.json").exists():
             write_json(path, definitions(facts.modules))
 
 
-def recall(short: str, store: Path = STORE) -> Any:
-    """What `remember` kept under a digest; None if there is nothing to be read."""
+def load_definitions(code: str, store: Path = STORE) -> dict[str, dict[str, str]] | None:
+    """The definitions that `store_definitions` stored under a code digest; None if there are none."""
     try:
-        return read_json(store / f"{short}.json")
+        return read_json(store / f"{code}.json")
     except UserError:
         return None

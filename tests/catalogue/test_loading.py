@@ -1,12 +1,8 @@
-import os
-import sys
-from datetime import date
 from pathlib import Path
 
 import pytest
 
 from tests.catalogue.copies import ROOT, edit
-from workflow_scripts import checking
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
@@ -170,41 +166,7 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(copy: Path):
     line = len(file.read_text().splitlines())
     with pytest.raises(UserError, match=rf"config.yaml:{line}: not valid YAML \('scale' stands there twice\)"):
         load_config(root=copy)
+    with pytest.raises(UserError, match="'scale' stands there twice"):
+        load_config({"scale": "small"}, copy)  # as Snakemake has read it
     file.write_text("a: &all {b: 1, c: 2}\nd: {<<: *all, b: 3}\n")
     assert read_yaml(file)["d"] == {"b": 3, "c": 2}
-
-
-@pytest.fixture
-def file_of_a_project(monkeypatch, tmp_path) -> Path:
-    monkeypatch.setattr(checking, "PROJECT", tmp_path)
-    return tmp_path / "catalogue.yaml"
-
-
-def test_what_a_file_says_is_kept_and_read_anew_when_its_content_changes(file_of_a_project, monkeypatch):
-    file_of_a_project.write_text("a: {b: 1}\n")
-    read_yaml(file_of_a_project)["a"]["b"] = 2
-    parse = checking._parsed
-    monkeypatch.setattr(checking, "_parsed", None)
-    assert read_yaml(file_of_a_project) == {"a": {"b": 1}}
-    monkeypatch.setattr(checking, "_parsed", parse)
-    times = file_of_a_project.stat().st_mtime_ns
-    file_of_a_project.write_text("a: {b: 3}\n")
-    os.utime(file_of_a_project, ns=(times, times))
-    assert read_yaml(file_of_a_project) == {"a": {"b": 3}}
-    file_of_a_project.write_text("a: 1\na: 2\n")
-    for _ in range(2):
-        with pytest.raises(UserError, match="'a' stands there twice"):
-            read_yaml(file_of_a_project)
-
-
-@pytest.mark.parametrize("damage", [b"", b"no", b"\xe9\x00\x00", None])
-@pytest.mark.parametrize(("text", "content"), [("1", 1), ("2024-01-01", date(2024, 1, 1))])
-def test_what_is_kept_of_a_file_may_be_damaged_or_impossible_to_write(
-    file_of_a_project, tmp_path, damage, text, content
-):
-    keeper = tmp_path / "workflow_scripts/__pycache__" / f"catalogue.yaml.{sys.implementation.cache_tag}"
-    keeper.parent.mkdir(parents=True)
-    keeper.mkdir() if damage is None else keeper.write_bytes(damage)
-    file_of_a_project.write_text(f"d: {text}\n")
-    for _ in range(2):
-        assert read_yaml(file_of_a_project) == {"d": content}

@@ -5,13 +5,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import ROOT, Project, add_demo, copied, plain_environment
+from tests.workflow.projects import ROOT, SCORES, Project, add_demo, copied, plain_environment, whole_copy
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A copy in which nothing has been run."""
     return copied(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A run of three steps, with its data and its scores."""
+    project = copied(tmp_path_factory.mktemp("made"))
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
+    with plain_environment():
+        assert project.reproduce(SCORES).returncode == 0
+    return project
+
+
+@pytest.fixture
+def made(made_once: Project, tmp_path: Path) -> Project:
+    """A copy of it, with the times of its files and Snakemake's records."""
+    return whole_copy(made_once, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from workflow_scripts.planning.records import SNAKEMAKE
-
 ROOT = Path(__file__).parents[2]
 # What a person may have set who runs the tests: a mirror, a cluster, a profile, colours.
 SETTINGS = ("RECOMPOSE_MIRROR", "RECOMPOSE_SLURM_CONF", "SNAKEMAKE_PROFILE", "FORCE_COLOR", "SLURM_CONF")
@@ -32,6 +30,13 @@ PARTS = (
     "Snakefile",
     "workflow_scripts",
 )
+
+
+# The run that tests make for real.
+RUN = "scan-jump-x2/transformer/default/seed-1"
+DATA = "results/demo/data/scan-jump-x2"
+TRAINED = f"results/demo/runs/{RUN}/run.json"
+SCORES = f"results/demo/runs/{RUN}/eval/scores.csv"
 
 
 @contextmanager
@@ -55,6 +60,12 @@ class Project:
         return subprocess.run(
             ["./reproduce", *arguments], cwd=self.root, capture_output=True, text=True, timeout=300, **options
         )
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `python -m workflow_scripts` with the arguments."""
+        python = str(self.root / ".venv/bin/python")
+        command = [python, "-m", "workflow_scripts", *arguments]
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=300)
 
     def edit(self, file: str, old: str, new: str) -> None:
         """Replace the one place where `old` stands in a file."""
@@ -95,7 +106,7 @@ def pretend(project: Project, *targets: str) -> None:
 def record_as_made(project: Project, *targets: str) -> None:
     """Of files that are there."""
     environment = os.environ | {"PATH": f"{project.root / '.venv/bin'}:{os.environ['PATH']}"}
-    command = [".venv/bin/python", "-c", SNAKEMAKE, "--touch", "--forceall", "--quiet", "all", "--", *targets]
+    command = [".venv/bin/snakemake", "--touch", "--forceall", "--quiet", "all", "--", *targets]
     done = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
@@ -115,7 +126,7 @@ def copied(target: Path) -> Project:
 
 def add_demo(project: Project) -> None:
     """Copy the demo with the times of its files and Snakemake's records of it."""
-    for folder in ("results/demo", "results/facts", ".snakemake/metadata"):
+    for folder in ("results/demo", "results/code", ".snakemake/metadata"):
         shutil.copytree(ROOT / folder, project.root / folder)
 
 

@@ -4,13 +4,17 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.workflow.projects import RUN, SCORES, Project
+from tests.workflow.projects import TRAINED as TARGET
+
 pytestmark = pytest.mark.quick_faults
-RUN = "scan-jump-x2/transformer/default/seed-1"
-TARGET = f"results/demo/runs/{RUN}/run.json"
+REFUSED = "error: another ./reproduce is running in this folder; wait until it ends"
 
 
 @pytest.fixture
@@ -64,16 +68,95 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     assert (long_run.root / TARGET).exists()
 
 
-def test_a_second_call_beside_a_running_one_is_refused(long_run):
+def test_a_second_call_beside_a_running_one_is_refused_and_a_dry_run_is_not(long_run):
     process = started(long_run)
     try:
         beside = long_run.reproduce(TARGET)
-        assert beside.returncode == 1
-        assert "lock" in beside.stderr.lower()
-        assert process.poll() is None
+        assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", f"{REFUSED}\n")
+        dry = long_run.reproduce("-n", TARGET)
+        assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "1 job: 1 train (not run: -n)"), dry.stderr
+        assert process.poll() is None and list((long_run.root / ".snakemake").glob("locks/*"))
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         wait_for_end_of(process)
+
+
+def test_of_two_calls_at_once_one_makes_everything(project):
+    calls = [
+        subprocess.Popen(["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    said = {call.wait(timeout=300): call.communicate()[1] for call in calls}
+    assert said.keys() == {0, 1} and said[1] == f"{REFUSED}\n" and "3 jobs done" in said[0]
+
+
+def test_where_the_file_system_has_no_locks_those_of_snakemake_count(project, tmp_path, monkeypatch):
+    """flock exits with 71 then. Nobody knows whose the locks are: they stay, and Snakemake says how to delete them."""
+    flock = tmp_path / "bin/flock"
+    flock.parent.mkdir()
+    flock.write_text("#!/bin/sh\nexit 71\n")
+    flock.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{flock.parent}:{os.environ['PATH']}")
+    lock = project.root / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"{SCORES}\n")
+    done = project.reproduce(SCORES)
+    assert done.returncode == 1 and "--unlock" in done.stderr and lock.exists()
+    assert project.reproduce("--unlock").returncode == 0
+    assert not lock.exists()
+
+
+@contextmanager
+def orphan(project: Project) -> Iterator[int]:
+    """The process of a training whose Snakemake was killed while it trained."""
+    process = started(project)
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (snakemake,) = [int(child) for child in listed]
+    (lock,) = (project.root / f"results/demo/state/{RUN}").glob("*/lock")
+    trainer = int(lock.read_text().split()[0])
+    os.kill(snakemake, signal.SIGKILL)
+    process.wait(timeout=120)  # its stderr stays open: the training has it too
+    try:
+        yield trainer
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(trainer, signal.SIGKILL)
+
+
+def has_ended(process: int) -> bool:
+    """A process that nobody waits for stays listed, without its command line."""
+    command = Path(f"/proc/{process}/cmdline")
+    return not command.exists() or not command.read_bytes()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(long_run):
+    """It does not hold the lock of ./reproduce, so other jobs are done beside it; its own run waits until it ends."""
+    with orphan(long_run) as trainer:
+        other = "results/demo/data/cogs/dataset.json"
+        done = long_run.reproduce(TARGET, other)
+        assert done.returncode == 1 and f"is in use by process {trainer} on " in done.stderr, done.stderr
+        assert "1 failed, 1 of 2 jobs done" in done.stderr and (long_run.root / other).exists()
+        os.kill(trainer, signal.SIGTERM)
+        wait_until(lambda: has_ended(trainer))
+    assert saved_state(long_run.root) and {rule for rule, _ in long_run.planned(TARGET)} == {"train"}
+
+
+def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(project):
+    """Snakemake alone would train the run again, since it did not see the end of the job."""
+    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 300\n")
+    with orphan(project):
+        wait_until((project.root / TARGET).exists)
+    before = (project.root / TARGET).read_bytes()
+    assert "1 job: 1 train (not run: -n)" in project.reproduce("-n", TARGET).stdout
+    assert project.command("check").returncode == 0
+    assert project.reproduce("--touch", TARGET).returncode == 0
+    assert "Nothing to be done" in project.reproduce(TARGET).stderr and (project.root / TARGET).read_bytes() == before
 
 
 def test_failed_job_shows_why_and_where(project):

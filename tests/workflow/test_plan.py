@@ -116,6 +116,19 @@ def test_broken_catalogue_is_said_before_any_job(project):
     assert not (project.root / "results").exists()
 
 
+def test_a_configuration_that_snakemake_would_misread_is_refused_in_one_line(project):
+    for arguments in (("--config", "scale"), ("--config", "scale=demo", "results/demo/claims.csv")):
+        done = project.reproduce("-n", *arguments)
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        last = done.stderr.splitlines()[-1]
+        assert last.startswith("error: Invalid config definition: ") and repr(arguments[-1]) in last
+    with open(project.root / "config.yaml", "a") as stream:
+        stream.write("scale: small\n")
+    done = project.reproduce("-n")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.fullmatch(r"error: config\.yaml:\d+: .*'scale' stands there twice.*", done.stderr.splitlines()[-1])
+
+
 def test_fine_tuning_waits_for_what_it_starts_from(project):
     """A run brings along its parent, and the parent's data, which no paper names."""
     target = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"

@@ -41,9 +41,13 @@ class Catalogue:
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
-    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config."""
+    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config.
+
+    The file is read in both cases: Snakemake would take the second of two equal keys.
+    """
     file = Path(root) / "config.yaml"
-    content = read_entries(file) if content is None else content
+    entries = read_entries(file)
+    content = entries if content is None else content
     content = {key: value for key, value in content.items() if key != "pathvars"}
     config = checked(Config, content, "config.yaml")
     scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")

@@ -1,28 +1,59 @@
 """What differs between the facts that a result was made from and those of now, in words."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.code_digest import definitions
-from workflow_scripts.facts import SHORT, Facts, recall
+from workflow_scripts.facts import SHORT, Facts, load_definitions
+from workflow_scripts.files import read_json
 
+# By rule, in the order in which data flow: the file with the record of a result.
+RECORDS = {
+    "fetch": "results/downloads/{source}.json",
+    "fetch_model": "results/downloads/models/{model}/model.json",
+    "prepare": "results/{scale}/data/{task}/dataset.json",
+    "candidates": "results/{scale}/candidates/{task}/candidates.json",
+    "search": "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
+    "train": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
+    "evaluate": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/evaluation.json",
+    "intervene": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/intervention.json",
+    "analyse": "results/{scale}/analyses/{paper}/{analysis}/analysis.json",
+    "table": "results/{scale}/tables/{paper}/{display}.json",
+    "figure": "results/{scale}/figures/{paper}/{display}.json",
+    "claims": "results/{scale}/claims.json",
+}
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
+
+
+def result_changes(record: str | Path, now: Facts, origin: Callable[[str], str] = lambda key: "") -> list[str]:
+    """What differs between the facts in the record of a result and those of now; empty if nothing does.
+
+    Raises UserError if the record cannot be read.
+    """
+    content = read_json(record)
+    if not now.modules:  # a download: its manifest is not changed by what does not change the file
+        given = {key: value and content.get(key) for key, value in now.given.items()}
+        return list(fact_changes(str(Facts(given, ())), given, now, origin))
+    if not SHORT.match(str(content.get("facts"))) or "spec" not in content:
+        return [f"{record} does not say what it was made from"]
+    return list(fact_changes(content["facts"], content["spec"], now, origin))
 
 
 def fact_changes(before: str, given: Any, now: Facts, origin: Callable[[str], str] = lambda key: "") -> Iterator[str]:
     """Keys and code that differ between the facts `before`, in their short form, and those of now.
 
-    `given` is what the job was given before, None where that is not known; `origin(key)` is put behind a key's values.
+    `given` is what the job was given before; `origin(key)` is put behind a key's values.
     """
     digests = SHORT.match(before)
     if digests["given"] != digest(now.given):
-        found = list(differences(given, now.given)) if given is not None else []
+        found = differences(given, now.given)
         sentences = [f"{key} was {short(old)} and is {short(new)}{origin(key)}" for key, old, new in found]
         yield few(sentences, "; ") or "what it is given has changed"
     if digests["code"] != now.code:
-        old = recall(digests["code"])
+        old = load_definitions(digests["code"])
         yield few(code_changes(old, definitions(now.modules)), "; ") if old else "its code has changed"
 
 

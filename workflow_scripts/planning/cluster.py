@@ -1,18 +1,19 @@
 """What a run of the workflow would ask a SLURM cluster for, and the sbatch line that Snakemake would send."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, searched
 from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.checking import read_entries
 from workflow_scripts.displays import intervened_runs
 from workflow_scripts.errors import UserError
 from workflow_scripts.planning import memory as gpu_memory
 from workflow_scripts.planning.resources import Resources, fixed, preparation, scoring, searching, training
 from workflow_scripts.schema import Config
-from workflow_scripts.start import read_profile
 
 ORDER = ("prepare_large", "search", "train", "evaluate", "candidates", "intervene", "analyse")
 
@@ -74,7 +75,7 @@ def sbatch_line(rule: str, resources: Resources, profile: dict[str, Any]) -> str
 
 def show(catalogue: Catalogue, config: Config, folder: str) -> None:
     """Print jobs, GPUs, cores, memory and time of each rule, and the sbatch lines."""
-    profile, rows = read_profile(folder), asked(catalogue, config)
+    profile, rows = read_entries(Path(folder) / "profile.yaml"), asked(catalogue, config)
     if profile.get("executor") != "slurm":
         raise UserError(f"{folder}: key 'executor' is not slurm; take profiles/slurm-gpus or profiles/slurm-gres")
     print(f"{', '.join(config.papers)} at scale {config.scale} with {folder}: what a job asks for at its first attempt")

@@ -1,6 +1,8 @@
 """Say for each job that would run why it would: which key, file or function changed, from what to what."""
 
 import argparse
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,23 +12,13 @@ from workflow_scripts.catalogue.merging import merged
 from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.checking import read_yaml
 from workflow_scripts.errors import UserError
-from workflow_scripts.facts import SHORT, of_job, recall
-from workflow_scripts.files import read_json, sha256_file
-from workflow_scripts.planning.agreement import by_other_code
-from workflow_scripts.planning.changes import fact_changes, few
-from workflow_scripts.planning.records import jobs_of_dry_run, read_overrides, read_record, record_path
-from workflow_scripts.planning.unfinished import unfinished
-from workflow_scripts.planning.versions import RUNS, other_versions
+from workflow_scripts.facts import of_job
+from workflow_scripts.planning.changes import RECORDS, few, result_changes
+from workflow_scripts.planning.dry_run import planned_jobs, read_overrides
 from workflow_scripts.schema import Config
 
-STAGES = (
-    *("fetch", "fetch_model", "prepare", "prepare_large", "candidates", "search", "train", "evaluate", "intervene"),
-    *("analyse", "table", "figure", "claims", "record_config"),
-)
+STAGES = (*RECORDS, "record_config")
 SOURCES = "workflow_scripts/data/sources.yaml"
-KEEP = (
-    "To keep what descends from data that come out the same: .venv/bin/python -m workflow_scripts adopt --remake-data"
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,27 +30,21 @@ def main(args: argparse.Namespace) -> None:
     """Print one sentence for each job of a dry run, those with a reason of their own first."""
     catalogue = load_catalogue()
     config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
-    options = [*(["--config", *args.config] if args.config else []), "--", *args.targets]
-    again = unfinished(options, half_made=bool(args.targets))
-    jobs = jobs_of_dry_run(*(["--forcerun", *again] if again else []), *options)
-    jobs.sort(key=lambda job: (STAGES.index(job["rule"]), name(job)))
+    jobs = planned_jobs(*(["--config", *args.config] if args.config else []), "--", *args.targets)
+    jobs.sort(key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), name(job)))
     made_again = {file for job in jobs for file in job["output"]}
     own, following = [], []
     for job in jobs:
-        reasons = list(own_reasons(catalogue, config, job, made_again, again))
+        reasons = list(own_reasons(catalogue, config, job, made_again))
         if reasons:
             own.append(f"{name(job)}: {'; '.join(reasons)}")
         else:
             files = [file for file in job["input"] if file in made_again]
-            following.append(f"{name(job)}: " + (f"reads {few(files, ', ')}, made again" if files else job["reason"]))
+            following.append(f"{name(job)}: reads {few(files, ', ')}, made again")
     for sentence in own + following:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
     print(f"{count} would run" + (f", {len(own)} of them for a reason of their own" if following else ""))
-    if following and any(by_other_code(Path(job["output"][0])) for job in jobs if job["rule"].startswith("prepare")):
-        print(KEEP)
-    if note := other_versions(Path("results").glob(f"{config.scale}/{RUNS}")):
-        print(note)
 
 
 def name(job: dict[str, Any]) -> str:
@@ -67,46 +53,48 @@ def name(job: dict[str, Any]) -> str:
     return f"{job['rule']} {'/'.join(wildcards)}".strip()
 
 
-def own_reasons(
-    catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str], again: list[str]
-) -> Iterator[str]:
+def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str]) -> Iterator[str]:
     """What makes a job stale, but for inputs that another job of the plan makes again."""
-    record = read_record(job["output"][0])
     missing = [file for file in job["output"] if not Path(file).exists()]
-    if record is None:
-        yield "was not made yet" if missing else "Snakemake has no record of how it was made"
+    if len(missing) == len(job["output"]):
+        yield "has no results yet"
         return
-    if new := [file for file in job["output"] if not record_path(file).exists()]:
-        yield f"did not make {few(new, ', ')} before"
-    elif job["output"][0] in again:
-        yield "was begun again, and failed"
-    elif missing:
-        yield f"{few(missing, ', ')} {'is' if len(missing) == 1 else 'are'} gone"
-    before = next(filter(None, (SHORT.match(param.strip("'\"")) for param in record["params"])), None)
-    now = of_job(catalogue, config, job["rule"], job["wildcards"])
-    if now and before and str(now) != before[0]:
-        old = read_spec(job["output"]) if job["rule"] == "train" else recall(before["given"])
-        yield from fact_changes(before[0], old, now, lambda key: set_in(catalogue, job, key))
-    elif now and not before:
-        yield "was made by an older workflow, which recorded less"
-    elif record["shellcmd"] != job["command"] and set(record["input"]) == set(job["input"]):
-        yield f"its command was `{record['shellcmd']}` and is `{job['command']}`"
-    if added := sorted(set(job["input"]) - set(record["input"])):
-        yield f"reads {few(added, ', ')} too"
-    if removed := sorted(set(record["input"]) - set(job["input"])):
-        yield f"reads {few(removed, ', ')} no more"
-    for file, checksum in sorted(record["input_checksums"].items()):
-        kept = file in job["input"] and file not in made_again and Path(file).is_file()
-        if kept and checksum != (actual := f"sha256:{sha256_file(file)}"):
-            yield f"{file} has changed: {checksum} was read, it has {actual}"
+    if missing:
+        yield f"{few(missing, ', ')} {'is' if len(missing) == 1 else 'are'} missing"
+    changes = []
+    if now := of_job(catalogue, config, job["rule"], job["wildcards"]):
+        record = RECORDS[job["rule"].removesuffix("_large")]
+        try:
+            changes = result_changes(record.format(**job["wildcards"]), now, lambda key: set_in(catalogue, job, key))
+        except UserError as error:
+            changes = [f"there is no record of what it was made from ({error})"]
+        yield from changes
+    for reason in job["reason"].split("; "):
+        what, _, details = reason.partition(": ")
+        if what == "Updated input files":
+            if changed := sorted(set(details.split(", ")) - made_again):
+                yield f"{few(changed, ', ')} changed after it was read"
+        elif what == "Params have changed since last execution":
+            if not changes:  # else they explain it: the fingerprint is one of the parameters
+                yield from parameter_changes(details)
+        elif what not in ("", "Missing output files", "Input files updated by another job"):
+            yield reason
 
 
-def read_spec(outputs: list[str]) -> Any:
-    """The spec in the run.json among the outputs of a training; None if there is none to be read."""
+def parameter_changes(details: str) -> Iterator[str]:
+    """What Snakemake says of the parameters that differ: lists of runs by their difference, others with both values."""
+    before, now = re.search(r"before: (.*) now: (.*)", details).groups()
     try:
-        return read_json(next(file for file in outputs if file.endswith("run.json")))["spec"]
-    except (UserError, KeyError):
-        return None
+        old, new = ast.literal_eval(before), ast.literal_eval(now)
+    except (SyntaxError, ValueError):
+        old = new = None
+    if isinstance(old, list) and isinstance(new, list):
+        if added := [value for value in new if value not in old]:
+            yield f"shows {few(added, ', ')} too"
+        if removed := [value for value in old if value not in new]:
+            yield f"shows {few(removed, ', ')} no more"
+    else:
+        yield f"a parameter was {before.strip()} and is {now.strip()}"
 
 
 def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:

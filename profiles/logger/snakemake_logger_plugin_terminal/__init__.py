@@ -27,6 +27,8 @@ HEARTBEAT_SECONDS = 60
 BAR_WIDTH, TEXT_WIDTH = 20, 66
 # `step 1,200/4,000` in the last line of a log becomes a bar.
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
+# What Snakemake raises for a --config that is not KEY=VALUE.
+CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
 # What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
 USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
 # What the SLURM executor says of a job that failed, or was refused.
@@ -47,6 +49,7 @@ NOISE = (
     "Creating report",
     "Conda environments: ignored",
     "Elapsed time:",
+    "Error: Directory cannot be locked.",  # only a warning to a dry run beside another call
     "Exiting because a job execution failed",
     "Falling back to 'sacct'",
     "Loading trusted IOCache",
@@ -234,7 +237,7 @@ class LogHandler(LogHandlerBase):
             (self.failed or self.cancelled) and text.startswith("WorkflowError:\nAt least one job")
         ):
             return  # job_error has said it
-        if found := USER_ERROR.search(text):
+        if found := USER_ERROR.search(text) or CONFIG_ERROR.search(text):
             text = f"error: {found[1]}"
         elif found := NO_RULE.search(text):
             where = "catalogue/ and papers/ name what can be made; settings go behind --config"

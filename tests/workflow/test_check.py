@@ -1,0 +1,127 @@
+"""`check` lists the results that are not what would be made now, and what Snakemake can do with them."""
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.projects import DATA, SCORES, TRAINED, Project, copied
+
+pytestmark = pytest.mark.quick_faults
+EVALUATION = SCORES.replace("scores.csv", "evaluation.json")
+
+
+def check(project: Project, *arguments: str) -> list[str]:
+    """The lines that `check` prints; the last of them is its error if something differs."""
+    done = project.command("check", *arguments)
+    said = done.stdout.splitlines() + done.stderr.splitlines()
+    assert done.returncode == said[-1].startswith("error: "), said
+    return said
+
+
+def change_learning_rate(project: Project) -> str:
+    """Give the run another learning rate; returns what `check` says of it."""
+    with project.edited("catalogue/methods.yaml") as methods:
+        settings = methods["transformer"]["variants"]["default"].setdefault("settings", {})
+        settings["training"] = {"learning_rate": 0.00123}
+    before = json.loads((project.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
+    return f"{TRAINED}: training.learning_rate was {before} and is 0.00123"
+
+
+def planned(project: Project) -> set[str]:
+    return {rule for rule, _ in project.planned(SCORES)}
+
+
+def copy_results(made: Project, target: Path, *folders: str) -> Project:
+    """A fresh copy of the project with some folders of another one, all files with other times."""
+    project = copied(target)
+    shutil.copy(made.root / "catalogue/scales.yaml", project.root / "catalogue")
+    for folder in folders:
+        shutil.copytree(made.root / folder, project.root / folder)
+    draw = random.Random(1)
+    for file in sorted((project.root / "results").rglob("*")):
+        seconds = 1_700_000_000 + draw.randrange(1_000_000)
+        os.utime(file, (seconds, seconds))
+    return project
+
+
+def state_of(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    files = [file for part in ("results", ".snakemake") for file in (folder / part).rglob("*") if file.is_file()]
+    return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def test_what_differs_is_named_and_nothing_is_touched(made: Project):
+    assert check(made) == ["3 results are what would be made now"]
+    changed = change_learning_rate(made)
+    decoding = made.root / "workflow_scripts/models/decoding.py"
+    decoding.write_text(decoding.read_text() + "\n\ndef added():\n    return 1\n")
+    before = state_of(made.root)
+    train, evaluate, error = check(made)
+    assert train.startswith(changed)
+    assert evaluate == f"{EVALUATION}: workflow_scripts/models/decoding.py changed: added"
+    assert error.startswith("error: 2 of 3 results differ from what would be made now; ")
+    assert state_of(made.root) == before
+
+
+def test_settings_of_the_command_line_count(made: Project):
+    train, error = check(made, "--config", "precision=bf16")
+    assert train.startswith(f'{TRAINED}: training.precision was "fp32" and is "bf16"')
+    assert error.startswith("error: 1 of 3 results differ")
+
+
+def test_results_that_are_damaged_unknown_or_without_a_record(made: Project):
+    (made.root / TRAINED).write_text("{")
+    (made.root / EVALUATION).write_text("{}")
+    (made.root / DATA).rename(made.root / DATA.replace("jump", "hop"))
+    other = made.root / "results/demo.old/data/cogs/dataset.json"  # no scale: somebody's own copy
+    other.parent.mkdir(parents=True)
+    other.write_text("{}")
+    data, train, evaluate, error = check(made)
+    assert data.startswith("results/demo/data/scan-hop-x2/dataset.json: ") and "scan-hop-x2" in data.split(": ", 1)[1]
+    assert train.startswith(f"{TRAINED}: {TRAINED}:1: not valid JSON")
+    assert evaluate == f"{EVALUATION}: {EVALUATION} does not say what it was made from"
+    assert error.startswith("error: 3 of 3 results differ")
+
+
+def test_a_source_file_with_another_checksum(made: Project):
+    manifest = made.root / "results/downloads/cogs/gen.tsv.json"
+    manifest.parent.mkdir(parents=True)
+    with made.edited("workflow_scripts/data/sources.yaml") as content:
+        checksum = content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"]
+    manifest.write_text(json.dumps({"sha256": checksum}))
+    assert check(made) == ["4 results are what would be made now"]
+    manifest.write_text(json.dumps({"sha256": "0" * 64}))
+    fetched, _ = check(made)
+    assert fetched == f'results/downloads/cogs/gen.tsv.json: sha256 was "{"0" * 64}" and is "{checksum}"'
+
+
+def test_results_with_snakemakes_records_are_current_in_another_folder(made_once: Project, tmp_path: Path):
+    project = copy_results(made_once, tmp_path, "results", ".snakemake/metadata")
+    done = project.reproduce(SCORES)
+    assert (done.returncode, "Nothing to be done" in done.stderr) == (0, True), done.stderr
+    change_learning_rate(project)
+    assert planned(project) == {"train", "evaluate"}
+
+
+def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project, tmp_path: Path):
+    project = copy_results(made_once, tmp_path, "results")
+    weights = {file: file.read_bytes() for file in (project.root / "results").rglob("*.safetensors")}
+    assert weights and check(project) == ["3 results are what would be made now"]
+    done = project.reproduce("--touch", SCORES)
+    assert done.returncode == 0, done.stderr
+    assert planned(project) == set()
+    assert {file: file.read_bytes() for file in weights} == weights
+    change_learning_rate(project)
+    assert planned(project) == {"train", "evaluate"}
+
+
+def test_touch_takes_whatever_is_there_for_current_and_makes_nothing_that_is_missing(made: Project):
+    changed = change_learning_rate(made)
+    missing = SCORES.replace("seed-1", "seed-77")
+    done = made.reproduce("--touch", SCORES, missing)
+    assert done.returncode == 0, done.stderr
+    assert planned(made) == set() and not (made.root / missing).exists()
+    assert check(made)[0].startswith(changed)

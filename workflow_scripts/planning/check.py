@@ -1,0 +1,63 @@
+"""Compare what each result was made from with what it would be made from now, and list what differs.
+
+Snakemake compares jobs with its own records in .snakemake/metadata. This command reads the record that each result has,
+so it also tells whether results are current that were copied here without .snakemake. It changes nothing.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.checking import read_yaml
+from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.errors import UserError
+from workflow_scripts.facts import of_job
+from workflow_scripts.planning.changes import RECORDS, result_changes
+from workflow_scripts.planning.dry_run import read_overrides
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for ./reproduce")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print one line for each result that differs. Raises UserError if there are any."""
+    catalogue = load_catalogue()
+    config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
+    found = differing = 0
+    for rule, wildcards, record in list_results(catalogue):
+        try:
+            now = of_job(catalogue, config, rule, wildcards)
+            changes = result_changes(record, now) if now else [f"no {rule} is needed now"]
+        except UserError as error:
+            changes = [str(error)]
+        except KeyError as error:
+            changes = [f"{error} is not in catalogue/ or papers/"]
+        found += 1
+        if changes:
+            differing += 1
+            print(f"{record}: {'; '.join(changes)}")
+    if differing:
+        raise UserError(
+            f"{differing} of {found} results differ from what would be made now; ./reproduce -n says which of them "
+            "Snakemake would make again, delete the others"
+        )
+    print(f"{found} results are what would be made now")
+
+
+def list_results(catalogue: Catalogue) -> Iterator[tuple[str, dict[str, str], Path]]:
+    """(rule, wildcards, record) of each result there is, in the order in which data flow."""
+    downloads = [("fetch", {"source": name}) for name in load_sources()]
+    downloads += [("fetch_model", {"model": name}) for name in load_repositories()]
+    for rule, wildcards in downloads:
+        if (record := Path(RECORDS[rule].format(**wildcards))).exists():
+            yield rule, wildcards, record
+    for rule, pattern in RECORDS.items():
+        if "{scale}" not in pattern:
+            continue
+        for record in sorted(Path().glob(re.sub(r"\{\w+\}", "*", pattern))):
+            wildcards = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), str(record)).groupdict()
+            if wildcards["scale"] in catalogue.scales:
+                yield rule, wildcards, record

@@ -1,0 +1,40 @@
+"""What Snakemake would run, as data."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from workflow_scripts.errors import UserError
+
+NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
+
+
+def planned_jobs(*arguments: str) -> list[dict[str, Any]]:
+    """The jobs that `snakemake --dry-run` lists: rule, wildcards, input, output, command, reason.
+
+    Jobs without output are left out. Raises UserError with Snakemake's message if it fails.
+    """
+    command = [sys.executable, "-m", "snakemake", "--logger=plan", "--dry-run", *arguments]
+    # Where Snakemake finds the loggers of this project, as under ./reproduce.
+    environment = os.environ | {"PYTHONPATH": str(Path("profiles/logger").resolve())}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        if found := NO_RULE.search(done.stderr):
+            where = "catalogue/ and papers/ name what can be made; settings go behind --config"
+            raise UserError(f"no rule makes {found[1]}; {where}")
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise UserError(f"snakemake --dry-run failed: {said[-1] if said else done.returncode}")
+    jobs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [job for job in jobs if job["output"]]
+
+
+def read_overrides(overrides: list[str]) -> dict[str, Any]:
+    """`--config` of Snakemake, `key=value` with values in YAML, as a dictionary."""
+    pairs = (override.partition("=") for override in overrides)
+    return {key: yaml.safe_load(value) for key, _, value in pairs}
