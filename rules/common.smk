@@ -16,6 +16,7 @@ from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.checking import read_entries
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
 from workflow_scripts.errors import UserError
@@ -48,6 +49,7 @@ def typed(value):
     return scalar if isinstance(scalar, int | float) else value
 
 
+read_entries("config.yaml")  # refuses a key that stands twice, of which Snakemake takes the second
 CONFIG = load_config(typed(config))
 CATALOGUE = load_catalogue()
 

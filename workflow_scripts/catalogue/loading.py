@@ -41,13 +41,8 @@ class Catalogue:
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
-    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config.
-
-    The file is read in both cases: Snakemake would take the second of two equal keys.
-    """
-    file = Path(root) / "config.yaml"
-    entries = read_entries(file)
-    content = entries if content is None else content
+    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config."""
+    content = read_entries(Path(root) / "config.yaml") if content is None else content
     content = {key: value for key, value in content.items() if key != "pathvars"}
     config = checked(Config, content, "config.yaml")
     scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
