@@ -11,7 +11,7 @@ import pytest
 from tests.workflow.projects import DATA, SCORES, TRAINED, Project, copied
 
 pytestmark = pytest.mark.quick_faults
-EVALUATION = SCORES.replace("scores.csv", "evaluation.json")
+RECORD, EVALUATION = TRAINED.replace("run.json", "record.json"), SCORES.replace("scores.csv", "record.json")
 
 
 def check(project: Project, *arguments: str) -> list[str]:
@@ -28,7 +28,7 @@ def change_learning_rate(project: Project) -> str:
         settings = methods["transformer"]["variants"]["default"].setdefault("settings", {})
         settings["training"] = {"learning_rate": 0.00123}
     before = json.loads((project.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
-    return f"{TRAINED}: training.learning_rate was {before} and is 0.00123"
+    return f"{RECORD}: training.learning_rate was {before} and is 0.00123"
 
 
 def planned(project: Project) -> set[str]:
@@ -68,20 +68,20 @@ def test_what_differs_is_named_and_nothing_is_touched(made: Project):
 
 def test_settings_of_the_command_line_count(made: Project):
     train, error = check(made, "--config", "precision=bf16")
-    assert train.startswith(f'{TRAINED}: training.precision was "fp32" and is "bf16"')
+    assert train.startswith(f'{RECORD}: training.precision was "fp32" and is "bf16"')
     assert error.startswith("error: 1 of 3 results differ")
 
 
 def test_results_that_are_damaged_unknown_or_without_a_record(made: Project):
-    (made.root / TRAINED).write_text("{")
+    (made.root / RECORD).write_text("{")
     (made.root / EVALUATION).write_text("{}")
     (made.root / DATA).rename(made.root / DATA.replace("jump", "hop"))
-    other = made.root / "results/demo.old/data/cogs/dataset.json"  # no scale: somebody's own copy
+    other = made.root / "results/demo.old/data/cogs/record.json"  # no scale: somebody's own copy
     other.parent.mkdir(parents=True)
     other.write_text("{}")
     data, train, evaluate, error = check(made)
-    assert data.startswith("results/demo/data/scan-hop-x2/dataset.json: ") and "scan-hop-x2" in data.split(": ", 1)[1]
-    assert train.startswith(f"{TRAINED}: {TRAINED}:1: not valid JSON")
+    assert data.startswith("results/demo/data/scan-hop-x2/record.json: ") and "scan-hop-x2" in data.split(": ", 1)[1]
+    assert train.startswith(f"{RECORD}: {RECORD}:1: not valid JSON")
     assert evaluate == f"{EVALUATION}: {EVALUATION} does not say what it was made from"
     assert error.startswith("error: 3 of 3 results differ")
 

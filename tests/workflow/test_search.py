@@ -55,7 +55,8 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(sea
     assert "3 jobs would run" in said.splitlines()  # the search and two trainings, each for a reason of its own
     checked = searching.command("check")
     assert checked.returncode == 1
-    assert f"{CHOSEN}: search.learning_rate.1 was 0.01 and is 0.02" in checked.stdout.splitlines()
+    record = CHOSEN.replace("chosen.json", "record.json")
+    assert f"{record}: search.learning_rate.1 was 0.01 and is 0.02" in checked.stdout.splitlines()
     assert rules(searching) == ["search", "train"]
 
 
