@@ -62,12 +62,12 @@ def test_a_seed_that_was_not_trained_and_files_that_are_gone(made: Project):
 
 def test_a_result_without_a_record(made: Project):
     (made.root / TRAINED).unlink()
+    (made.root / TRAINED).with_name("record.json").unlink()
     (made.root / SCORES).with_name("record.json").write_text("{}")
     train, evaluate, _ = why(made, SCORES, TRAINED)
     assert train.startswith(f"train {RUN}: {TRAINED} is missing; there is no record of what it was made from (")
     assert (
-        evaluate
-        == f"evaluate {RUN}: {SCORES.replace('scores.csv', 'record.json')} does not say what it was made from"
+        evaluate == f"evaluate {RUN}: {SCORES.replace('scores.csv', 'record.json')} does not say what it was made from"
     )
 
 
