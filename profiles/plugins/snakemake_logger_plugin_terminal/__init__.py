@@ -32,7 +32,8 @@ CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MU
 # What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
 USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
 # What the SLURM executor says of a job that failed, or was refused.
-SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+)\.")
+SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
+SLURM_ERROR = re.compile(r"^WorkflowError:\n(.+?)\n +File .*recompose_slurm", re.DOTALL)
 SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
 SLURM_ACCOUNT = re.compile(r"The given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
@@ -237,7 +238,7 @@ class LogHandler(LogHandlerBase):
             (self.failed or self.cancelled) and text.startswith("WorkflowError:\nAt least one job")
         ):
             return  # job_error has said it
-        if found := USER_ERROR.search(text) or CONFIG_ERROR.search(text):
+        if found := USER_ERROR.search(text) or CONFIG_ERROR.search(text) or SLURM_ERROR.search(text):
             text = f"error: {found[1]}"
         elif found := NO_RULE.search(text):
             where = "catalogue/ and papers/ name what can be made; settings go behind --config"
