@@ -57,6 +57,7 @@ def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
     wait(lambda: ends(executor, plugin, slow) == ["CANCELLED"], 30, "no end")
 
 
+@pytest.mark.quick_faults
 def test_a_job_that_slurm_has_forgotten_ends(executor, plugin):
     *before, last = ends(executor, plugin, "999999", plugin.LOOKS)
     assert before == [None] * (plugin.LOOKS - 1) and last == "unknown: SLURM has forgotten it"

@@ -142,7 +142,7 @@ class Executor(SlurmExecutor):
                 self.report_job_success(active)
             else:
                 log = (active.aux or {}).get("slurm_logfile")
-                said = f"SLURM-job '{active.external_jobid}' ended as {end}."
+                said = f"SLURM-job '{active.external_jobid}' ended as {end}. "
                 self.report_job_error(active, msg=said, aux_logs=[str(log)] if log else [])
 
     async def end_of(self, number: str, job: Job | None, answered: bool) -> str | None:
