@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.turns import ratio, show, take_turns
 from tests.slurm.cluster import Cluster, missing, up
 from tests.workflow.projects import Project, copied
-from workflow_scripts.files import read_json
+from workflow_scripts.common.files import read_json
 
 ROUNDS = 2
 CORES = os.cpu_count()

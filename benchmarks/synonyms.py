@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import SOURCES, build, load_resources
 from workflow_scripts.interventions.lexical_vectors import gloss_vectors
 from workflow_scripts.interventions.synonym_rules import best, queries_of, wordnet_pairs

@@ -10,17 +10,17 @@ from functools import cache
 from shlex import quote
 from shutil import which
 
-from workflow_scripts.canonical import canonical_json, digest
+from workflow_scripts.common.hashing import canonical_json, digest
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.checking import read_entries
+from workflow_scripts.common.yaml_files import read_entries
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import asked, caption, claimed, of_job, store_definitions
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.provenance.fingerprints import asked, caption, claimed, of_job, store_definitions
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.reporting.spec import display_analyses

@@ -31,8 +31,8 @@ from workflow_scripts.catalogue.run_specs import (
 )
 from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.checking import read_entries
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import read_entries
 
 SCALES = ("demo", "small", "paper")
 # (part, pattern, replacement): applied to the keys and values of what the first checkout had.

@@ -6,8 +6,8 @@ import pytest
 
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.displays import asked_runs, display_runs, find_entry
-from workflow_scripts.errors import UserError
 
 ROOT = Path(__file__).parents[1]
 

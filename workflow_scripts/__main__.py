@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 
-import workflow_scripts.provenance  # noqa: F401 - a command's clock starts with it
-from workflow_scripts.errors import UserError
+import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
+from workflow_scripts.common.errors import UserError
 
 COMMANDS = {
     "fetch": ("workflow_scripts.commands.fetch", "download source files, checked against their pinned sha256"),

@@ -8,8 +8,8 @@ from workflow_scripts.catalogue.loading import Catalogue, Paper, find_scale, loa
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.runs import Run, Variant, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.checking import nearest
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
 from workflow_scripts.reporting.spec import variants_of
 
 

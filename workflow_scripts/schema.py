@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
 
-from workflow_scripts.checking import Strict
-from workflow_scripts.protocols import Protocol
+from workflow_scripts.common.validation import Strict
+from workflow_scripts.evaluation.protocol import Protocol
 
 
 def _once(entries: list) -> list:

@@ -8,14 +8,14 @@ import torch
 from safetensors.torch import save_file
 
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.common.files import write_json
+from workflow_scripts.common.hashing import digest
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.files import write_json
 from workflow_scripts.training.build import build_model
 from workflow_scripts.training.history import write_history
 from workflow_scripts.training.prepared import data_digest, read_vocabulary

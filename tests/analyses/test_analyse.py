@@ -8,7 +8,7 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.provenance import FIELDS
+from workflow_scripts.provenance.record import FIELDS
 
 RUNS = ["scan-jump-x2/transformer/default/seed-1", "scan-jump-x2/sq-transformer/sal/seed-1"]
 

@@ -11,7 +11,7 @@ from scipy.stats import entropy
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_maps
 from workflow_scripts.analyses.attention_maps import encoder_maps, kl_divergence, twins
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import sq_transformer
 
 PAIR = ["walk around left", "jump around left"]

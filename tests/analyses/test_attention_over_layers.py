@@ -8,7 +8,7 @@ from scipy.stats import entropy as scipy_entropy
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_over_layers
 from workflow_scripts.analyses.attention_over_layers import entropy, fusion_weights, tables_of
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.prepared import read_pairs
 
 

@@ -19,7 +19,7 @@ from workflow_scripts.analyses.printed_numbers import (
     resolution,
     t_value,
 )
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.published import Published, read_published
 

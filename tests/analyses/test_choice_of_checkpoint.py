@@ -7,8 +7,8 @@ import pytest
 
 from workflow_scripts.analyses.choice_of_checkpoint import analyse, expected_maximum
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
 from workflow_scripts.training.history import write_history
 
 # Updates 10 to 100: the first two are of the beginning, the last two of the falling rate.

@@ -10,7 +10,7 @@ from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import code_probe
 from workflow_scripts.analyses.code_probe import TAGGER, accuracy, most_frequent
 from workflow_scripts.analyses.embedding_space import codes_of
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.compounds import PART_OF
 
 TOKENS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("NVD")), min_size=1, max_size=40)

@@ -10,7 +10,7 @@ from sklearn.metrics import silhouette_samples, silhouette_score
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import embedding_space
 from workflow_scripts.analyses.embedding_space import focus, target_codes, tsne, with_any, word_table
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
 

@@ -6,9 +6,9 @@ import pytest
 
 from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import bird
 from workflow_scripts.data.prepare import write_data
-from workflow_scripts.errors import UserError
 
 ITEMS = {
     "Safety officer": ["Safety officer", "Security guard"],

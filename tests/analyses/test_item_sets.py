@@ -9,7 +9,7 @@ import pytest
 
 from workflow_scripts.analyses.item_sets import analyse
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 SYNONYMS = {"intervention": "synonyms", "layer": None, "pooling": None, "rate": 0.25}
 CAP = {"intervention": "cap", "layer": 1, "pooling": "mean", "rate": None, "intervention_seed": None}

@@ -5,7 +5,7 @@ import pytest
 
 from workflow_scripts.analyses.sample_efficiency import analyse
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 
 TASKS = ["a-10pc", "a-30pc", "a-50pc"]

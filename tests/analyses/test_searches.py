@@ -5,7 +5,7 @@ import pytest
 
 from workflow_scripts.analyses.searches import analyse
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.files import write_json
+from workflow_scripts.common.files import write_json
 
 TRIED = pd.DataFrame(
     {

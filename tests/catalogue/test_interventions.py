@@ -8,7 +8,7 @@ from tests.catalogue.copies import edit
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
 

@@ -9,7 +9,7 @@ from workflow_scripts.catalogue.merging import merged
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import _resolved, resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 @pytest.mark.parametrize("section", ["model", "objective", "training", "evaluation"])

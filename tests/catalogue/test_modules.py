@@ -6,7 +6,7 @@ import pytest
 from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder_settings import CatSettings, EncoderSettings
 from workflow_scripts.models.settings import Seq2SeqSettings, SQTransformerSettings
 from workflow_scripts.objectives.masked_settings import CompositionalSettings, MaskedSettings

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.catalogue.copies import edit
-from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.hashing import digest
 
 
 def catalogue(folder, **text_task):

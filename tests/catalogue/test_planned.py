@@ -17,9 +17,9 @@ from workflow_scripts.catalogue.planned import planned_runs, plans_naming, prima
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_claims, of_training
-from workflow_scripts.files import sha256_file
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file
+from workflow_scripts.provenance.fingerprints import of_claims, of_training
 from workflow_scripts.reporting.analysis_plan import PrimaryClaim
 
 TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")

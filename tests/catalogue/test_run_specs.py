@@ -7,7 +7,7 @@ from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 def test_a_value_out_of_range_is_refused(copy: Path):

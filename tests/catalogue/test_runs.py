@@ -3,7 +3,7 @@ import pytest
 from tests.catalogue.copies import ROOT
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from tests.catalogue.copies import ROOT, edit
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.task_specs import data_origins, resolve_data
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 @pytest.mark.parametrize(

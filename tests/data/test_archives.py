@@ -6,9 +6,9 @@ import zipfile
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import archives
 from workflow_scripts.data.archives import read_members
-from workflow_scripts.errors import UserError
 
 
 def packed(path, members: list[tuple[str, bytes]]):

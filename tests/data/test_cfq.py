@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.cfq import prepare, spaced_punctuation
 from workflow_scripts.data.prepared import Example
 from workflow_scripts.data.stand_ins.cfq import HELD_OUT
-from workflow_scripts.errors import UserError
 
 ITEMS = [
     {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.cognition import prepare, segmenter, spans
 from workflow_scripts.data.stand_ins import cognition as stand_in
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.compounds import compound_errors
 
 REDUCED = {"training": "valid_and_test"}

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.cogs import prepare, read
 from workflow_scripts.data.prepared import Example
-from workflow_scripts.errors import UserError
 
 FILES = ["cogs/train.tsv", "cogs/dev.tsv", "cogs/test.tsv", "cogs/gen.tsv"]
 

@@ -17,10 +17,10 @@ import yaml
 
 from tests.data.file_server import serving
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.download import Patience
 from workflow_scripts.data.fetch import fetch, write_manifest
 from workflow_scripts.data.sources import Source, load_sources
-from workflow_scripts.errors import UserError
 
 CONTENT = bytes(range(256)) * 4000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.inverse_dictionary import (
     SOURCES,
     Item,
@@ -17,7 +18,6 @@ from workflow_scripts.data.inverse_dictionary import (
 )
 from workflow_scripts.data.stand_ins.wordnet import write
 from workflow_scripts.data.wordnet import Synset, WordNet
-from workflow_scripts.errors import UserError
 
 TOPICS = {"law", "american football", "physics"}
 

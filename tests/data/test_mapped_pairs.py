@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import mapped_pairs
-from workflow_scripts.errors import UserError
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.masked_batches import (
     Orders,

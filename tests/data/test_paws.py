@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import paws, paws_qqp
-from workflow_scripts.errors import UserError
 
 HEADER = "id\tsentence1\tsentence2\tlabel\n"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.plain_pickle import PlainUnpickler, read_plain
-from workflow_scripts.errors import UserError
 
 CODE = 0x7F  # of the extension registry
 

@@ -10,12 +10,12 @@ import pytest
 
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.checking import checked
 from workflow_scripts.commands import prepare
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import scan
 from workflow_scripts.data.sources import load_sources, select
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_data
+from workflow_scripts.provenance.fingerprints import of_data
 
 SPEC = {
     "task": "scan-jump",

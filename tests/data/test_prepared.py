@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_files
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_files
 from workflow_scripts.training.prepared import data_digest
 
 SPEC = {

@@ -8,6 +8,7 @@ import pytest
 
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import inverse_dictionary, pretraining_text, sst
 from workflow_scripts.data.inverse_dictionary import Item, clean
 from workflow_scripts.data.pretraining_text import (
@@ -20,7 +21,6 @@ from workflow_scripts.data.pretraining_text import (
 )
 from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
 from workflow_scripts.data.wordnet import Synset, WordNet, read
-from workflow_scripts.errors import UserError
 
 MARKS = re.compile(r"[^\w ]|_")
 SMALL = {"from": "stand_in", "tokenizer": "bpe", "vocabulary_size": 400, "bare_words": 50}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import punkt
-from workflow_scripts.errors import UserError
 
 TEXT = "Mr. Smith went to Washington, D.C. on Jan. 5. He met Dr. Jones there."
 SENTENCES = ["Mr. Smith went to Washington, D.C. on Jan. 5.", "He met Dr. Jones there."]

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sememes import read_sememes, sememe_names
 from workflow_scripts.data.stand_ins import sememes as stand_in
-from workflow_scripts.errors import UserError
 
 
 def test_upstream(mirror):

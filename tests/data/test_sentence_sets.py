@@ -10,8 +10,8 @@ from collections import Counter
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import amazon, bird, glue, imdb, mnli_letters, squad, sst2, sts
-from workflow_scripts.errors import UserError
 
 
 def zipped(path, files: dict[str, str]):

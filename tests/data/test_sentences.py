@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.archives import read_lines
 from workflow_scripts.data.sentences import (
     Sentence,
@@ -17,7 +18,6 @@ from workflow_scripts.data.sentences import (
     taken_out,
     tsv_rows,
 )
-from workflow_scripts.errors import UserError
 
 ROWS = [Sentence(f"train-{i}", f"text {i}", None, float(i % 2)) for i in range(40)]
 

@@ -10,8 +10,8 @@ import yaml
 
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import SOURCES_FILE, load_sources, select
-from workflow_scripts.errors import UserError
 from workflow_scripts.planning.downloads import source_names
 
 TOY = {

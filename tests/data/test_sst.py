@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sst import SOURCE, prepare, tidy, trees
-from workflow_scripts.errors import UserError
 
 TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import punkt, sememes
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.data.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
-from workflow_scripts.errors import UserError
 from workflow_scripts.training.masked_batches import read_sentences, read_split
 
 SPEC = {"task": "t", "prepare": "workflow_scripts.data.wikipedia_bookcorpus", "options": {}, "sources": []}

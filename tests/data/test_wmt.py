@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.commands import prepare as command
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.parallel_text import pairs
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.translation_tables import fitting
 from workflow_scripts.data.wmt import prepare
-from workflow_scripts.errors import UserError
 from workflow_scripts.training.batches import UNK
 from workflow_scripts.training.prepared import read_pairs, read_vocabulary
 

@@ -4,10 +4,10 @@ import tarfile
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.inverse_dictionary import SOURCES
 from workflow_scripts.data.stand_ins.wordnet import write
 from workflow_scripts.data.wordnet import NEEDED, Synset, read
-from workflow_scripts.errors import UserError
 
 LICENCE = "  1 This line belongs to the licence.  \n"
 DOG = '00000041 03 n 02 dog 0 Canis_familiaris 0 001 ;c 00000140 n 0000 | a tame wolf; "the dog barked"  \n'

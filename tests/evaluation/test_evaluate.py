@@ -24,16 +24,16 @@ from tests.training.toy import (
     write_split,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.evaluation.seq2seq import decode, load_run, same_structure
-from workflow_scripts.files import sha256_file
 from workflow_scripts.models.decoding import beam
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import data_digest
-from workflow_scripts.training.progress import Reporter
 
 SETTINGS = {"splits": ["test", "valid"], "beam": 1, "max_length": 12, "batch_tokens": 60}
 

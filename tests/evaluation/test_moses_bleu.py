@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.moses_bleu import measure
 
 TOKENS = ["The well @-@ known member can &apos;t vote .", "He said : &quot; yes &quot; ."]

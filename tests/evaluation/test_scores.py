@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_files, write_json
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS, read_scores, write_scores
-from workflow_scripts.files import sha256_files, write_json
 
 ROW = {"task": "t", "metric": "exact_match", "value": 12.5, "unit": "percent", "n": 8, "protocol": "reduced"}
 names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)

@@ -16,14 +16,14 @@ from tests.training.toy import ROOT, assert_one_line_error, call
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.cognition import prepare
 from workflow_scripts.data.prepare import write_data
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation import bleu, compound_measure, decoded_validation
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
 from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
 from workflow_scripts.evaluation.seq2seq import COLUMNS, decode, joined, load_run
-from workflow_scripts.facts import of_evaluation, of_training
+from workflow_scripts.provenance.fingerprints import of_evaluation, of_training
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table, read_vocabulary
 

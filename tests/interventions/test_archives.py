@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.interventions.small_lexicon import write_sources, write_tar, write_zip
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.archives import read_texts, stop_words, tagger
 
 

@@ -14,7 +14,7 @@ from tests.interventions.small_lexicon import write_sources
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import (
     build,
     candidates_of,

@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.cap import (
     POOLINGS,
     _Run,

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.interventions.small_lexicon import data_files, write_sources, write_tar
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.lexicon import read_lexicon
 
 REAL = "wordnet/wordnet-3.0-dict.tar.xz"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.synonyms import number_of_replacements, perturb
 
 WORDS = ["dog", "Dogs,", '"big', "(car)", "the", "...", "well-known", "ran.", "Über"]

@@ -6,7 +6,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import RobertaConfig, RobertaForMaskedLM
 
-from workflow_scripts.files import write_json
+from workflow_scripts.common.files import write_json
 
 SIZES = {
     "encoder_layers": 2,

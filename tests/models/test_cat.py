@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import encoder
 from workflow_scripts.models.cat import CatConfig, CatModel, CodebookAttention, Mean, Mixing
 

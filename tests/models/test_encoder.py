@@ -5,7 +5,7 @@ import torch
 
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import encoder, pretraining
 from workflow_scripts.training.state import named_weights, write_tensors
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.models.small_models import FUSED, SMALL, decoder_input, make, sentences
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import fused_transformer, seq2seq
 from workflow_scripts.models.fuse_attention import FuseAttention
 from workflow_scripts.models.layers import FeedForward

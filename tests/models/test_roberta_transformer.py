@@ -8,7 +8,7 @@ from tests.models.small_models import decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import roberta_transformer
 from workflow_scripts.models.decoding import beam, greedy
 

@@ -1,6 +1,6 @@
 import pytest
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import seq2seq, sq_transformer
 from workflow_scripts.objectives import cross_entropy, structural_quantisation
 

@@ -17,7 +17,7 @@ from tests.objectives.carma_cases import (
     stability_by_hand,
 )
 from tests.objectives.last_token_task import recorders
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.objectives import carma, cross_entropy
 from workflow_scripts.objectives.carma import draw, find_terms, mutual_information, similarities, stability, with_bos
 from workflow_scripts.objectives.settings import CarmaSettings

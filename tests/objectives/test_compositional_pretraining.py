@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import pretraining
 from workflow_scripts.models.cat import CodeWeights
 from workflow_scripts.objectives import compositional_pretraining, masked_language_modelling

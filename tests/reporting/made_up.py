@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.common.files import write_json
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.files import write_json
 
 
 def write_run(

@@ -11,7 +11,7 @@ from tests.catalogue.copies import ROOT
 from tests.reporting.test_papers import paper_text
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.checking import read_yaml
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import Claim
 

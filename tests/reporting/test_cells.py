@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.layout import explanations, reproduced_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.checking import read_yaml
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.reporting.spec import Claim
 
 ROOT = Path(__file__).parents[2]

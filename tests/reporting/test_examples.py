@@ -7,8 +7,8 @@ import pytest
 
 from tests.reporting.made_up import write_run
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
 from workflow_scripts.reporting.cells import Cell
 from workflow_scripts.reporting.examples import ExampleTest, compare_with, correctness
 from workflow_scripts.reporting.statistics import Effect

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.ledger import CLAIM_COLUMNS, print_ledger, why_unjudged
 
 

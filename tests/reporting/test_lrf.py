@@ -9,7 +9,7 @@ import pytest
 
 from tests.catalogue.copies import ROOT
 from tests.reporting.test_sq_transformer import borne_out, claims
-from workflow_scripts.checking import read_yaml
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.reporting.published import read_published
 
 FOLDER = ROOT / "papers/lrf"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.checking import read_yaml
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.published import read_published

@@ -1,6 +1,6 @@
 import pytest
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.published import PUBLISHED_COLUMNS, read_published
 
 HEADER = ",".join(PUBLISHED_COLUMNS) + "\n"

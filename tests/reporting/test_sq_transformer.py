@@ -8,7 +8,7 @@ import pytest
 
 from tests.catalogue.copies import ROOT
 from tests.reporting.test_papers import paper_text, printed_table
-from workflow_scripts.checking import read_yaml
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import Claim
 

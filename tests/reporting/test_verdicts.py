@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.analysis_plan import AnalysisPlan
 from workflow_scripts.reporting.cells import Cell
 from workflow_scripts.reporting.published import Published

@@ -28,7 +28,7 @@ from tests.slurm.submitting import (
     wait_for_state,
 )
 from tests.workflow.projects import Project
-from workflow_scripts.files import read_json
+from workflow_scripts.common.files import read_json
 
 pytestmark = pytest.mark.faults
 

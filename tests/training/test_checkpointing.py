@@ -14,8 +14,8 @@ from tests.training.kept import kept_for_backward
 from tests.training.test_causal import FAMILIES, train
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_file
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file
 from workflow_scripts.models.causal_lm import build
 from workflow_scripts.objectives import carma
 from workflow_scripts.objectives.hidden_states import blocks, recorded

@@ -11,7 +11,7 @@ from tests.training.sentence_toy import model_settings, sentence_spec, write_enc
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.files import sha256_file
+from workflow_scripts.common.files import sha256_file
 from workflow_scripts.models import encoder
 
 FAMILIES = ("bert", "roberta", "distilbert", "cat")

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.schema import Training
 from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, Task, learning_rate, optimiser_for, train
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import State, StateFolder
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.machine import choose_device, describe, prepare
 
 

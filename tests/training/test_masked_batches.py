@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
 from workflow_scripts.data import wordpiece
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
 from workflow_scripts.objectives.masked_language_modelling import IGNORED
 from workflow_scripts.training.batches import sequences
 from workflow_scripts.training.masked_batches import (

@@ -15,8 +15,8 @@ from tests.objectives.carma_cases import stability_by_hand
 from tests.training.toy import ROOT, here
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import scan_grammar
-from workflow_scripts.errors import UserError
 from workflow_scripts.models import seq2seq
 from workflow_scripts.objectives import carma
 from workflow_scripts.training.batches import Pairs, bucketed, sequences

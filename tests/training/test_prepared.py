@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.prepared import data_digest, read_pairs
 
 MANIFEST = {"task": "toy", "subset_groups": {"x": ["y"]}}

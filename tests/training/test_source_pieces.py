@@ -10,7 +10,7 @@ import torch
 
 from tests.models.small_roberta import SIZES, tokenizer, write_roberta
 from tests.training.toy import assert_one_error, here, toy_spec, write_data
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.seq2seq import load_run
 from workflow_scripts.models.pieces import read_pieces
 from workflow_scripts.training.batches import sequences

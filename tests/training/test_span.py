@@ -16,9 +16,9 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import squad
 from workflow_scripts.data.prepare import write_data
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
 from workflow_scripts.models import encoder
 from workflow_scripts.models.span import best_spans

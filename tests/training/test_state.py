@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.state import State, StateFolder
 

@@ -27,8 +27,8 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.commands.train import weights_digest
-from workflow_scripts.files import write_json
-from workflow_scripts.provenance import FIELDS
+from workflow_scripts.common.files import write_json
+from workflow_scripts.provenance.record import FIELDS
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.provenance import FIELDS
+from workflow_scripts.provenance.record import FIELDS
 
 RECORDS = (
     "data/*/record.json",

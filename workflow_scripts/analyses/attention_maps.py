@@ -8,9 +8,9 @@ import pandas
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, sentence_ids, stacked
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import options_from
 
 DIRECTIONS = ("forward", "reverse", "symmetric")
 

@@ -8,9 +8,9 @@ import pandas
 import torch
 from torch import Tensor
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import options_from
 from workflow_scripts.models.fused_transformer import FusedTransformer
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_pairs

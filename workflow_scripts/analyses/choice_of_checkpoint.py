@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.options import options_from
 from workflow_scripts.training.history import read_history
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.analyses.embedding_space import codes_of
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import options_from
 from workflow_scripts.evaluation.compounds import PART_OF
 from workflow_scripts.interventions.archives import tagger
 

@@ -9,10 +9,10 @@ import pandas
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.options import options_from
 from workflow_scripts.models import encoder
 from workflow_scripts.models.encoder import PAD
 from workflow_scripts.models.hugging_face import read_tokenizer

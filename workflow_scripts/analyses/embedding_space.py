@@ -10,11 +10,11 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import options_from
 from workflow_scripts.data.prepared import SPECIAL_TOKENS
-from workflow_scripts.errors import UserError
 from workflow_scripts.training.batches import EOS
 from workflow_scripts.training.prepared import read_vocabulary
 

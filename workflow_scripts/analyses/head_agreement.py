@@ -9,8 +9,8 @@ import pandas
 
 from workflow_scripts.analyses.attention_maps import encoder_maps
 from workflow_scripts.analyses.embedding_space import END, codes_of, word_classes
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, score, sentence_ids
+from workflow_scripts.common.options import options_from
 
 METRICS = {
     "codes": "head_agreement",

@@ -16,9 +16,9 @@ from typing import Any
 import pandas
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import options_from
 from workflow_scripts.interventions.intervene import METRIC, PREFIX
 from workflow_scripts.interventions.variation import cv_scores
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.common.options import options_from
+from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.protocols import worst_protocol
 
 Scores = dict[int, float]  # by seed
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.embedding_space import END, tsne, word_table
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, score, stacked
+from workflow_scripts.common.options import options_from
 
 COLUMNS = [*RUN_COLUMNS, "space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
 

@@ -19,8 +19,8 @@ import numpy as np
 import pandas
 from scipy import stats
 
-from workflow_scripts.analyses.options import options_from
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import options_from
 from workflow_scripts.reporting.published import Key, Published
 
 LEVEL, POWER = 0.05, 0.8  # two-sided

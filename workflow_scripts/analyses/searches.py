@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
-from workflow_scripts.files import read_json
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.options import options_from
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:

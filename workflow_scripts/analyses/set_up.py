@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
-from workflow_scripts.files import read_json
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.options import options_from
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:

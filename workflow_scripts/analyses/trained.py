@@ -8,7 +8,7 @@ from typing import Any
 import pandas
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.seq2seq import load_run
 from workflow_scripts.training.batches import EOS
 from workflow_scripts.training.prepared import read_table

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.options import options_from
 from workflow_scripts.data import sememes
 from workflow_scripts.data.stand_ins import sememes as stand_in
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
-from workflow_scripts.files import read_json
 from workflow_scripts.training.prepared import read_table
 
 

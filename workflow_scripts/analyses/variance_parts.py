@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.options import options_from
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.common.options import options_from
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.interventions.variation import variance_parts
 

@@ -4,8 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import SPECIAL_TOKENS
-from workflow_scripts.errors import UserError
 
 SCAN_CLASSES = {
     "verb": ("walk", "look", "run", "jump", "turn"),

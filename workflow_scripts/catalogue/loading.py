@@ -5,8 +5,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.checking import checked, nearest, read_entries, read_yaml
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.common.yaml_files import read_entries, read_yaml
 from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.reporting.published import read_published
 from workflow_scripts.reporting.spec import (

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
-from workflow_scripts.canonical import canonical_json
 from workflow_scripts.catalogue.loading import Catalogue, find_scale
 from workflow_scripts.catalogue.modules import MODULES
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.checking import nearest
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.hashing import canonical_json
+from workflow_scripts.common.validation import nearest
 from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Settings, Training
 
 SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init", "search")

@@ -1,7 +1,7 @@
 """The modules of models and objectives that settings may name, and the check of what they are given. No torch here."""
 
-from workflow_scripts.checking import nearest
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
 from workflow_scripts.models import encoder_settings, fused_settings
 from workflow_scripts.models import settings as model_settings
 from workflow_scripts.objectives import masked_settings, sentence_settings

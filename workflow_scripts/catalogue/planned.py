@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from workflow_scripts.catalogue.loading import Catalogue, Paper
 from workflow_scripts.catalogue.runs import Run, Variant
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_file
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file
 from workflow_scripts.reporting.analysis_plan import PrimaryClaim
 from workflow_scripts.reporting.spec import SIDES, cells_of, stars, variants_of
 from workflow_scripts.schema import Config

@@ -5,19 +5,19 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from workflow_scripts.canonical import canonical_json, digest
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
 from workflow_scripts.catalogue.merging import merged, placed
 from workflow_scripts.catalogue.modules import check_modules
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.checking import Strict, checked, nearest
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.hashing import canonical_json, digest
+from workflow_scripts.common.validation import Strict, checked, nearest
 from workflow_scripts.data.sources import load_repositories
-from workflow_scripts.errors import UserError
+from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.settings import SETTINGS as OBJECTIVES
 from workflow_scripts.objectives.settings import CarmaSettings
-from workflow_scripts.protocols import worst_protocol
 from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Training
 
 CHECKPOINTED = ("prompt", "masked", "sentence", "span")  # kinds that can be trained with gradient_checkpointing

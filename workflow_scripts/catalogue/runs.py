@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.checking import nearest
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
 
 Variant = tuple[str, str, str]  # task, method, variant
 

@@ -4,14 +4,14 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts import provenance
 from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.outputs import check_made_here
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
-from workflow_scripts.facts import of_analysis, published
-from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.protocols import worst_protocol
-from workflow_scripts.training.outputs import check_made_here
+from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.provenance.fingerprints import of_analysis, published
+from workflow_scripts.provenance.record import make_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,5 +73,5 @@ def main(args: argparse.Namespace) -> None:
             },
         }
         write_json(out / "analysis.json", content)
-        made = provenance.record(facts, digests, precision="fp32", computed_on=describe(torch.device("cpu")))
+        made = make_record(facts, digests, precision="fp32", computed_on=describe(torch.device("cpu")))
         write_json(out / "record.json", made)

@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts import provenance
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import resolve_candidates
+from workflow_scripts.common.files import replacing, sha256_files, write_json
+from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.data.sources import downloaded
-from workflow_scripts.facts import of_candidates
-from workflow_scripts.files import replacing, sha256_files, write_json
-from workflow_scripts.training.outputs import check_replaceable
+from workflow_scripts.provenance.fingerprints import of_candidates
+from workflow_scripts.provenance.record import make_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,5 +37,5 @@ def main(args: argparse.Namespace) -> None:
         write(build(contents, resources, spec["options"]), out / "candidates.parquet")
         digest = data_digest(args.data)
         write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": sha256_files(out)})
-        made = provenance.record(of_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
+        made = make_record(of_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
         write_json(out / "record.json", made)

@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import replacing
 from workflow_scripts.reporting.checks import DIFFERS, FINDING, SAME, Check, audit_checks, grammar_checks
 
 COLOURS = {SAME: "green", DIFFERS: "red", FINDING: "yellow"}

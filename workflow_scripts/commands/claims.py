@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import replacing
 from workflow_scripts.displays import asked_runs, intervened
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import claimed, of_claims
-from workflow_scripts.files import replacing
+from workflow_scripts.provenance.fingerprints import claimed, of_claims
 from workflow_scripts.reporting.claims import judge_paper, write_claims
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
 from workflow_scripts.reporting.ledger import print_ledger

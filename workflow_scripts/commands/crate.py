@@ -7,8 +7,8 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing
 from workflow_scripts.reporting.crate import make_crate
 
 

@@ -9,9 +9,9 @@ import argparse
 import json
 from pathlib import Path
 
-from workflow_scripts.checking import nearest
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
 from workflow_scripts.data.lines import aligned_lines
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.compounds import (
     Lexicon,
     compound_errors,

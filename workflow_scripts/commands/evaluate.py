@@ -5,19 +5,19 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import provenance
-from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.checking import checked
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.common.validation import checked
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.evaluation.trained import read_run
-from workflow_scripts.facts import of_evaluation
-from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.provenance.fingerprints import of_evaluation
+from workflow_scripts.provenance.record import make_record
 from workflow_scripts.schema import Evaluation
-from workflow_scripts.training.outputs import check_replaceable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> None:
         }
         write_json(out / "evaluation.json", content)
         facts, precision = of_evaluation(content["spec"], spec), spec["training"]["precision"]
-        made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        made = make_record(facts, run["data_digest"], spec["seed"], precision, describe(device))
         write_json(out / "record.json", made)
 
 

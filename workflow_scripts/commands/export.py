@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing, write_json
-from workflow_scripts.training.outputs import check_replaceable
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing, write_json
+from workflow_scripts.common.outputs import check_replaceable
 
 # What a later reader needs to know of a run; its spec follows from its digest and the catalogue of the same commit.
 PROVENANCE = (

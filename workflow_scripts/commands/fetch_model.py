@@ -8,12 +8,12 @@ from rich.console import Console
 
 from workflow_scripts.catalogue.loading import load_config
 from workflow_scripts.commands.fetch import progress_bars
+from workflow_scripts.common.files import replacing
+from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.data.download import Patience
 from workflow_scripts.data.hub import download_files
 from workflow_scripts.data.model_files import MANIFEST, wanted
 from workflow_scripts.data.models import find_repository, is_whole, take, write_manifest
-from workflow_scripts.files import replacing
-from workflow_scripts.training.outputs import check_replaceable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

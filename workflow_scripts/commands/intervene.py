@@ -4,18 +4,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import provenance
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.checking import checked
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.common.validation import checked
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.evaluation.trained import read_run
-from workflow_scripts.facts import of_intervention
-from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.provenance.fingerprints import of_intervention
+from workflow_scripts.provenance.record import make_record
 from workflow_scripts.schema import Intervention
-from workflow_scripts.training.outputs import check_replaceable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +41,9 @@ def main(args: argparse.Namespace) -> None:
     # torch takes more than a second to import: a wrong name should be said before.
     import pyarrow.parquet as pq
 
+    from workflow_scripts.common.progress import Reporter
     from workflow_scripts.interventions.intervene import intervene
     from workflow_scripts.training.machine import choose_device, describe, prepare
-    from workflow_scripts.training.progress import Reporter
 
     device = choose_device(args.device)
     prepare(spec["seed"], spec["training"]["torch_threads"], device)
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> None:
         }
         write_json(out / "intervention.json", content)
         facts, precision = of_intervention(content["spec"], spec), spec["training"]["precision"]
-        made = provenance.record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        made = make_record(facts, run["data_digest"], spec["seed"], precision, describe(device))
         write_json(out / "record.json", made)
 
 

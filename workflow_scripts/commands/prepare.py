@@ -3,15 +3,15 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts import provenance
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.task_specs import read_data_spec, resolve_data
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
+from workflow_scripts.common.outputs import check_made_here
 from workflow_scripts.data.prepare import prepare
 from workflow_scripts.data.sources import downloaded
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_data
-from workflow_scripts.files import write_json
-from workflow_scripts.training.outputs import check_made_here
+from workflow_scripts.provenance.fingerprints import of_data
+from workflow_scripts.provenance.record import make_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,4 +31,4 @@ def main(args: argparse.Namespace) -> None:
     check_made_here(args.out, "*.parquet", ("*.json",))
     sources, digests = downloaded(spec["sources"], args.downloads)
     prepare(spec, sources, args.out)
-    write_json(args.out / "record.json", provenance.record(of_data(spec), digests, spec["options"].get("seed")))
+    write_json(args.out / "record.json", make_record(of_data(spec), digests, spec["options"].get("seed")))

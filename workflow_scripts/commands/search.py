@@ -10,17 +10,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts import provenance
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import searched
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.checking import checked
 from workflow_scripts.commands.train import add_common_arguments, check_data, default_state, identity, read_spec
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_search
-from workflow_scripts.files import read_json, replacing, sha256_files, write_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing, sha256_files, write_json
+from workflow_scripts.common.outputs import check_replaceable, make_writable
+from workflow_scripts.common.validation import checked
+from workflow_scripts.provenance.fingerprints import of_search
+from workflow_scripts.provenance.record import make_record
 from workflow_scripts.schema import Search, Training
-from workflow_scripts.training.outputs import check_replaceable, make_writable
 
 if TYPE_CHECKING:
     import torch
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> None:
         content = {"scale": args.scale, "spec": spec, **origin, "best": done["pairs"][best], "files": sha256_files(out)}
         content["chosen"] = {key: getattr(candidates[best], key) for key in keys}
         write_json(out / "chosen.json", content)
-        made = provenance.record(
+        made = make_record(
             facts, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
         )
         write_json(out / "record.json", made)
@@ -92,8 +92,8 @@ def train(
     args: argparse.Namespace, spec: dict, settings: Training, made_from: dict[str, str], device: "torch.device"
 ) -> dict[str, Any]:
     """One pair's training, which resumes: its row of search.csv."""
+    from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
-    from workflow_scripts.training.progress import Reporter
     from workflow_scripts.training.search import train_pair
     from workflow_scripts.training.state import StateFolder
 

@@ -7,19 +7,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts import provenance
-from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.planned import plans_naming
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
-from workflow_scripts.checking import checked
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_training
-from workflow_scripts.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.outputs import check_replaceable, make_writable
+from workflow_scripts.common.validation import checked
+from workflow_scripts.provenance.fingerprints import of_training
+from workflow_scripts.provenance.record import make_record
 from workflow_scripts.schema import Training
-from workflow_scripts.training.outputs import check_replaceable, make_writable
 
 if TYPE_CHECKING:
     import torch
@@ -95,10 +95,10 @@ def main(args: argparse.Namespace) -> None:
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
 
     # torch takes more than a second to import: a wrong name or key should be said before.
+    from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training import machine
     from workflow_scripts.training.history import write_history
     from workflow_scripts.training.loop import StopRequested
-    from workflow_scripts.training.progress import Reporter
     from workflow_scripts.training.run import train_run, write_checkpoint
     from workflow_scripts.training.state import StateFolder
 
@@ -139,7 +139,7 @@ def main(args: argparse.Namespace) -> None:
                 "files": sha256_files(out),
             }
             write_json(out / "run.json", content)
-            made = provenance.record(
+            made = make_record(
                 facts, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
             )
             write_json(out / "record.json", made | costs(state, device) | {"analysis_plans": plans})

@@ -4,7 +4,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.verify import check_crate, unpacked
 
 

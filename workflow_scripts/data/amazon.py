@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, shuffled, table
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.amazon"
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 LARGEST = 64 * 2**20  # bytes of one file: the largest that is wanted, data.noun of WordNet, has 15 MB
 

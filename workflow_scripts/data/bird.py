@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
     Sentence,
@@ -25,7 +26,6 @@ from workflow_scripts.data.sentences import (
     upstream_or_made,
 )
 from workflow_scripts.data.stand_ins import bird as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.bird"
 SOURCES = {"all": "bird/BiRD.txt", "abba": "bird/BiRD-ABBA.txt"}

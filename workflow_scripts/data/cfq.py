@@ -25,11 +25,11 @@ from typing import IO, Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data import sparql
 from workflow_scripts.data.prepared import Example, Prepared, limited
 from workflow_scripts.data.stand_ins import cfq as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.cfq"
 ARCHIVE = "cfq/cfq.tar.gz"

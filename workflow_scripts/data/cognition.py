@@ -21,11 +21,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.lines import aligned_lines
 from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.data.stand_ins import cognition as stand_in
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.compounds import phrase_of, read_lexicon, words_of
 
 WHERE = "options of workflow_scripts.data.cognition"

@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data.lines import numbered_lines
 from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up
 from workflow_scripts.data.stand_ins import cogs as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.cogs"
 SPLITS = {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}  # our name -> upstream's file

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 PASSING_FAULTS = {408, 425, 429, 500, 502, 503, 504}
 TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file, write_json
 from workflow_scripts.data.download import Advance, Patience, download, size
 from workflow_scripts.data.sources import Source, expected_sha256, record_path
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_file, write_json
 
 
 def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patience, advance: Advance) -> str:

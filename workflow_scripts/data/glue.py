@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data.archives import read_lines
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
@@ -28,7 +29,6 @@ from workflow_scripts.data.sentences import (
     taken_out,
     tsv_rows,
 )
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.glue"
 DEV_IDS = "glue/mrpc_dev_ids.tsv"

@@ -7,8 +7,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.lines import numbered_lines
-from workflow_scripts.errors import UserError
 
 SHORT, RUN = 6, 8  # words
 MARKS = re.compile(r"[^\w\s]|_")

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file
 from workflow_scripts.data.download import PASSING_FAULTS, Advance, Patience, download, size
 from workflow_scripts.data.model_files import choose
 from workflow_scripts.data.sources import Repository
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_file
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

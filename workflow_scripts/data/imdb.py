@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import sst2
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import Sentence, SentenceOptions, named_source, shuffled, table, taken_out
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.imdb"
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"

@@ -22,12 +22,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_files
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 from workflow_scripts.data.wordnet import WordNet, read
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_files
 
 WHERE = "options of workflow_scripts.data.inverse_dictionary"
 SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import glue
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import SentenceOptions, table, taken_out
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.mnli_letters"
 

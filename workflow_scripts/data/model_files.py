@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 MANIFEST = "model.json"
 NEEDED = ("config.json", "tokenizer.json")

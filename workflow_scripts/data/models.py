@@ -4,12 +4,12 @@ import os
 import shutil
 from pathlib import Path
 
-from workflow_scripts.checking import nearest
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, sha256_file, write_json
+from workflow_scripts.common.validation import nearest
 from workflow_scripts.data.download import size
 from workflow_scripts.data.model_files import INDEX, MANIFEST, choose
 from workflow_scripts.data.sources import Repository, load_repositories
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, sha256_file, write_json
 
 
 def find_repository(name: str) -> Repository:

@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 Item = TypeVar("Item")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")

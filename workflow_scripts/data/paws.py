@@ -18,7 +18,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import paws_qqp
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
@@ -32,7 +33,6 @@ from workflow_scripts.data.sentences import (
     upstream_or_made,
 )
 from workflow_scripts.data.stand_ins import paws as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.paws"
 FINAL, SWAP = "paws/paws_wiki_labeled_final.tar.gz", "paws/paws_wiki_labeled_swap.tar.gz"

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.archives import read_lines
 from workflow_scripts.data.punkt import sentence_splitter
 from workflow_scripts.data.sentences import Sentence, class_number, tsv_rows
-from workflow_scripts.errors import UserError
 
 INDEX, QUESTIONS = "paws/paws_qqp.tar.gz", "paws/quora_duplicate_questions.tsv"
 PUNKT = "nltk/punkt_tab_english.tar.gz"

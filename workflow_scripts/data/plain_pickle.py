@@ -11,7 +11,7 @@ import pickletools
 from pathlib import Path
 from typing import Any, NoReturn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 LARGEST = 64 * 2**20  # bytes; the largest that is wanted has 3 MB
 BUILDING = (

@@ -4,10 +4,10 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import replacing, sha256_files, write_json
 from workflow_scripts.data import prepared, records, streamed
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing, sha256_files, write_json
-from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.evaluation.protocol import worst_protocol
 
 Made = prepared.Prepared | records.PreparedRecords | streamed.Streamed
 FILL = {prepared.Prepared: prepared.fill, records.PreparedRecords: records.fill, streamed.Streamed: streamed.fill}

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
+from workflow_scripts.common.validation import Strict
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")

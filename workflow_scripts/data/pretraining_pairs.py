@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data import sememes, wordpiece
 from workflow_scripts.data.held_out import plain, read_held_out
 from workflow_scripts.data.inverse_dictionary import EXAMPLES, definition
@@ -36,7 +37,6 @@ from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
 from workflow_scripts.data.stand_ins import wordnet as wordnet_stand_in
 from workflow_scripts.data.streamed import Streamed
 from workflow_scripts.data.wordnet import MARKER, WordNet, read
-from workflow_scripts.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

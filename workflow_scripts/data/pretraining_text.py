@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import sst
 from workflow_scripts.data.inverse_dictionary import (
     EXAMPLES,

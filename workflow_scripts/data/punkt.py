@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer

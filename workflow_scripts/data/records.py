@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.files import write_json
+from workflow_scripts.common.files import write_json
 
 
 @dataclass

@@ -26,11 +26,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import scan_grammar
 from workflow_scripts.data.lines import numbered_lines
 from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, draw, split_up
-from workflow_scripts.errors import UserError
 
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]
 LONE_LINES = 12_000

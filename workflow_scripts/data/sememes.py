@@ -7,9 +7,9 @@ numbers; `sememe.idx` has the name of each number. About 950 of the 3,152 names 
 
 from pathlib import Path
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
 from workflow_scripts.data.plain_pickle import read_plain
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import write_json
 
 SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
 

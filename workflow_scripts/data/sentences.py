@@ -9,10 +9,10 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict
 from workflow_scripts.data.archives import read_lines
 from workflow_scripts.data.records import PreparedRecords
-from workflow_scripts.errors import UserError
 
 Row = TypeVar("Row")
 

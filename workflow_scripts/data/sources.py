@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from workflow_scripts.checking import Strict, checked, nearest, read_yaml
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import sha256_file
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.validation import Strict, checked, nearest
+from workflow_scripts.common.yaml_files import read_yaml
 
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
 

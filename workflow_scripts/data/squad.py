@@ -17,11 +17,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import named_source, shuffled, upstream_or_made
 from workflow_scripts.data.stand_ins import squad as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.squad"
 SOURCES = {

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.archives import read_members
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.stand_ins import sst as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.sst"
 SOURCE = "sst/trainDevTestTrees_PTB.zip"

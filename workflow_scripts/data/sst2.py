@@ -15,7 +15,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
     Sentence,
@@ -28,7 +29,6 @@ from workflow_scripts.data.sentences import (
     upstream_or_made,
 )
 from workflow_scripts.data.stand_ins import sst2 as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.sst2"
 ARCHIVE = "sst2/SST-2.zip"

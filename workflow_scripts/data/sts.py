@@ -10,7 +10,8 @@ test: the source of the test set, from upstream's test part; None: all of it.
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.checking import checked, nearest
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked, nearest
 from workflow_scripts.data.records import PreparedRecords
 from workflow_scripts.data.sentences import (
     Sentence,
@@ -22,7 +23,6 @@ from workflow_scripts.data.sentences import (
     upstream_or_made,
 )
 from workflow_scripts.data.stand_ins import sts as stand_in
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.sts"
 ARCHIVE = "stsb/Stsbenchmark.tar.gz"

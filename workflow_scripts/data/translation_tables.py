@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workflow_scripts.common.files import write_json
 from workflow_scripts.data import byte_pairs
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, UNKNOWN_ID
-from workflow_scripts.files import write_json
 
 if TYPE_CHECKING:
     import pyarrow

@@ -30,12 +30,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data import mapped_pairs, punkt, sememes
 from workflow_scripts.data.parallel_text import chunks
 from workflow_scripts.data.stand_ins import corpora as stand_in
 from workflow_scripts.data.streamed import Streamed, mapped
-from workflow_scripts.errors import UserError
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer

@@ -31,12 +31,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data import byte_pairs
 from workflow_scripts.data.parallel_text import chunks, extract, lines_of, pairs, segments
 from workflow_scripts.data.stand_ins import wmt as stand_in
 from workflow_scripts.data.streamed import Streamed, mapped
-from workflow_scripts.errors import UserError
 
 WHERE = "options of workflow_scripts.data.wmt"
 PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # at a time, by one process

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.archives import read_members
-from workflow_scripts.errors import UserError
 
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is an adjective satellite

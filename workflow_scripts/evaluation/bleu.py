@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sacrebleu.metrics import BLEU
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.training.prepared import read_table
 

@@ -16,8 +16,8 @@ Perfect translations have errors, too: upstream's references have 2.6% (instance
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.lines import text_lines
-from workflow_scripts.errors import UserError
 
 SENTENCES_PER_COMPOUND = 5
 MODIFIERS = {"he liked": "mod0", "at the store": "mod1", "on the floor": "mod2"}

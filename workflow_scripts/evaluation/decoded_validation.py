@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from workflow_scripts.checking import checked
+from workflow_scripts.common.validation import checked
 from workflow_scripts.evaluation.seq2seq import COLUMNS, decode, joined, measured
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table, read_vocabulary

@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.pretraining import Pretraining, build
 from workflow_scripts.models.settings import without_module
@@ -15,7 +16,6 @@ from workflow_scripts.objectives.masked_language_modelling import IGNORED, sente
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.masked import read_pairs
 from workflow_scripts.training.masked_batches import MaskedBatch, batch_rows
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import load_weights, read_weights
 
 

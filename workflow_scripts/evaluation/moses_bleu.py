@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
-from workflow_scripts.checking import Strict, checked
+from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.training.prepared import read_table
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"

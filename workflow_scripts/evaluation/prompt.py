@@ -8,6 +8,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.causal_lm import last_logits, load
@@ -15,7 +16,6 @@ from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.batches import bucketed_rows
 from workflow_scripts.training.prepared import read_table
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.prompt import FEW_ANSWERS, checked_model_settings, read_prompts
 from workflow_scripts.training.prompt_batches import PromptBatch, Prompts
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import check_whole, missing
-from workflow_scripts.protocols import PROTOCOLS
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import check_whole, missing
+from workflow_scripts.evaluation.protocol import PROTOCOLS
 
 SCORE_COLUMNS = (
     "task",

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
 from workflow_scripts.evaluation.trained import checked_run
@@ -14,7 +15,6 @@ from workflow_scripts.models.sentence import SentenceModel, cosine, load
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.sentence import decided, labels, read_split
 from workflow_scripts.training.sentence_batches import Sentences, sentence_batches
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import torch
 from torch import nn
 
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.evaluation.trained import checked_run
-from workflow_scripts.files import read_json
 from workflow_scripts.models.decoding import beam, greedy
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.batches import EOS, PAD, UNK, bucketed_rows, sequences
 from workflow_scripts.training.build import build_model
 from workflow_scripts.training.prepared import read_table, read_vocabulary
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.source_pieces import source_pieces
 from workflow_scripts.training.state import load_weights, read_weights
 

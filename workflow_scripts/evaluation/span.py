@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, worst_variants
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.models.span import load
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.prepared import read_table
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.span import found_answers, read_split, span_settings
 
 

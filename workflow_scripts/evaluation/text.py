@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.trained import checked_run
 from workflow_scripts.models.causal_lm import load
 from workflow_scripts.models.settings import without_module
 from workflow_scripts.objectives.language_modelling import token_nats
 from workflow_scripts.schema import Evaluation
 from workflow_scripts.training.batches import bucketed_rows
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.prompt_batches import begin_token
 from workflow_scripts.training.text import read_texts, text_batch
 

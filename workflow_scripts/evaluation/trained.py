@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.canonical import digest
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.hashing import digest
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.archives import read_members
-from workflow_scripts.errors import UserError
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger

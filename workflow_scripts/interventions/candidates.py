@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.checking import checked
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import replacing
+from workflow_scripts.common.validation import checked
 from workflow_scripts.interventions.archives import stop_words, tagger
 from workflow_scripts.interventions.lexical_vectors import (
     Vectors,

@@ -25,7 +25,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from workflow_scripts.checking import Strict
+from workflow_scripts.common.validation import Strict
 
 WHERE = "options of workflow_scripts.interventions.candidates"
 SOURCES = {  # what is needed -> the files that hold it, the preferred one first

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import Candidates
 from workflow_scripts.interventions.lexical_vectors import plain
 from workflow_scripts.interventions.synonym_rules import split_words

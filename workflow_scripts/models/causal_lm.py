@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.hugging_face import FROM_FOLDER, NO_OFFSETS, quiet, read_configuration, read_errors
 from workflow_scripts.models.settings import CausalLMSettings, read_settings
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder_settings import SETTINGS, EncoderSettings
 from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
 from workflow_scripts.models.settings import read_settings

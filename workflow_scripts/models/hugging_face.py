@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.fused_settings import RobertaTransformerSettings
 from workflow_scripts.models.fused_transformer import FusedTransformer

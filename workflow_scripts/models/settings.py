@@ -5,7 +5,7 @@ import typing
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 Settings = TypeVar("Settings")
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.settings import read_settings
 from workflow_scripts.objectives.hidden_states import blocks, recorded, time_major
 from workflow_scripts.objectives.settings import CarmaSettings

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 
 from torch import Tensor, nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 def blocks(model: nn.Module) -> nn.ModuleList:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.canonical import canonical_json, digest
-from workflow_scripts.code_digest import definitions
-from workflow_scripts.facts import SHORT, Facts, load_definitions
-from workflow_scripts.files import read_json
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.hashing import canonical_json, digest
+from workflow_scripts.provenance.code import definitions
+from workflow_scripts.provenance.fingerprints import SHORT, Facts, load_definitions
 
 # By rule, in the order in which data flow: the file with the record of a result.
 RECORDS = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 

@@ -6,17 +6,17 @@ import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from workflow_scripts.canonical import canonical_json
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.merging import merged
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import data_origins, resolve_data
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing
+from workflow_scripts.common.hashing import canonical_json
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import intervened_runs
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing
 from workflow_scripts.planning import power
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.hours import hours, hours_text

@@ -10,11 +10,11 @@ from typing import Any
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.merging import merged
 from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.checking import read_yaml
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import of_job
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.planning.changes import RECORDS, few, result_changes
 from workflow_scripts.planning.dry_run import planned_jobs, read_overrides
+from workflow_scripts.provenance.fingerprints import of_job
 from workflow_scripts.schema import Config
 
 STAGES = (*RECORDS, "record_config")

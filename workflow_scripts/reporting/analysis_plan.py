@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from workflow_scripts.checking import Strict
+from workflow_scripts.common.validation import Strict
 from workflow_scripts.schema import Seeds
 
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.pairing import check_paired, gains
 from workflow_scripts.reporting.published import Published

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.checking import checked
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data import scan
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence

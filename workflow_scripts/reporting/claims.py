@@ -7,10 +7,10 @@ from pathlib import Path
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.checking import checked, nearest
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import replacing
+from workflow_scripts.common.validation import checked, nearest
 from workflow_scripts.displays import display_runs, find_paper, intervened
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import replacing
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.ledger import CLAIM_COLUMNS

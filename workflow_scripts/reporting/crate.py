@@ -7,7 +7,7 @@ from rocrate.model.creativework import CreativeWork
 from rocrate.rocrate import ROCrate
 
 from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.common.files import read_json, sha256_file
 from workflow_scripts.reporting.verify import expected_results
 from workflow_scripts.schema import Config
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, Cell
 from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.spec import Claim, stars

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run, Variant
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
 from workflow_scripts.displays import score_files
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.files import read_json
 from workflow_scripts.reporting.pairing import weights_of
 from workflow_scripts.reporting.published import Key, Published, read_published
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import check_whole, missing, read_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import check_whole, missing, read_json
 from workflow_scripts.reporting.cells import MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
 from workflow_scripts.reporting.statistics import Effect, bootstrap_over_examples

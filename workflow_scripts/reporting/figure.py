@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.displays import intervened
-from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.spec import display_analyses
 

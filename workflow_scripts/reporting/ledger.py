@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import missing
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import missing
 from workflow_scripts.reporting.layout import effect_text
 from workflow_scripts.reporting.verdicts import (
     EXPLORATORY,

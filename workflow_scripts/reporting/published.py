@@ -4,7 +4,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 Key = tuple[str, str, str, str]  # display, row, column, metric
 PUBLISHED_COLUMNS = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 def chosen_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from workflow_scripts.checking import Strict
+from workflow_scripts.common.validation import Strict
 
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.checking import checked
+from workflow_scripts.common.validation import checked
 from workflow_scripts.displays import intervened
-from workflow_scripts.protocols import PROTOCOLS
+from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.examples import ExampleTest, compare_with

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from workflow_scripts.checking import nearest
-from workflow_scripts.errors import UserError
-from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
+from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.controls import failed_control, failed_floor

@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, sha256_file
 from workflow_scripts.displays import display_runs, intervened_runs
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, sha256_file
 from workflow_scripts.reporting.claims import claim_row, judge_paper, sides_text
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.figure import draw_figure

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.settings import without_module
 
 

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.provenance import cpu_seconds
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.common.system import cpu_seconds
 from workflow_scripts.schema import Training
 from workflow_scripts.training.batches import epoch_order
 from workflow_scripts.training.machine import attempt, used
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workflow_scripts import provenance
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.system import STARTED, commit, cpu_name, cpu_seconds, peak_memory
 
 
 def choose_device(name: str) -> torch.device:
@@ -72,14 +72,14 @@ def driver() -> str | None:
 
 
 def describe(device: torch.device) -> dict[str, Any]:
-    """What `provenance.record` wants to know of this process and the device that it computes on."""
+    """What `make_record` wants to know of this process and the device that it computes on."""
     on_gpu = device.type == "cuda"
     return {
         "device": device.type,
-        "device_name": torch.cuda.get_device_name(device) if on_gpu else provenance.cpu_name(),
+        "device_name": torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
         "driver": driver() if on_gpu else None,
         "cuda": torch.version.cuda if on_gpu else None,
-        "cpu": provenance.cpu_name(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
@@ -95,8 +95,8 @@ def attempt(device: torch.device, step: int) -> dict[str, Any]:
     here = {name: value for name, value in describe(device).items() if name in named}
     return {
         "host": platform.node(),
-        "started": provenance.STARTED,
-        **provenance.commit(),
+        "started": STARTED,
+        **commit(),
         **here,
         "first_step": step + 1,
     }
@@ -106,7 +106,7 @@ def used(cpu_before: float = 0.0) -> dict[str, Any]:
     """CPU seconds of this process beyond `cpu_before`, and its largest use of memory, also of its own GPU."""
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     return {
-        "cpu_seconds": provenance.cpu_seconds() - cpu_before,
-        "peak_memory_bytes": provenance.peak_memory(),
+        "cpu_seconds": cpu_seconds() - cpu_before,
+        "peak_memory_bytes": peak_memory(),
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models import encoder
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.pretraining import Pretraining, build

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.mapped_pairs import SIDES, folder_of
-from workflow_scripts.errors import UserError
 from workflow_scripts.models.encoder import PAD
 from workflow_scripts.objectives.masked_language_modelling import IGNORED
 from workflow_scripts.training.batches import Sequences, TensorBatch, bucketed_rows, sequences

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.batches import PAD, Batch, Pairs, Sequences
 
 GOES_ON = 1  # of a token: it belongs to the phrase of the token before it

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import missing, read_json, sha256_file
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import missing, read_json, sha256_file
 from workflow_scripts.training.batches import Pairs, Sequences, sequences
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.causal_lm import last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.models.settings import without_module

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.batches import TensorBatch
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.progress import Reporter
 from workflow_scripts.schema import LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import prepare
-from workflow_scripts.training.progress import Reporter
 from workflow_scripts.training.state import State, StateFolder, named_weights, read_weights, write_tensors
 
 

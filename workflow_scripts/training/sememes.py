@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
 from workflow_scripts.training.batches import sequences
 from workflow_scripts.training.prepared import read_table
 

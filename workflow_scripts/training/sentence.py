@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
 from workflow_scripts.evaluation.sentence_metrics import LEAST, class_metrics, score_metrics
-from workflow_scripts.files import read_json
 from workflow_scripts.models import encoder
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.sentence import SentenceModel, build

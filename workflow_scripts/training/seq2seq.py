@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.exact_match import teacher_forced
 from workflow_scripts.models.pieces import Pieces
 from workflow_scripts.schema import Training

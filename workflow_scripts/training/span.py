@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.span_metrics import exact_match, f1
 from workflow_scripts.models import encoder
 from workflow_scripts.models.hugging_face import companions, read_tokenizer

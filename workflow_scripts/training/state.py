@@ -29,8 +29,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, sha256_file
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, sha256_file
 from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import random_states, set_random_states
 

@@ -11,8 +11,8 @@ from tests.reporting.figures.drawn import texts
 from workflow_scripts.__main__ import main
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.displays import intervened
-from workflow_scripts.errors import UserError
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps

@@ -5,7 +5,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from tests.reporting.figures.drawn import Results, numbers, overlapping, texts
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.figures import (
     accuracy_by_repetitions,
     attention_maps,

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from workflow_scripts.files import replacing
+from workflow_scripts.common.files import replacing
 
 COLUMN, PAGE = 3.3, 6.9  # widths in inches
 GREY = "0.45"

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, replacing, sha256_file, write_json
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, replacing, sha256_file, write_json
 
 
 def test_a_failed_block_leaves_the_old_file_and_no_rubbish(tmp_path: Path):

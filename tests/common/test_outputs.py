@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.errors import UserError
-from workflow_scripts.training.outputs import check_made_here
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.outputs import check_made_here
 
 OURS = ("scores.csv", ("*.csv", "analysis.json"))
 

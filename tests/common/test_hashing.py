@@ -1,4 +1,4 @@
-from workflow_scripts.canonical import canonical_json
+from workflow_scripts.common.hashing import canonical_json
 
 
 def test_canonical_json_does_not_depend_on_the_order_of_keys():

@@ -5,29 +5,13 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 PACKAGE = "workflow_scripts"
-PROJECT = Path(__file__).parents[1]
-# Modules, and packages with all that is in them. What most of them make (specs, names of files) is compared itself, as
-# parameters and inputs of the rules; the last ones show progress, look after folders and say what machine this is.
-WITHOUT_EFFECT = {
-    f"{PACKAGE}.{name}"
-    for name in (
-        "canonical",
-        "catalogue",
-        "checking",
-        "code_digest",
-        "displays",
-        "facts",
-        "files",
-        "schema",
-        "errors",
-        "provenance",
-        "training.progress",
-        "training.outputs",
-    )
-}
+PROJECT = Path(__file__).parents[2]
+# Packages and modules that cannot change a result. What most of them make (specs, names of files) is compared itself, as
+# parameters and inputs of the rules; `common` computes nothing.
+WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("catalogue", "common", "displays", "provenance", "schema")}
 
 
 @cache

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 MEND = "if ./reproduce made it, delete the file and make it again; if it is yours, correct it"
 

@@ -8,9 +8,10 @@ import pytest
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.errors import UserError
-from workflow_scripts.facts import (
+from workflow_scripts.planning.changes import fact_changes
+from workflow_scripts.provenance.fingerprints import (
     SHORT,
     Facts,
     load_definitions,
@@ -20,10 +21,9 @@ from workflow_scripts.facts import (
     published,
     store_definitions,
 )
-from workflow_scripts.planning.changes import fact_changes
 from workflow_scripts.reporting.published import PUBLISHED_COLUMNS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
 
 

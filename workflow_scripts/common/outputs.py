@@ -4,7 +4,7 @@ import os
 from fnmatch import fnmatch
 from pathlib import Path
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 
 def make_writable(folder: Path) -> None:

@@ -12,19 +12,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.canonical import digest
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.checking import checked
-from workflow_scripts.code_digest import PACKAGE, code_digest, definitions
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, sha256_file, write_json
+from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.validation import checked
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.displays import display_runs
-from workflow_scripts.errors import UserError
-from workflow_scripts.files import read_json, sha256_file, write_json
 from workflow_scripts.interventions.settings import WHERE, Options, installed
+from workflow_scripts.provenance.code import PACKAGE, code_digest, definitions
 from workflow_scripts.reporting.spec import SIDES, cells_of
 from workflow_scripts.schema import Config
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workflow_scripts.training import progress
-from workflow_scripts.training.progress import Reporter, duration
+from workflow_scripts.common import progress
+from workflow_scripts.common.progress import Reporter, duration
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from workflow_scripts.checking import nearest
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
 
 
 def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:

@@ -1,13 +1,12 @@
-"""Reading YAML, and checking what it says against a typed description: every error is one line with file and key."""
+"""Checking content against a typed description: every error is one line with file and key."""
 
 import difflib
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
 
 Model = TypeVar("Model", bound=BaseModel)
 MOST_KNOWN = 40  # names of one message
@@ -15,49 +14,6 @@ MOST_KNOWN = 40  # names of one message
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-def read_yaml(path: Path) -> Any:
-    """Read YAML safely. Raises UserError with file and line."""
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(
-            f"{path} does not exist; call this in the repository's own folder, and write or restore the file there"
-        ) from error
-    try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content.decode())
-        node = loader.get_single_node()
-        _check_keys(node)
-        return loader.construct_document(node) if node else None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text; convert it") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
-
-
-def _check_keys(node: yaml.Node | None) -> None:
-    """Refuse a key that stands twice in one mapping: YAML's own readers take the second."""
-    if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"'{key.value}' stands there twice", problem_mark=key.start_mark)
-            seen.add(key.value)
-            _check_keys(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check_keys(item)
-
-
-def read_entries(path: Path) -> dict:
-    """Read a YAML file of named entries. Raises UserError where it holds anything else."""
-    content = read_yaml(path)
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: it must hold keys with their values, as `key: value`")
-    return content
 
 
 def nearest(key: str, known: Any) -> str:

@@ -9,16 +9,17 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from workflow_scripts import provenance
-from workflow_scripts.facts import Facts
+from workflow_scripts.common import system
+from workflow_scripts.provenance import record
+from workflow_scripts.provenance.fingerprints import Facts
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_peak_memory_is_in_bytes_and_sees_what_was_held():
     """In a process of its own: of the tests' own the peak so far may be gigabytes."""
     code = (
-        "import numpy as np; from workflow_scripts.provenance import peak_memory; "
+        "import numpy as np; from workflow_scripts.common.system import peak_memory; "
         "block = np.ones(peak_memory() // 8 + 40_000_000); print(block.nbytes, peak_memory())"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -27,62 +28,62 @@ def test_peak_memory_is_in_bytes_and_sees_what_was_held():
 
 
 def test_cpu_seconds_count_work_and_not_sleep():
-    began, clock = provenance.cpu_seconds(), time.monotonic()
+    began, clock = system.cpu_seconds(), time.monotonic()
     time.sleep(0.3)
-    assert provenance.cpu_seconds() - began < 0.2
+    assert system.cpu_seconds() - began < 0.2
     while time.monotonic() - clock < 0.6:
         sum(range(1000))
-    assert provenance.cpu_seconds() > began
+    assert system.cpu_seconds() > began
 
 
 def test_the_commit_is_that_of_the_checkout_and_dirty_when_the_code_differs(tmp_path, monkeypatch):
     shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
-    monkeypatch.setattr(provenance, "PROJECT", tmp_path)
-    assert provenance.origin()["commit"] is None and provenance.origin()["dirty"] is None
+    monkeypatch.setattr(system, "PROJECT", tmp_path)
+    assert record.origin()["commit"] is None and record.origin()["dirty"] is None
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
     (tmp_path / "file").write_text("one")
     for arguments in (["init", "-q"], ["add", "file"], ["commit", "-qm", "First"]):
         subprocess.run([*git, *arguments], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    assert (provenance.origin()["commit"], provenance.origin()["dirty"]) == (head, False)
+    assert (record.origin()["commit"], record.origin()["dirty"]) == (head, False)
     (tmp_path / "file").write_text("two")
-    assert provenance.origin()["dirty"] is True
+    assert record.origin()["dirty"] is True
     (tmp_path / "file").write_text("one")
     (tmp_path / "notes.txt").touch()
-    assert provenance.origin()["dirty"] is False  # no part of the code
+    assert record.origin()["dirty"] is False  # no part of the code
     (tmp_path / "workflow_scripts/models").mkdir(parents=True)
     (tmp_path / "workflow_scripts/models/new model.py").touch()
-    assert provenance.origin()["dirty"] is True
+    assert record.origin()["dirty"] is True
     shutil.rmtree(tmp_path / ".git")
-    assert provenance.origin()["commit"] is None
+    assert record.origin()["commit"] is None
 
 
 def test_versions_are_those_installed_of_all_that_the_project_depends_on():
     import snakemake
     import torch
 
-    found = provenance.versions()
+    found = system.versions()
     assert (found["torch"], found["snakemake"]) == (torch.__version__, snakemake.__version__)
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert found.keys() == {"python", *(Requirement(text).name for text in named)}
 
 
 def test_versions_are_found_without_importing_a_package():
-    code = "import sys; from workflow_scripts import provenance as p; p.versions(); print(*sys.modules)"
+    code = "import sys; from workflow_scripts.common import system as p; p.versions(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert not {"torch", "snakemake", "pandas", "numpy", "sacrebleu"} & set(loaded.split())
 
 
 def test_a_record_has_every_field_of_what_was_made_here():
     facts = Facts({"task": "toy"}, ("workflow_scripts.commands.train",))
-    found = provenance.record(facts, "0" * 64, seed=3)
-    assert found.keys() == set(provenance.FIELDS)
+    found = record.make_record(facts, "0" * 64, seed=3)
+    assert found.keys() == set(record.FIELDS)
     assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)
-    assert found["started"] <= found["finished"] <= provenance.now() and found["seconds"] > 0
+    assert found["started"] <= found["finished"] <= system.now() and found["seconds"] > 0
     assert found["cpu_seconds"] > 0 and found["gpu_seconds"] == 0 and found["peak_memory_bytes"] > 1e7
 
 
 def test_a_record_says_how_long_the_gpu_was_held():
-    on_gpu = provenance.without_torch() | {"device": "cuda", "peak_gpu_memory_bytes": 5}
-    found = provenance.record(Facts({}, ()), {}, computed_on=on_gpu)
+    on_gpu = record.without_torch() | {"device": "cuda", "peak_gpu_memory_bytes": 5}
+    found = record.make_record(Facts({}, ()), {}, computed_on=on_gpu)
     assert found["gpu_seconds"] == found["seconds"] > 0 and found["peak_gpu_memory_bytes"] == 5

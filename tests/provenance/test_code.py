@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.code_digest import closure, code_digest
-from workflow_scripts.errors import UserError
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.provenance.code import closure, code_digest
 
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",

@@ -1,4 +1,4 @@
-from workflow_scripts.protocols import worst_protocol
+from workflow_scripts.evaluation.protocol import worst_protocol
 
 
 def test_the_worst_protocol_wins():

@@ -1,0 +1,80 @@
+"""What this process and its machine say about themselves: time, memory, processor, commit and versions."""
+
+import importlib.metadata
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import time
+import tomllib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).parents[2]
+# What decides what is computed: an untracked file elsewhere makes no commit dirty.
+CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "rules", "workflow_scripts")
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# Of this command: every one imports this module before it works.
+STARTED, CLOCK = now(), time.monotonic()
+
+
+def cpu_name() -> str:
+    """Model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as stream:
+            for line in stream:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def cpu_seconds() -> float:
+    """Processor time of this process so far, of all its threads."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def peak_memory() -> int:
+    """Largest memory use of this process so far, in bytes."""
+    # Linux counts kibibytes, macOS bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def commit() -> dict[str, Any]:
+    """`commit`, and whether it is `dirty`: a tracked file differs from it, or a file of the code is not tracked."""
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=30)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout if done.returncode == 0 else None
+
+    head = git("rev-parse", "HEAD") if (PROJECT / ".git").exists() else None
+    changed = git("status", "--porcelain", "-z", "--untracked-files=all") if head else None
+    if changed is None:
+        return {"commit": head and head.strip(), "dirty": None}
+    found = (entry for entry in changed.split("\0") if entry)
+    dirty = any(not entry.startswith("?? ") or entry[3:].split("/")[0] in CODE for entry in found)
+    return {"commit": head.strip(), "dirty": dirty}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that pyproject.toml names, as installed; none of them is imported."""
+    named = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
+    found = {"python": platform.python_version()}
+    for name in (re.match(r"[\w.-]+", requirement)[0] for requirement in named):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
