@@ -9,9 +9,10 @@ from benchmarks.training_step import step
 from benchmarks.turns import show, take_turns
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.training.batches import bucketed, fixed_size
-from workflow_scripts.training.build import build_model, build_objective
-from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+from workflow_scripts.data.reading import read_pairs, read_vocabulary
+from workflow_scripts.objectives.loading import build_objective
+from workflow_scripts.tasks.batching import bucketed, fixed_size
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 
 
 def main() -> None:

@@ -15,10 +15,10 @@ from transformers.utils import logging
 from benchmarks.turns import show, take_turns
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.models.decoding import beam
-from workflow_scripts.training.batches import EOS, PAD, bucketed_rows, sequences
-from workflow_scripts.training.build import build_model
-from workflow_scripts.training.prepared import read_table, read_vocabulary
+from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.tasks.batching import EOS, PAD, bucketed_rows, sequences
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model
+from workflow_scripts.tasks.seq2seq.decoding import beam
 
 BEAM = 5
 

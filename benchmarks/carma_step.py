@@ -12,8 +12,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.training_step import step
 from benchmarks.turns import show, take_turns
-from workflow_scripts.objectives import carma
-from workflow_scripts.objectives.settings import CarmaSettings
+from workflow_scripts.objectives.carma import objective as carma
+from workflow_scripts.objectives.carma.settings import CarmaSettings
 
 # The size of GPT-2 small, but for the vocabulary, which is cut to 8,000 words: it makes the step without CARMA cheaper,
 # and so the ratio larger.

@@ -21,12 +21,14 @@ from benchmarks.training_step import step
 from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.data import mapped_pairs
 from workflow_scripts.data.mapped_pairs import SIDES
-from workflow_scripts.models import encoder, pretraining
-from workflow_scripts.models.cat import CatConfig, CodebookAttention, Mixing
-from workflow_scripts.objectives import compositional_pretraining, masked_language_modelling
-from workflow_scripts.training.batches import Sequences
-from workflow_scripts.training.masked_batches import MaskedBatch, SentencePairs, Vocabulary, batch_rows, read_split
-from workflow_scripts.training.sememes import NONE, Lexicon, word_keys
+from workflow_scripts.models.cat.model import CatConfig, CodebookAttention, Mixing
+from workflow_scripts.models.encoder import model as encoder
+from workflow_scripts.objectives.compositional import objective as compositional_pretraining
+from workflow_scripts.tasks.batching import Sequences
+from workflow_scripts.tasks.masked_lm import loss as masked_language_modelling
+from workflow_scripts.tasks.masked_lm import model as pretraining
+from workflow_scripts.tasks.masked_lm.batches import MaskedBatch, SentencePairs, Vocabulary, batch_rows, read_split
+from workflow_scripts.tasks.masked_lm.sememes import NONE, Lexicon, word_keys
 
 # Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of the small scale.
 SIZES = {"paper": (768, 3072, 12, 1000, 3152, 30522), "small": (128, 512, 4, 256, 3152, 8192)}

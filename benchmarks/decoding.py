@@ -8,10 +8,10 @@ import torch
 from benchmarks.turns import show, take_turns
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.models.decoding import greedy
-from workflow_scripts.training.batches import bucketed
-from workflow_scripts.training.build import build_model
-from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+from workflow_scripts.data.reading import read_pairs, read_vocabulary
+from workflow_scripts.tasks.batching import bucketed
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model
+from workflow_scripts.tasks.seq2seq.decoding import greedy
 
 
 def main() -> None:

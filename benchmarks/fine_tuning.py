@@ -15,11 +15,13 @@ from transformers import BertForSequenceClassification
 
 from benchmarks.cat_layer import DROPOUT, SIZES, settings
 from benchmarks.turns import ratio, show, take_turns
-from workflow_scripts.models import encoder, sentence
-from workflow_scripts.objectives import sentence_loss
-from workflow_scripts.training.batches import Sequences
-from workflow_scripts.training.loop import AdamW, Task, update
-from workflow_scripts.training.sentence_batches import SentenceBatch, Sentences, sentence_batches
+from workflow_scripts.models.encoder import model as encoder
+from workflow_scripts.schema import Task
+from workflow_scripts.tasks.batching import Sequences
+from workflow_scripts.tasks.sentence_prediction import loss as sentence_loss
+from workflow_scripts.tasks.sentence_prediction import model as sentence
+from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, sentence_batches
+from workflow_scripts.training.loop import AdamW, update
 
 CLASSES = 2
 

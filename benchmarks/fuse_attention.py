@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from benchmarks.training_step import SOURCE_WORDS, TARGET_WORDS, random_batch, step
 from benchmarks.turns import ratio, show, take_turns
-from workflow_scripts.models import fused_transformer
-from workflow_scripts.models.fused_transformer import FusedLayer
-from workflow_scripts.training.build import build_objective
+from workflow_scripts.models.lrf import model as fused_transformer
+from workflow_scripts.models.lrf.model import FusedLayer
+from workflow_scripts.objectives.loading import build_objective
 
 # Width, feed-forward width, heads, layers: those of CoGnition, of SCAN and COGS, and of the small scale.
 SIZES = {"CoGnition": (512, 1024, 4, 6), "SCAN": (256, 512, 4, 3), "small": (128, 256, 4, 2)}
-OBJECTIVE = {"objective": {"module": "workflow_scripts.objectives.cross_entropy", "label_smoothing": 0.0}}
+OBJECTIVE = {"objective": {"module": "workflow_scripts.tasks.seq2seq.loss", "label_smoothing": 0.0}}
 TARGET = 1.5
 
 

@@ -14,9 +14,10 @@ from transformers import MarianConfig, MarianMTModel
 from benchmarks.turns import show, take_turns
 from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.models import seq2seq
-from workflow_scripts.training.batches import Batch
-from workflow_scripts.training.build import build_model, build_objective
+from workflow_scripts.models.transformer import model as seq2seq
+from workflow_scripts.objectives.loading import build_objective
+from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
 SOURCE_WORDS, TARGET_WORDS = 25, 18

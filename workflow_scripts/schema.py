@@ -1,48 +1,17 @@
 """The one typed description of config.yaml, catalogue/ and papers/: checks the files, makes their JSON schemas."""
 
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.catalogue.packages import packages
+from workflow_scripts.common.validation import Pattern, Seed, Seeds, Strict, once
 from workflow_scripts.evaluation.protocol import Protocol
 
-
-def _once(entries: list) -> list:
-    if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
-        raise ValueError(f"{twice[0]} stands there twice")
-    return entries
-
-
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
-# A seed that stands there twice would count as two independent runs.
-Seeds = Annotated[list[Seed], AfterValidator(_once)]
-Kind = Literal["seq2seq", "prompt", "text", "masked", "sentence", "span"]
+Kind = Literal[tuple(packages("tasks"))]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
-LAST = "last"  # of Training.also_keep: the weights after the last update
-
-
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(f"(?:{pattern})")  # as a part of a larger one
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from None
-    return pattern
-
-
-Pattern = Annotated[str, AfterValidator(_compiles)]
-
-
-def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
-    if isinstance(wanted, int) and wanted < 1:
-        raise ValueError("a number of blocks is at least 1")
-    if isinstance(wanted, list) and (not wanted or min(wanted) < 0):
-        raise ValueError("a list names one block or more, each 0 or above")
-    return _once(wanted) if isinstance(wanted, list) else wanted
 
 
 class DataSources(Strict):
@@ -59,7 +28,7 @@ class Config(Strict):
     """config.yaml: what a user chooses."""
 
     scale: Name = Field("demo", description="demo, small or paper: see catalogue/scales.yaml.")
-    papers: Annotated[list[str], AfterValidator(_once)] = Field(
+    papers: Annotated[list[str], AfterValidator(once)] = Field(
         ["sq_transformer"], min_length=1, description="Which papers to reproduce."
     )
     seeds: Seeds | None = Field(
@@ -75,118 +44,6 @@ class Config(Strict):
     )
 
 
-class Training(Strict):
-    """What the training loop does; every value reaches the digest of a run."""
-
-    max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
-    batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
-    batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
-    shuffle_rows: bool = Field(
-        True,
-        description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
-        "batches, as in fairseq; for sequence-to-sequence tasks.",
-    )
-    learning_rate: float = Field(gt=0, description="Peak learning rate.")
-    schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
-        "inverse_square_root",
-        description="After the warm-up; linear falls to 0 at max_steps, constant_then_linear in the last decay_steps.",
-    )
-    decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
-    warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
-    warmup_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
-    )
-    betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
-    adam_epsilon: float = Field(gt=0)
-    weight_decay: float = Field(ge=0, description="Decoupled, on all parameters.")
-    clip_norm: float = Field(ge=0, description="Gradient norm; 0 is off.")
-    validate_every: int = Field(gt=0, description="Steps between validations.")
-    log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
-    validation: dict[Literal["split", "metric", "module", "decoding"], Any] = Field(
-        description="What chooses the best weights: a metric on a split; greater is better. `module` computes it from "
-        "outputs, decoded and scored as `decoding` says (keys of an evaluation), where a teacher-forced pass does not."
-    )
-    also_keep: Annotated[list[SplitName], AfterValidator(_once)] = Field(
-        [],
-        description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
-        "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
-    )
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
-    gradient_checkpointing: bool = Field(
-        False,
-        description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for "
-        "prompts and encoders.",
-    )
-    torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
-
-    @model_validator(mode="after")
-    def decay_fits(self) -> "Training":
-        if (self.schedule == "constant_then_linear") != bool(self.decay_steps):
-            raise ValueError(
-                f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps with "
-                "constant_then_linear, and only with it"
-            )
-        if self.decay_steps > self.max_steps:
-            raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
-        return self
-
-    @property
-    def kept_splits(self) -> list[str]:
-        """The splits whose best weights are kept next to those that `validation` chooses."""
-        return [name for name in self.also_keep if name != LAST]
-
-    @property
-    def warmup(self) -> int:
-        """Steps of the warm-up."""
-        return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
-
-
-class Evaluation(Strict):
-    splits: list[str] = Field(min_length=1)
-    beam: int = Field(1, ge=1, description="1 is greedy.")
-    max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
-    max_length_ratio: float = Field(
-        0.0, ge=0, description="So many tokens more for each source token, the end symbol among them."
-    )
-    batch_tokens: int = Field(gt=0)
-    joined: Literal["tokens", "words", "text"] = Field(
-        "tokens",
-        description="What output and reference are compared as: their tokens, the words that parts with @@ make, or "
-        "text without any spaces.",
-    )
-    measures: dict[str, dict[str, Any]] = Field(
-        {}, description="Modules that score the outputs beside exact match, each with its options."
-    )
-    match: Literal["token", "text"] = Field(
-        "token",
-        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
-    )
-    same_word: Pattern | None = Field(
-        None, description="Regular expression of output words that count as one and the same for structure_match."
-    )
-
-
-class Intervention(Strict):
-    """What is changed in a trained model or in its prompts to see what it answers then."""
-
-    split: str = "test"
-    blocks: Annotated[Literal["all"] | int | list[int], AfterValidator(_pooled_blocks)] = Field(
-        "all",
-        description="CAP pools before each block but the first, or before so many of them, evenly spread, or before "
-        "those of a list, which may hold block 0: before it the embeddings are pooled.",
-    )
-    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(_once)] = Field(
-        ["max", "mean", "sum"], min_length=1
-    )
-    bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")
-    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(_once)] = Field(
-        [0.25, 0.4], min_length=1, description="Shares of the words that synonyms take the place of."
-    )
-    seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
-    may_be_label: bool = Field(False, description="Whether a synonym may be the answer (official code: yes).")
-    candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
-
-
 class Init(Strict):
     """Where a run's first weights come from: another run with the same seed or another, or a model of the hub."""
 
@@ -198,27 +55,11 @@ class Init(Strict):
     revision: str | None = Field(None, description="Its commit.")
 
 
-class Search(Strict):
-    """Which learning rates and batch sizes are tried, each with each, before a variant is trained; none: no search."""
-
-    seed: Seed = Field(1, description="Of the trainings of the search; best none of the runs' own.")
-    learning_rate: list[Annotated[float, Field(gt=0)]] = []
-    batch_sentences: list[Annotated[int, Field(gt=0)]] = []
-    epochs: float | None = Field(
-        None, gt=0, description="Passes over the training set, whatever the batch size; none: training.max_steps."
-    )
-
-    @model_validator(mode="after")
-    def both_or_none(self) -> "Search":
-        if bool(self.learning_rate) != bool(self.batch_sentences):
-            raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
-        return self
-
-
 class Settings(Strict):
     """One layer of settings; later layers overwrite earlier ones key by key."""
 
     model: dict[str, Any] = {}
+    problem: dict[str, Any] = {}
     objective: dict[str, Any] = {}
     training: dict[str, Any] = {}
     evaluation: dict[str, Any] = {}

@@ -15,11 +15,11 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.prepared import Example, Prepared
+from workflow_scripts.data.reading import data_digest, read_vocabulary
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.training.build import build_model
+from workflow_scripts.models.weights import named_weights
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model, writer
 from workflow_scripts.training.history import write_history
-from workflow_scripts.training.prepared import data_digest, read_vocabulary
-from workflow_scripts.training.state import named_weights
 
 ROOT = Path(__file__).parents[2]
 VERBS = ("walk", "look", "run", "walk1", "look1", "run1")
@@ -63,11 +63,13 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     spec = resolve_run(load_catalogue(ROOT), run, "demo")
     data = add_data(results, run.task, spec["data"])
     torch.manual_seed(run.seed)
-    model = build_model(spec, read_vocabulary(data))
+    vocabulary = read_vocabulary(data)
+    model = build_model(spec["model"], vocabulary)
     folder = results / "runs" / run_id
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "eval").mkdir()
     save_file(named_weights(model), folder / "checkpoint/model.safetensors")
+    writer(spec["model"], vocabulary)(folder / "checkpoint")
     facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
     write_json(folder / "run.json", facts | {"data_digest": data_digest(data)})
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}

@@ -12,7 +12,7 @@ from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_maps
 from workflow_scripts.analyses.attention_maps import encoder_maps, kl_divergence, twins
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models import sq_transformer
+from workflow_scripts.models.sq_transformer import model as sq_transformer
 
 PAIR = ["walk around left", "jump around left"]
 positive = arrays(np.float64, (2, 3, 4), elements=st.floats(1e-3, 1))

@@ -9,7 +9,7 @@ from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_over_layers
 from workflow_scripts.analyses.attention_over_layers import entropy, fusion_weights, tables_of
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.training.prepared import read_pairs
+from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 
 def test_entropy_agrees_with_scipy_and_takes_zeros() -> None:

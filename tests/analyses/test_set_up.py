@@ -9,7 +9,7 @@ from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.set_up import analyse
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.models.causal_lm import load
+from workflow_scripts.models.causal_lm.model import load
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "qwen2", "gemma"])
@@ -22,7 +22,7 @@ def run(request, tmp_path_factory) -> TrainedRun:
         name: {"rows": pq.read_metadata(data / f"{name}.parquet").num_rows} for name in ("train", "valid", "test")
     }
     (data / "dataset.json").write_text(json.dumps({"task": "toy-text", "protocol": "stand_in", "splits": splits}))
-    (place / "spec.json").write_text(json.dumps(causal_spec("text", request.param, max_steps=0)))
+    (place / "spec.json").write_text(json.dumps(causal_spec("language_modelling", request.param, max_steps=0)))
     paths = {"spec": "spec.json", "data": "text", "out": "run", "state": "state"}
     arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", place / path)]
     assert main(["train", *arguments, "--progress", "none"]) == 0

@@ -12,9 +12,9 @@ from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.common.errors import UserError
 
 
-@pytest.mark.parametrize("section", ["model", "objective", "training", "evaluation"])
+@pytest.mark.parametrize("section", ["model", "problem", "training", "evaluation"])
 def test_an_unknown_setting_is_refused_with_file_key_and_nearest(copy: Path, section: str):
-    known = {"model": "layers", "objective": "label_smoothing", "training": "max_steps", "evaluation": "beam"}[section]
+    known = {"model": "layers", "problem": "label_smoothing", "training": "max_steps", "evaluation": "beam"}[section]
     wrong = known[:-1] + "x"
     edit(
         copy / "catalogue/scales.yaml",
@@ -36,19 +36,19 @@ def test_later_layers_win_and_each_value_knows_where_it_comes_from():
     assert sections["evaluation"]["beam"][1] == "catalogue/tasks.yaml scan-jump-x2"
 
 
-def test_a_layer_that_names_another_module_begins_its_section_anew(copy: Path):
+def test_a_layer_that_names_another_package_begins_its_section_anew(copy: Path):
     """And a later one may set its keys alone."""
-    other = {"module": "workflow_scripts.objectives.cross_entropy", "label_smoothing": 0.1}
+    other = {"name": "carma", "weight": 0.1}
 
     def change(methods: dict) -> None:
         pretrain = methods["cat"]["variants"]["pretrain"]
         pretrain["settings"] = {"objective": other}
-        pretrain["by_task"] = {"pairs-wordpiece": {"objective": {"label_smoothing": 0.2}}}
+        pretrain["by_task"] = {"pairs-wordpiece": {"objective": {"weight": 0.2}}}
 
     edit(copy / "catalogue/methods.yaml", change)
     run = parse_run(load_catalogue(copy), "pairs-wordpiece/cat/pretrain/seed-1")
     found = {key: value for key, (value, _) in merged(load_catalogue(copy), run, "small")["objective"].items()}
-    assert found == {**other, "label_smoothing": 0.2}
+    assert found == {**other, "weight": 0.2}
 
 
 def test_two_papers_may_share_a_run_but_not_disagree_about_it(copy: Path):
@@ -117,7 +117,7 @@ def test_a_wrong_value_is_named_with_the_file_and_entry_that_set_it(copy: Path, 
         ),
         (
             "methods.yaml",
-            lambda it: it["transformer"]["settings"]["model"].update(module="workflow_scripts.models.none"),
+            lambda it: it["transformer"]["settings"]["model"].update(name="none"),
             "(catalogue/methods.yaml transformer)",
         ),
     ],

@@ -49,13 +49,17 @@ def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
 
 
 def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
-    with pytest.raises(UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, text"):
+    with pytest.raises(
+        UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, language_modelling"
+    ):
         resolve_run(load_catalogue(ROOT), "scan-jump/gpt2-small/ft/seed-1", "small")
 
 
 def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
     catalogue, found = load_catalogue(ROOT), 0
-    names = [name for name, task in catalogue.tasks.items() if task.kind in ("sentence", "span")]
+    names = [
+        name for name, task in catalogue.tasks.items() if task.kind in ("sentence_prediction", "question_answering")
+    ]
     for name in names:
         for scale in catalogue.scales:
             training = resolve_run(catalogue, f"{name}/bert/ft/seed-1", scale)["training"]
@@ -76,7 +80,7 @@ def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
             assert search["learning_rate"] == [1e-5, 2e-5, 3e-5, 4e-5, 5e-5], run
             assert search["batch_sentences"] == [256, 128, 64, 32] and search["epochs"] == 4, run
             # Batches that were cut by their tokens would be fewer passes in as many steps.
-            assert spec["training"]["batch_tokens"] >= 256 * spec["objective"]["longest"], run
+            assert spec["training"]["batch_tokens"] >= 256 * spec["problem"]["longest"], run
 
 
 @pytest.mark.parametrize(

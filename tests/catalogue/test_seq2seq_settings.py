@@ -9,7 +9,7 @@ from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.catalogue.runs import parse_run
 
-SECTIONS = ("model", "objective", "training")
+SECTIONS = ("model", "problem", "objective", "training")
 JUMP = "scan-jump-x2"
 
 

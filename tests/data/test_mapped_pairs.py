@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data import mapped_pairs
-from workflow_scripts.training.batches import bucketed_rows
-from workflow_scripts.training.masked_batches import (
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.masked_lm.batches import (
     Orders,
     SentencePairs,
     Vocabulary,
@@ -123,7 +123,7 @@ mapped_pairs.write(pathlib.Path(sys.argv[1]), "train", int(sys.argv[2]))
 written = kilobytes("VmHWM")  # the peak, unlike getrusage's not that of the process that started this one
 
 import torch
-from workflow_scripts.training.masked_batches import Drawn, SentencePairs, Vocabulary, batch_rows, read_split
+from workflow_scripts.tasks.masked_lm.batches import Drawn, SentencePairs, Vocabulary, batch_rows, read_split
 
 vocabulary = Vocabulary(2, 3, 4, np.arange(5, 100), np.zeros(100, bool))
 before, most = kilobytes("RssAnon"), 0  # without what files are mapped to

@@ -18,7 +18,7 @@ from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.train import weights_digest
 from workflow_scripts.data.sources import load_repositories
-from workflow_scripts.models.causal_lm import load
+from workflow_scripts.models.causal_lm.model import load
 
 ROOT = Path(__file__).parents[2]
 OPEN, GATED = "openai-community/gpt2", "google/gemma-2b"
@@ -35,13 +35,13 @@ def gpt2(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     from tokenizers import Tokenizer
     from transformers import AutoModelForCausalLM
 
-    from workflow_scripts.models.causal_lm import configuration
-    from workflow_scripts.models.settings import CausalLMSettings
+    from workflow_scripts.models.causal_lm.model import configuration
+    from workflow_scripts.models.causal_lm.settings import Settings
 
     place = tmp_path_factory.mktemp("gpt2")
     write_text(place / "text")
     vocabulary = Tokenizer.from_file(str(place / "text/tokenizer.json")).get_vocab_size()
-    sizes = CausalLMSettings(family="gpt2", layers=2, heads=2, width=32, feed_forward=64, dropout=0.1, positions=64)
+    sizes = Settings(family="gpt2", layers=2, heads=2, width=32, feed_forward=64, dropout=0.1, positions=64)
     model = AutoModelForCausalLM.from_config(configuration(sizes, vocabulary))
     found = {}
     for name, most in (("whole", "1GB"), ("sharded", "45KB")):

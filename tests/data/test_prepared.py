@@ -18,7 +18,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_files
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary
-from workflow_scripts.training.prepared import data_digest
+from workflow_scripts.data.reading import data_digest
 
 SPEC = {
     "task": "toy",

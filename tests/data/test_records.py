@@ -8,8 +8,8 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_files
 from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.reading import data_digest
 from workflow_scripts.data.records import PreparedRecords
-from workflow_scripts.training.prepared import data_digest
 
 SPEC = {"task": "sst", "prepare": "workflow_scripts.data.sst", "options": {}, "sources": [], "protocol": "paper"}
 ROWS = {

@@ -17,7 +17,7 @@ from workflow_scripts.data import punkt, sememes
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.data.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
-from workflow_scripts.training.masked_batches import read_sentences, read_split
+from workflow_scripts.tasks.masked_lm.batches import read_sentences, read_split
 
 SPEC = {"task": "t", "prepare": "workflow_scripts.data.wikipedia_bookcorpus", "options": {}, "sources": []}
 TEXT = (

@@ -18,10 +18,11 @@ from workflow_scripts.commands import prepare as command
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.parallel_text import pairs
 from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.reading import read_vocabulary
 from workflow_scripts.data.translation_tables import fitting
 from workflow_scripts.data.wmt import prepare
-from workflow_scripts.training.batches import UNK
-from workflow_scripts.training.prepared import read_pairs, read_vocabulary
+from workflow_scripts.tasks.batching import UNK
+from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 OPTIONS = {
     "source": "en",

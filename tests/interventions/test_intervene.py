@@ -21,10 +21,10 @@ from workflow_scripts.interventions.cap import pooled_logits
 from workflow_scripts.interventions.intervene import chosen_blocks, share
 from workflow_scripts.interventions.stand_in import made_up_resources
 from workflow_scripts.interventions.synonyms import perturb
-from workflow_scripts.models.causal_lm import last_logits, load
+from workflow_scripts.models.causal_lm.model import last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
-from workflow_scripts.training.prompt import read_prompts
-from workflow_scripts.training.prompt_batches import encode_prompts
+from workflow_scripts.tasks.prompt.batches import encode_prompts
+from workflow_scripts.tasks.prompt.problem import read_prompts
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
 
@@ -42,7 +42,7 @@ def place(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("intervened")
     write_text(place / "text")
     write_prompts(place / "prompts")
-    train(place, "pretrain", causal_spec("text", "llama", max_steps=5, validate_every=5), "text")
+    train(place, "pretrain", causal_spec("language_modelling", "llama", max_steps=5, validate_every=5), "text")
     init = ("--init", place / "runs/pretrain/checkpoint")
     # Stopped early, so that some answers are wrong.
     train(place, "ft", causal_spec("prompt", "llama", max_steps=14, validate_every=14), "prompts", *init)
@@ -205,7 +205,7 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
     (tmp_path / "words/dataset.json").write_text(json.dumps({"task": "toy-prompts"}))
     for split in ("train", "valid", "test"):
         pq.write_table(rows, tmp_path / f"words/{split}.parquet")
-    train(tmp_path, "pretrain", causal_spec("text", "llama", max_steps=1), "text")
+    train(tmp_path, "pretrain", causal_spec("language_modelling", "llama", max_steps=1), "text")
     train(tmp_path, "ft", causal_spec("prompt", "llama"), "words", "--init", tmp_path / "runs/pretrain/checkpoint")
     checkpoint = tmp_path / "runs/ft/checkpoint"
     model = AutoModelForCausalLM.from_pretrained(checkpoint)
@@ -228,7 +228,7 @@ def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
     """Some are single tokens behind a space alone. Where no word is replaced, all stays as it was."""
     write_text(tmp_path / "text", space=" ")
     write_prompts(tmp_path / "prompts")
-    train(tmp_path, "pretrain", causal_spec("text", max_steps=5, validate_every=5), "text")
+    train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=5, validate_every=5), "text")
     tokenizer = read_tokenizer(tmp_path / "runs/pretrain/checkpoint")
     assert all(len(tokenizer.encode(f" {word}").ids) == 1 for word in KINDS)
     assert any(len(tokenizer.encode(word).ids) > 1 for word in KINDS)
@@ -247,7 +247,7 @@ def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
 
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert call(place, "pretrain", "text") == 1
-    assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind text")
+    assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind language_modelling")
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans())))

@@ -3,7 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.models import fused_transformer, seq2seq, sq_transformer
+from workflow_scripts.models.lrf import model as fused_transformer
+from workflow_scripts.models.sq_transformer import model as sq_transformer
+from workflow_scripts.models.transformer import model as seq2seq
 
 SMALL = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}
 SRL = {"attention": "srl", "next_code_stream": "code", "straight_through": False, "ema_decay": 1.0}

@@ -1,7 +1,6 @@
 """The models of the scale that nobody here can train must at least be right: each is built without memory for its
 weights, and its jobs ask for resources."""
 
-import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +13,9 @@ from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.common.options import without_name
 from workflow_scripts.data.sources import load_repositories
-from workflow_scripts.models.settings import without_module
+from workflow_scripts.models.loading import model_module
 from workflow_scripts.planning import resources
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def parameters(model: nn.Module) -> int:
 def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     spec = resolve_run(CATALOGUE, run, "paper")
-    module, settings = importlib.import_module(spec["model"]["module"]), without_module(spec["model"])
+    module, settings = model_module(spec["model"]), without_name(spec["model"])
     hub = load_repositories()[spec["init"]["hub"]] if spec["init"] and "hub" in spec["init"] else None
     with torch.device("meta"):
         if spec["kind"] == "seq2seq":
@@ -55,8 +55,7 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypat
             model = module.build(settings | positions, hub.vocabulary)
             assert parameters(model) == hub.parameters
         else:
-            encoder = importlib.import_module("workflow_scripts.models.encoder")
-            model = encoder.build(settings, VOCABULARY)
+            model = module.build(settings, VOCABULARY)
     assert all(parameter.is_meta for parameter in model.parameters())
     # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
     needed = 4 * 4 * parameters(model) / 1e6

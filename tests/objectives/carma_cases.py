@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
-TASK = "tests.objectives.last_token_task"
 BLOCKS = 4
 FAMILIES = {
     "gpt2": {"n_layer": BLOCKS, "n_embd": 16, "n_head": 2, "n_positions": 64},

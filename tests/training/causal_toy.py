@@ -70,26 +70,21 @@ def write_prompts(folder: Path, phrases: bool = False) -> Path:
 
 def causal_spec(kind: str, family: str = "gpt2", objective: dict | None = None, **training: object) -> dict:
     """A resolved spec of a two-block model: pre-training on toy-text, or fine-tuning on toy-prompts."""
-    task = "language_modelling" if kind == "text" else "next_token"
-    model = {"module": "workflow_scripts.models.causal_lm", "family": family, "bos": family in ("llama", "gemma")}
+    model = {"name": "causal_lm", "family": family, "bos": family in ("llama", "gemma")}
     sizes = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "dropout": 0.1, "positions": 64}
-    carma = {"task": f"workflow_scripts.objectives.{task}", "weight": 0.0, "last_block_mi": 1}
+    carma = {"name": "carma", "weight": 0.0, "last_block_mi": 1, "last_block_stability": 1}
     return {
-        "task": {"text": "toy-text", "prompt": "toy-prompts"}[kind],
+        "task": {"language_modelling": "toy-text", "prompt": "toy-prompts"}[kind],
         "kind": kind,
         "method": family,
-        "variant": "pretrain" if kind == "text" else "ft",
+        "variant": "pretrain" if kind == "language_modelling" else "ft",
         "seed": 3,
         "protocol": "stand_in",
         "data": {},
-        "init": None if kind == "text" else {"run": "toy-text/x/pretrain/seed-3", "spec": "0"},
+        "init": None if kind == "language_modelling" else {"run": "toy-text/x/pretrain/seed-3", "spec": "0"},
         "model": {**model, **sizes, "template": TEMPLATE},
-        "objective": {
-            "module": "workflow_scripts.objectives.carma",
-            "last_block_stability": 1,
-            **carma,
-            **(objective or {}),
-        },
+        "problem": {},
+        "objective": {**carma, **(objective or {})},
         "training": {
             "max_steps": 60,
             "batch_tokens": 1024,
@@ -103,7 +98,10 @@ def causal_spec(kind: str, family: str = "gpt2", objective: dict | None = None, 
             "clip_norm": 1.0,
             "validate_every": 20,
             "log_every": 10,
-            "validation": {"split": "valid", "metric": "log_likelihood" if kind == "text" else "exact_match"},
+            "validation": {
+                "split": "valid",
+                "metric": "log_likelihood" if kind == "language_modelling" else "exact_match",
+            },
             "torch_threads": 1,
             "precision": "fp32",
             **training,

@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.sentences import Sentence, SentenceOptions, table
-from workflow_scripts.models import encoder
-from workflow_scripts.training.state import named_weights, write_tensors
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.weights import named_weights, write_tensors
 
 NAMES, VERBS, PLACES = (
     ["anna", "boris", "clara", "david"], ["met", "saw", "liked"], ["here", "there", "far away"]
@@ -32,12 +32,16 @@ def write_encoder(folder: Path, family: str = "bert", **sizes) -> Path:
     """An encoder of random weights, in the form of a checkpoint."""
     torch.manual_seed(0)
     folder.mkdir(parents=True)
-    model = encoder.build(model_settings(family, **sizes), len(PIECES))
+    model = model_module({"name": model_name(family)}).build(model_settings(family, **sizes), len(PIECES))
     model.config.save_pretrained(folder)
     write_tensors({f"{model.base_model_prefix}.{name}": weight for name, weight in named_weights(model).items()},
                   folder / "model.safetensors")  # fmt: skip
     write_tokenizer(folder)
     return folder
+
+
+def model_name(family: str) -> str:
+    return "cat" if family == "cat" else "encoder"
 
 
 def model_settings(family: str = "bert", **more) -> dict:
@@ -74,17 +78,16 @@ def write_pairs(folder: Path, task: str = "same", scores: bool = False, single: 
 
 def sentence_spec(family: str = "bert", task: str = "same", steps: int = 150, **changes: dict) -> dict:
     """A spec; `changes` are keys of its sections."""
-    module = "workflow_scripts.models." + ("cat" if family == "cat" else "encoder")
     spec = {
         "task": task,
-        "kind": "sentence",
+        "kind": "sentence_prediction",
         "method": family,
         "variant": "ft",
         "seed": 1,
         "protocol": "reduced",
-        "model": {"module": module, **model_settings(family), "tied": False, "frozen": False},
-        "objective": {"module": "workflow_scripts.objectives.sentence_loss", "prediction": "head", "head_layers": 1,
-                      "head_width": 16, "longest": 32},
+        "model": {"name": model_name(family), **model_settings(family), "tied": False, "frozen": False},
+        "problem": {"prediction": "head", "head_layers": 1, "head_width": 16, "longest": 32},
+        "objective": {},
         "training": {
             "max_steps": steps, "batch_tokens": 1024, "batch_sentences": 16, "learning_rate": 0.003,
             "schedule": "linear", "warmup_steps": 10, "betas": [0.9, 0.999], "adam_epsilon": 1e-8, "weight_decay": 0.0,

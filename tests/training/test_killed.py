@@ -27,8 +27,8 @@ class Runs:
         write_data(folder / "data")
         spec = toy_spec(max_steps=STEPS, validate_every=50, log_every=7, also_keep=["test", "last"])
         # SQ-Transformer has all the state there is: its codes move outside the optimiser, and it draws masks.
-        spec["model"] |= {"module": "workflow_scripts.models.sq_transformer", "codebook_gradient": False}
-        spec["objective"]["module"] = "workflow_scripts.objectives.structural_quantisation"
+        spec["model"] |= {"name": "sq_transformer", "codebook_gradient": False}
+        spec["objective"] = {"name": "structural_quantisation"}
         (folder / "spec.json").write_text(json.dumps(spec))
         (folder / "evaluation.json").write_text(json.dumps(EVALUATION))
         self.whole = folder / "whole"

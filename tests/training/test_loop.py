@@ -14,8 +14,9 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.schema import Training
-from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, Task, learning_rate, optimiser_for, train
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, learning_rate, optimiser_for, train
 from workflow_scripts.training.state import State, StateFolder
 
 CPU = torch.device("cpu")
@@ -60,13 +61,15 @@ def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, 
     return loss, {"half": loss / 2, "constant": 1.5}
 
 
-def run(task: Task, folder: Path, save_every: float = 60, settings: Training = SETTINGS) -> tuple[State, StateFolder]:
-    """Train the task in `folder`; returns the final state and where it is kept."""
+def run(
+    problem: Problem, folder: Path, save_every: float = 60, settings: Training = SETTINGS
+) -> tuple[State, StateFolder]:
+    """Train in `folder`; returns the final state and where it is kept."""
     torch.set_num_threads(1)
     folder.mkdir(exist_ok=True)
     store = StateFolder(folder, {})
     with Reporter("run", settings.max_steps, "none") as reporter:
-        return train(task, settings, SEED, CPU, store, reporter, save_every), store
+        return train(problem, settings, SEED, CPU, store, reporter, save_every), store
 
 
 @pytest.mark.parametrize(("fraction", "steps"), [(0.0, 0), (0.1, 1), (0.25, 3), (0.5, 6)])
@@ -86,7 +89,7 @@ def by_name(state: State) -> dict[str, list[tuple[int, float]]]:
 
 def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
     model = Line()
-    state, _ = run(Task(model, squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    state, _ = run(Problem(model, squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
 
     weight = Line().weight.detach().clone()
     first, second, losses, norms = torch.zeros(3), torch.zeros(3), [], []
@@ -122,7 +125,7 @@ def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
         number = next(calls)
         return squared_error(model, batch)[0], {"odd": torch.tensor(float(number))} if number % 2 else {}
 
-    state, _ = run(Task(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    state, _ = run(Problem(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
     assert by_name(state)["odd"] == [(4, 2.0), (8, 6.0), (12, 10.0)]
 
 
@@ -138,7 +141,7 @@ def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, v
         seen[(5, 10, 12)[len(seen)]] = validated.weight.detach().clone()
         return {"score": float(next(scores)), "other": 7.0}
 
-    state, store = run(Task(model, squared_error, BATCHES, validate), tmp_path)
+    state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path)
     assert state.best_step == best and state.best_value == max(values)
     assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
     assert model.training
@@ -154,7 +157,7 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
     def validate(_model: nn.Module) -> dict[str, float]:
         return dict(zip(("score", "loss"), map(float, next(found)), strict=True))
 
-    state, store = run(Task(Line(), squared_error, BATCHES, validate, tie="loss"), tmp_path)
+    state, store = run(Problem(Line(), squared_error, BATCHES, validate, tie="loss"), tmp_path)
     assert (state.best_step, state.best_value) == (best, max(values))
     assert store.best_path(best).exists()
     resumed = Line()
@@ -180,9 +183,9 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_
         return squared_error(model, batch)
 
     with pytest.raises(StopRequested):
-        run(Task(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
+        run(Problem(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
     model = Line()
-    state, store = run(Task(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
+    state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
     assert (state.best_step, state.kept["held_out"]["step"]) == (best, other_best)
     assert state.kept.keys() == {"held_out"} and state.kept["held_out"]["value"] == max(others)
     assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
@@ -198,7 +201,7 @@ def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(t
         return {"score": 0.0}
 
     whole = Line()
-    expected, _ = run(Task(whole, squared_error, BATCHES, score), tmp_path / "whole")
+    expected, _ = run(Problem(whole, squared_error, BATCHES, score), tmp_path / "whole")
     calls = iter(range(1, 100))
 
     def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
@@ -207,10 +210,10 @@ def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(t
         return squared_error(model, batch)
 
     with pytest.raises(StopRequested) as stop:
-        run(Task(Line(), objective, BATCHES, score), tmp_path / "stopped", save_every=0)
+        run(Problem(Line(), objective, BATCHES, score), tmp_path / "stopped", save_every=0)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 6)
     resumed = Line()
-    found, _ = run(Task(resumed, squared_error, BATCHES, score), tmp_path / "stopped", save_every=0)
+    found, _ = run(Problem(resumed, squared_error, BATCHES, score), tmp_path / "stopped", save_every=0)
     assert resumed.weight.equal(whole.weight)
     assert found.history == expected.history and found.resumed == 1
     assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
@@ -220,10 +223,10 @@ def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_
     def score(_model: nn.Module) -> dict[str, float]:
         return {"score": 0.0}
 
-    expected, store = run(Task(Line(), squared_error, BATCHES, score), tmp_path)
+    expected, store = run(Problem(Line(), squared_error, BATCHES, score), tmp_path)
     best = store.best_path(12).read_bytes()
     model = Line()
-    found, store = run(Task(model, squared_error, BATCHES, score), tmp_path)
+    found, store = run(Problem(model, squared_error, BATCHES, score), tmp_path)
     assert (found.step, found.history, found.best_step) == (12, expected.history, 12)
     assert model.calls == 0 and store.best_path(12).read_bytes() == best
 
@@ -247,12 +250,12 @@ def test_a_signal_in_the_last_step_stops_behind_it_with_nothing_left_to_train(tm
         return {"score": 0.0}
 
     store.during = lambda: ask("save")
-    task = Task(model, objective, BATCHES, validate)
+    problem = Problem(model, objective, BATCHES, validate)
     with Reporter("run", 12, "none") as reporter, pytest.raises(StopRequested) as stop:
-        train(task, SETTINGS, SEED, CPU, store, reporter, 60)
+        train(problem, SETTINGS, SEED, CPU, store, reporter, 60)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
     assert (tmp_path / "log.txt").read_text().splitlines()[-1].endswith("stopped by signal 15 at step 12")
-    state, _ = run(Task(Line(), squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    state, _ = run(Problem(Line(), squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
     assert (state.step, state.resumed, state.best_step) == (12, 1, 12)
     assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [(1, 12), (13, 12)]
 
@@ -266,7 +269,7 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tm
         return loss * (bad if next(calls) == 7 else 1), parts
 
     with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
-        run(Task(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+        run(Problem(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
     assert [path.name for path in StateFolder(tmp_path, {}).generations()] == ["step-5"]
 
 
@@ -286,9 +289,9 @@ class Saves(StateFolder):
 
 def save_in(store: Saves, save_every: float, steps: int) -> None:
     settings = SETTINGS.model_copy(update={"max_steps": steps, "validate_every": 1000})
-    task = Task(Line(), squared_error, BATCHES, lambda _: {"score": 0.0})
+    problem = Problem(Line(), squared_error, BATCHES, lambda _: {"score": 0.0})
     with Reporter("run", steps, "none") as reporter:
-        train(task, settings, SEED, CPU, store, reporter, save_every)
+        train(problem, settings, SEED, CPU, store, reporter, save_every)
 
 
 def test_the_longer_a_save_takes_the_more_seldom_it_is(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workflow_scripts.schema import Training
+from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.loop import learning_rate
 from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root
 

@@ -65,10 +65,12 @@ def changed_spec(tmp_path: Path, **training: object) -> Path:
 def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
     assert sorted(path.name for path in (toy / "out").rglob("*")) == [
         "checkpoint",
+        "config.json",
         "model.safetensors",
         "record.json",
         "run.json",
         "training.csv",
+        "vocabulary.json",
     ]
     assert not (toy / "state").exists()
     run, record = (json.loads((toy / "out" / name).read_text()) for name in ("run.json", "record.json"))
@@ -117,7 +119,9 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
     spec = changed_spec(tmp_path, also_keep=["test", "last"])
     assert train_here(toy, tmp_path, spec) == 0
     files = {name: tmp_path / f"out/checkpoint/{name}.safetensors" for name in ("model", "test", "last")}
-    assert {path.name for path in (tmp_path / "out/checkpoint").iterdir()} == {path.name for path in files.values()}
+    beside = {"config.json", "vocabulary.json"}
+    kept = {path.name for path in (tmp_path / "out/checkpoint").iterdir()}
+    assert kept == beside | {path.name for path in files.values()}
     # They change nothing about the training: the same weights are chosen at the same validations.
     assert files["model"].read_bytes() == (toy / "out/checkpoint/model.safetensors").read_bytes()
     with open(tmp_path / "out/training.csv") as stream:
@@ -128,7 +132,7 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
     run = json.loads((tmp_path / "out/run.json").read_text())
     best = max(by_step, key=lambda step: (by_step[step], step))
     assert run["kept"] == {"test": {"step": best, "value": by_step[best]}}
-    assert set(run["files"]) == {"training.csv", *(f"checkpoint/{path.name}" for path in files.values())}
+    assert set(run["files"]) == {"training.csv", *(f"checkpoint/{name}" for name in kept)}
     # What starts from the run starts from the checkpoint that validation chose.
     assert weights_digest(tmp_path / "out/checkpoint") == weights_digest(toy / "out/checkpoint")
     last = load_file(files["last"])
@@ -140,7 +144,10 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
 def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_that_exist(capsys, toy, tmp_path):
     assert train_here(toy, tmp_path, changed_spec(tmp_path, also_keep=["tset"])) == 1
     assert_one_error(capsys.readouterr().err, "tset.parquet does not exist")
-    spec = json.loads(changed_spec(tmp_path, also_keep=["last"]).read_text()) | {"kind": "text"}
+    spec = json.loads(changed_spec(tmp_path, also_keep=["last"]).read_text()) | {
+        "kind": "language_modelling",
+        "model": {"name": "causal_lm"},
+    }
     spec["training"]["validation"]["metric"] = "log_likelihood"
     (tmp_path / "changed.json").write_text(json.dumps(spec))
     assert train_here(toy, tmp_path, tmp_path / "changed.json") == 1
@@ -255,14 +262,12 @@ def test_a_missing_or_broken_data_file_is_one_line_that_names_it(capsys, toy, tm
     refused(capsys, toy, tmp_path, str(path), data=tmp_path / "data")
 
 
-@pytest.mark.parametrize(
-    ("section", "module"), [("model", "workflow_scripts.models.absent"), ("objective", "no_such_package.objective")]
-)
-def test_an_unknown_module_is_one_line_that_names_it(capsys, toy, tmp_path, section, module):
+@pytest.mark.parametrize(("section", "name"), [("model", "absent"), ("objective", "no_such")])
+def test_an_unknown_package_is_one_line_that_names_it(capsys, toy, tmp_path, section, name):
     spec = toy_spec()
-    spec[section]["module"] = module
+    spec[section]["name"] = name
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    refused(capsys, toy, tmp_path, section, module, spec=tmp_path / "spec.json")
+    refused(capsys, toy, tmp_path, f"{section}.name", name, spec=tmp_path / "spec.json")
 
 
 def test_a_spec_without_a_key_is_one_line_that_names_it(capsys, toy, tmp_path):
@@ -272,12 +277,11 @@ def test_a_spec_without_a_key_is_one_line_that_names_it(capsys, toy, tmp_path):
     refused(capsys, toy, tmp_path, "spec.json", "'objective'", spec=tmp_path / "spec.json")
 
 
-@pytest.mark.parametrize("section", ["model", "objective"])
-def test_a_spec_without_a_module_is_one_line_that_names_it(capsys, toy, tmp_path, section):
+def test_a_spec_without_a_model_is_one_line_that_says_so(capsys, toy, tmp_path):
     spec = toy_spec()
-    del spec[section]["module"]
+    del spec["model"]["name"]
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    refused(capsys, toy, tmp_path, f"'{section}.module' is missing", spec=tmp_path / "spec.json")
+    refused(capsys, toy, tmp_path, "'model.name' is missing", spec=tmp_path / "spec.json")
 
 
 def test_data_of_another_task_are_refused(capsys, toy, tmp_path):

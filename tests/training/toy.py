@@ -60,14 +60,15 @@ def toy_spec(**training: object) -> dict:
         "data": {},
         "init": None,
         "model": {
-            "module": "workflow_scripts.models.seq2seq",
+            "name": "transformer",
             "layers": 1,
             "heads": 2,
             "width": 32,
             "feed_forward": 32,
             "dropout": 0.1,
         },
-        "objective": {"module": "workflow_scripts.objectives.cross_entropy", "label_smoothing": 0.0},
+        "problem": {"label_smoothing": 0.0},
+        "objective": {},
         "training": {
             "max_steps": 60,
             "batch_tokens": 128,

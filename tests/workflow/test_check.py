@@ -56,12 +56,12 @@ def state_of(folder: Path) -> dict[Path, tuple[int, bytes]]:
 def test_what_differs_is_named_and_nothing_is_touched(made: Project):
     assert check(made) == ["3 results are what would be made now"]
     changed = change_learning_rate(made)
-    decoding = made.root / "workflow_scripts/models/decoding.py"
+    decoding = made.root / "workflow_scripts/tasks/seq2seq/decoding.py"
     decoding.write_text(decoding.read_text() + "\n\ndef added():\n    return 1\n")
     before = state_of(made.root)
     train, evaluate, error = check(made)
     assert train.startswith(changed)
-    assert evaluate == f"{EVALUATION}: workflow_scripts/models/decoding.py changed: added"
+    assert evaluate == f"{EVALUATION}: workflow_scripts/tasks/seq2seq/decoding.py changed: added"
     assert error.startswith("error: 2 of 3 results differ from what would be made now; ")
     assert state_of(made.root) == before
 

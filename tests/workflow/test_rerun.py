@@ -175,7 +175,7 @@ def test_added_seed_adds_that_seed_only(demo):
 
 
 def test_code_of_one_model_reruns_its_runs(demo):
-    file = demo.root / "workflow_scripts/models/sq_transformer.py"
+    file = demo.root / "workflow_scripts/models/sq_transformer/model.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     runs = made(demo, "/sq-transformer/")
     assert runs and runs < made(demo, "/")
@@ -350,7 +350,7 @@ def test_setting_of_one_fine_tuning(demo):
 
 def test_pre_training_reruns_what_starts_from_it(demo):
     """And what is done to that, but nothing of other papers."""
-    file = demo.root / "workflow_scripts/objectives/language_modelling.py"
+    file = demo.root / "workflow_scripts/tasks/language_modelling/loss.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     planned = named(demo.planned())
     causal = {

@@ -29,9 +29,9 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
 
 
 def test_a_function_of_the_code(made: Project):
-    file = made.root / "workflow_scripts/models/decoding.py"
+    file = made.root / "workflow_scripts/tasks/seq2seq/decoding.py"
     file.write_text(file.read_text() + "\n\ndef added():\n    return 1\n")
-    own = f"evaluate {RUN}: workflow_scripts/models/decoding.py changed: added"
+    own = f"evaluate {RUN}: workflow_scripts/tasks/seq2seq/decoding.py changed: added"
     (sentence,) = [sentence for sentence in why(made, SCORES) if sentence.startswith("evaluate")]
     assert sentence == own
     # Without the stored definitions, as after a copy of the results alone.

@@ -11,9 +11,9 @@ from torch import Tensor
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import options_from
-from workflow_scripts.models.fused_transformer import FusedTransformer
-from workflow_scripts.training.batches import bucketed_rows
-from workflow_scripts.training.prepared import read_pairs
+from workflow_scripts.models.lrf.model import FusedTransformer
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 BATCH_TOKENS = 4096
 SIDES = ("encoder", "decoder")

@@ -12,13 +12,13 @@ from torch.nn.utils.rnn import pad_sequence
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from
-from workflow_scripts.models import encoder
-from workflow_scripts.models.encoder import PAD
+from workflow_scripts.common.options import options_from, without_name
+from workflow_scripts.models.encoder.model import PAD
+from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.models.hugging_face import read_tokenizer
-from workflow_scripts.models.settings import without_module
-from workflow_scripts.training.masked_batches import read_sentences, read_vocabulary
-from workflow_scripts.training.sememes import NONE, read_lexicon
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.tasks.masked_lm.batches import read_sentences
+from workflow_scripts.tasks.masked_lm.sememes import NONE, read_lexicon
 
 BATCH = 64  # sentences
 COLUMNS = {
@@ -99,7 +99,7 @@ def load(run: TrainedRun):
     """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
-    model = encoder.load(folder, without_module(settings)).eval()
+    model = model_module(settings).load(folder, without_name(settings)).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis' runs")
     return model, read_tokenizer(folder)

@@ -15,8 +15,8 @@ from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import options_from
 from workflow_scripts.data.prepared import SPECIAL_TOKENS
-from workflow_scripts.training.batches import EOS
-from workflow_scripts.training.prepared import read_vocabulary
+from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # no source sentence holds them

@@ -9,9 +9,9 @@ import pandas
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.evaluation.seq2seq import load_run
-from workflow_scripts.training.batches import EOS
-from workflow_scripts.training.prepared import read_table
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.tasks.batching import EOS
+from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
 

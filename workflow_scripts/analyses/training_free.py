@@ -15,10 +15,10 @@ from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import options_from
 from workflow_scripts.data import sememes
+from workflow_scripts.data.reading import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
-from workflow_scripts.training.prepared import read_table
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> Analysis:

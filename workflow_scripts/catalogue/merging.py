@@ -3,18 +3,19 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 from workflow_scripts.catalogue.loading import Catalogue, find_scale
-from workflow_scripts.catalogue.modules import MODULES
+from workflow_scripts.catalogue.packages import settings_class
 from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json
 from workflow_scripts.common.validation import nearest
-from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Settings, Training
+from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.schema import Init, Settings
+from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
-SECTIONS = ("model", "objective", "training", "evaluation", "intervention", "init", "search")
+SECTIONS = ("model", "problem", "objective", "training", "evaluation", "intervention", "init", "search")
 
 
 def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Settings]]:
@@ -61,22 +62,22 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 
 
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
-    """Section -> key -> (value, its origin). Keys of model and objective must stand in the method's own settings or be
-    settings of its module. A layer that names another module begins the section anew: no key of the one before is the
-    new one's."""
+    """Section -> key -> (value, its origin). Keys of model and objective must be known to the package that they
+    name, of `problem` to the kind of the task. A layer that names another package begins the section anew: no
+    key of the one before is the new one's."""
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
     fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init, Search)}
+    kind = catalogue.tasks[run.task].kind
     for where, settings in layers(catalogue, run, scale):
         for section in SECTIONS:
             given = getattr(settings, section)
-            begins = section not in fixed and "module" in given and given["module"] != _module(result[section])
-            if begins:
+            if given.get("name", _name(result[section])) != _name(result[section]):
                 result[section] = {}
-            module = given["module"] if begins else _module(result[section])
-            own = MODULES.get(section, {}).get(module)
-            known = fixed.get(section) or {"module", *result[section], *(f.name for f in (fields(own) if own else ()))}
+            name = given.get("name", _name(result[section]))
+            own = None if section in fixed else settings_class(section, name, kind)
+            known = fixed.get(section) or {*(["name"] * (section != "problem")), *(own.model_fields if own else ())}
             for key, value in given.items():
-                if key not in known and (own or not begins):  # else the module is unknown: that is said first
+                if key not in known and (own or section in fixed or name is None):  # else `name` is unknown: said later
                     file, entry = where.split(" ")
                     path = f"{entry if '.by_' in entry else f'{entry}.settings'}.{section}.{key}"
                     raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
@@ -103,5 +104,5 @@ def placed(entries: dict[str, dict[str, tuple[Any, str]]]) -> Iterator[None]:
         raise UserError(f"{error} ({'; '.join(said)})" if said else str(error)) from error
 
 
-def _module(section: dict[str, tuple[Any, str]]) -> str | None:
-    return section["module"][0] if "module" in section else None
+def _name(section: dict[str, tuple[Any, str]]) -> str | None:
+    return section["name"][0] if "name" in section else None

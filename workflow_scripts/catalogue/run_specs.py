@@ -7,20 +7,19 @@ from pathlib import Path
 
 from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
 from workflow_scripts.catalogue.merging import merged, placed
-from workflow_scripts.catalogue.modules import check_modules
+from workflow_scripts.catalogue.packages import check_sections, packages, traits
 from workflow_scripts.catalogue.runs import Run, parse_run
 from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json, digest
+from workflow_scripts.common.options import without_name
 from workflow_scripts.common.validation import Strict, checked, nearest
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.models.settings import without_module
-from workflow_scripts.objectives.settings import SETTINGS as OBJECTIVES
-from workflow_scripts.objectives.settings import CarmaSettings
-from workflow_scripts.schema import Evaluation, Init, Intervention, Search, Training
-
-CHECKPOINTED = ("prompt", "masked", "sentence", "span")  # kinds that can be trained with gradient_checkpointing
+from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.objectives.carma.settings import Settings as CarmaSettings
+from workflow_scripts.schema import Init
+from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
 
 def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
@@ -109,12 +108,13 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
     training = sections["training"]
     settings = checked(Training, training | _tuples(training), _where(run), "training")
-    if settings.gradient_checkpointing and kind not in CHECKPOINTED:
+    if settings.gradient_checkpointing and not traits(kind).gradient_checkpointing:
+        able = [name for name in packages("tasks") if traits(name).gradient_checkpointing]
         raise UserError(
-            f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(CHECKPOINTED)}, and "
+            f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(able)}, and "
             f"{run.task} is of the kind {kind}"
         )
-    check_modules(sections, _where(run))
+    check_sections(sections, kind, _where(run))
     _check_read_blocks(sections, _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return canonical_json(
@@ -127,6 +127,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             "protocol": worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
             "data": data,
             "model": sections["model"],
+            "problem": sections["problem"],
             "objective": sections["objective"],
             "training": training | {"precision": settings.precision if precision == "auto" else precision},
             "init": _origin(catalogue, run, sections["init"], scale, precision),
@@ -138,9 +139,9 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
 
 def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
     """Check that the model has the blocks whose states CARMA reads, as the training does once the model is there."""
-    if OBJECTIVES.get(sections["objective"]["module"]) is not CarmaSettings or "layers" not in sections["model"]:
+    if sections["objective"].get("name") != "carma" or "layers" not in sections["model"]:
         return
-    settings, layers = CarmaSettings(**without_module(sections["objective"])), sections["model"]["layers"]
+    settings, layers = CarmaSettings(**without_name(sections["objective"])), sections["model"]["layers"]
     for weight, name, read in (
         (settings.mi, "last_block_mi", settings.mi_blocks(layers)),
         (settings.stability, "last_block_stability", settings.stability_blocks(layers)),

@@ -15,7 +15,7 @@ from workflow_scripts.common.hashing import canonical_json
 from workflow_scripts.common.validation import checked, nearest
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings
-from workflow_scripts.schema import Intervention
+from workflow_scripts.interventions.settings import Intervention
 
 
 def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:

@@ -26,9 +26,9 @@ def main(args: argparse.Namespace) -> None:
     sources, digests = downloaded(spec["sources"], args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
+    from workflow_scripts.data.reading import data_digest, read_table
     from workflow_scripts.interventions.candidates import build, load_resources, write
     from workflow_scripts.interventions.stand_in import made_up_resources
-    from workflow_scripts.training.prepared import data_digest, read_table
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else made_up_resources()

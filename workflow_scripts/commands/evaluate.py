@@ -14,10 +14,10 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.common.validation import checked
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.evaluation.trained import read_run
 from workflow_scripts.provenance.fingerprints import of_evaluation
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.schema import Evaluation
+from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.trained_run import checked_run, read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
-    run = read_run(args.run_dir)
-    settings = evaluation_settings(run, args)
+    settings = evaluation_settings(read_run(args.run_dir), args)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
+
+    run = checked_run(args.run_dir, args.data)
 
     import pyarrow.parquet as pq
 
+    from workflow_scripts.tasks.base import Score
     from workflow_scripts.training.machine import choose_device, describe, prepare
 
     device, spec = choose_device(args.device), run["spec"]
     prepare(spec["seed"], spec["training"]["torch_threads"], device)
-    scorer = importlib.import_module(f"workflow_scripts.evaluation.{spec['kind']}")
-    predictions, scores = scorer.score(args.run_dir, args.data, settings, device, args.progress)
+    score: Score = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.scoring").score
+    predictions, scores = score(run, args.run_dir / "checkpoint", args.data, settings, device, args.progress)
     run_columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
     with replacing(args.out) as out:
         out.mkdir()

@@ -12,10 +12,10 @@ from workflow_scripts.common.files import read_json, replacing, sha256_file, sha
 from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.common.validation import checked
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.evaluation.trained import read_run
+from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.fingerprints import of_intervention
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.schema import Intervention
+from workflow_scripts.tasks.trained_run import read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from workflow_scripts.common.outputs import check_replaceable, make_writable
 from workflow_scripts.common.validation import checked
 from workflow_scripts.provenance.fingerprints import of_search
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.schema import Search, Training
+from workflow_scripts.tasks.settings import Search, Training
 
 if TYPE_CHECKING:
     import torch

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.packages import check_sections, packages, traits
 from workflow_scripts.catalogue.planned import plans_naming
 from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.catalogue.runs import parse_run
@@ -16,27 +17,18 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.outputs import check_replaceable, make_writable
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import checked, nearest
 from workflow_scripts.provenance.fingerprints import of_training
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.schema import Training
+from workflow_scripts.tasks.settings import Training
 
 if TYPE_CHECKING:
     import torch
 
     from workflow_scripts.training.state import State
 
-SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "objective", "training")
+SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "problem", "objective", "training")
 
-# What may choose the best weights, if the settings name no module for it: greater is better.
-VALIDATION_METRICS = {
-    "seq2seq": ("exact_match", "log_likelihood"),
-    "prompt": ("exact_match",),
-    "text": ("log_likelihood",),
-    "masked": ("log_likelihood",),
-    "span": ("f1", "exact_match"),
-    "sentence": ("accuracy", "f1", "matthews", "pearson", "spearman"),
-}
 OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json"}
 
 
@@ -148,7 +140,7 @@ def main(args: argparse.Namespace) -> None:
 
 def identity(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
     """Digests of what a training is made from, but for the code."""
-    from workflow_scripts.training.prepared import data_digest
+    from workflow_scripts.data.reading import data_digest
 
     found = {"spec_digest": digest(spec), "data_digest": data_digest(data)}
     return found | ({"init_digest": weights_digest(init)} if init else {})
@@ -233,23 +225,24 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     for key in SPEC_KEYS:
         if key not in spec:
             raise UserError(f"{origin}: key '{key}' is missing; `plan --show RUN` prints a whole spec")
-    for section in ("model", "objective"):
-        if "module" not in spec[section]:
-            raise UserError(f"{origin}: key '{section}.module' is missing; it names the Python module to use")
+    if spec["kind"] not in packages("tasks"):
+        raise UserError(f"{origin}: key 'kind' is {spec['kind']!r}; {nearest(spec['kind'], packages('tasks'))}")
+    check_sections(spec, spec["kind"], str(origin))
     content = dict(spec["training"])
     if content.get("precision") not in ("fp32", "bf16"):
         raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = checked(Training, content, origin, "training")
-    metrics, validation = VALIDATION_METRICS[spec["kind"]], settings.validation
-    computed = validation.get("metric") in metrics or ("module" in validation and spec["kind"] == "seq2seq")
+    of_kind, validation = traits(spec["kind"]), settings.validation
+    metrics = of_kind.validation_metrics
+    computed = validation.get("metric") in metrics or (of_kind.decoding and "decoding" in validation)
     if not computed or not {"split", "metric"} <= validation.keys():
         raise UserError(f"{origin}: key 'training.validation' needs a split, and {' or '.join(metrics)} as its metric")
     if bool(args.init) != bool(spec["init"]):
         what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
         raise UserError(f"{origin}: {what}; {'give its folder with' if spec['init'] else 'leave out'} --init")
-    if settings.also_keep and spec["kind"] != "seq2seq":
+    if settings.also_keep and not of_kind.decoding:
         raise UserError(f"{origin}: key 'training.also_keep' is of sequence-to-sequence tasks alone; leave it out")
     if args.init and "hub" in spec["init"]:
         check_hub_model(args.init, spec["init"])

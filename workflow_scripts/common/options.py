@@ -1,4 +1,4 @@
-"""Reading the `options` that displays.yaml gives to an analysis or a figure."""
+"""Reading options: those that displays.yaml gives to an analysis or a figure, and the settings of a named package."""
 
 from typing import Any
 
@@ -12,3 +12,8 @@ def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
         if key not in defaults:
             raise UserError(f"displays.yaml: unknown option '{key}'; {nearest(key, defaults)}")
     return {**defaults, **given}
+
+
+def without_name(section: dict[str, Any]) -> dict[str, Any]:
+    """Of a section of a spec, `model` or `objective`, what is not the name of its package: the package's settings."""
+    return {key: value for key, value in section.items() if key != "name"}

@@ -1,14 +1,41 @@
-"""Checking content against a typed description: every error is one line with file and key."""
+"""Checking content against a typed description: every error is one line with file and key. Types that many share."""
 
 import difflib
+import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workflow_scripts.common.errors import UserError
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def once(entries: list) -> list:
+    """The list. Raises ValueError where an entry stands there twice."""
+    if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
+        raise ValueError(f"{twice[0]} stands there twice")
+    return entries
+
+
+def compiles(pattern: str) -> str:
+    """The pattern. Raises ValueError where it is no regular expression."""
+    try:
+        re.compile(f"(?:{pattern})")  # as a part of a larger one
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    return pattern
+
+
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+# A seed that stands there twice would count as two independent runs.
+Seeds = Annotated[list[Seed], AfterValidator(once)]
+SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+Pattern = Annotated[str, AfterValidator(compiles)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[float, Field(ge=0)]
+Dropout = Annotated[float, Field(ge=0, le=0.99)]
 MOST_KNOWN = 40  # names of one message
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from sacrebleu.metrics import BLEU
 
 from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.scores import rows_of_subsets
-from workflow_scripts.training.prepared import read_table
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
-from workflow_scripts.training.prepared import read_table
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 

@@ -16,7 +16,7 @@ from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
 from workflow_scripts.common.validation import Strict, checked
-from workflow_scripts.training.prepared import read_table
+from workflow_scripts.data.reading import read_table
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
 

@@ -10,12 +10,14 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.evaluation.prompt import load_model, matches, predict, token_texts
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.models.causal_lm.model import begin_token
 from workflow_scripts.models.hugging_face import read_tokenizer
-from workflow_scripts.training.batches import bucketed_rows
-from workflow_scripts.training.prepared import read_table
-from workflow_scripts.training.prompt import FEW_ANSWERS, read_prompts
-from workflow_scripts.training.prompt_batches import PromptBatch, Prompts, begin_token, encode_prompts
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
+from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
+from workflow_scripts.tasks.prompt.scoring import load_model, matches, predict, token_texts
+from workflow_scripts.tasks.trained_run import checked_run
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -44,7 +46,8 @@ class Subject:
     @classmethod
     def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "Subject":
         """The model of a run and its prompts, answered once as they are."""
-        run, model = load_model(run_dir, data, device)
+        run = checked_run(run_dir, data)
+        model = load_model(run["spec"], run_dir / "checkpoint", device)
         folder = run_dir / "checkpoint"
         prompts = read_prompts(run["spec"], model, folder, data, split)
         table = read_table(data, split, ["item", "content", "label"]).take(prompts.items)

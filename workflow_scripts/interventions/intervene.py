@@ -10,9 +10,9 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.interventions.answers import Subject
 from workflow_scripts.interventions.candidates import candidates_of, read
+from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.interventions.variation import cv_scores
-from workflow_scripts.schema import Intervention
 
 # By readout, the names of the share of right answers, as in an evaluation, and of what is derived from it.
 METRIC = {"vocabulary": "exact_match", "labels": "constrained"}

@@ -21,11 +21,11 @@ satellites: whether adjective satellites are adjectives. The official code compa
 """
 
 from importlib.util import find_spec
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.common.validation import Seeds, Strict, once
 
 WHERE = "options of workflow_scripts.interventions.candidates"
 SOURCES = {  # what is needed -> the files that hold it, the preferred one first
@@ -33,6 +33,35 @@ SOURCES = {  # what is needed -> the files that hold it, the preferred one first
     "tagger": ["nltk/averaged_perceptron_tagger_eng.zip"],
     "WordNet": ["wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip"],
 }
+
+
+def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
+    if isinstance(wanted, int) and wanted < 1:
+        raise ValueError("a number of blocks is at least 1")
+    if isinstance(wanted, list) and (not wanted or min(wanted) < 0):
+        raise ValueError("a list names one block or more, each 0 or above")
+    return once(wanted) if isinstance(wanted, list) else wanted
+
+
+class Intervention(Strict):
+    """What is changed in a trained model or in its prompts to see what it answers then."""
+
+    split: str = "test"
+    blocks: Annotated[Literal["all"] | int | list[int], AfterValidator(_pooled_blocks)] = Field(
+        "all",
+        description="CAP pools before each block but the first, or before so many of them, evenly spread, or before "
+        "those of a list, which may hold block 0: before it the embeddings are pooled.",
+    )
+    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(once)] = Field(
+        ["max", "mean", "sum"], min_length=1
+    )
+    bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")
+    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(once)] = Field(
+        [0.25, 0.4], min_length=1, description="Shares of the words that synonyms take the place of."
+    )
+    seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
+    may_be_label: bool = Field(False, description="Whether a synonym may be the answer (official code: yes).")
+    candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
 
 
 class Options(Strict):

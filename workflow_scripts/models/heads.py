@@ -1,8 +1,9 @@
 """An encoder and what is trained on top of it."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from torch import nn
+from torch import Tensor, nn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -12,8 +13,10 @@ class EncoderWithHeads(nn.Module):
     """The encoder lies under the name that Hugging Face has for its family, so that a file of these weights is one of
     the encoder, too, whose reader leaves the heads out. A class of its own kind adds `heads`."""
 
-    def __init__(self, inner: "PreTrainedModel", frozen: bool = False):
+    def __init__(self, inner: "PreTrainedModel", hidden: Callable[..., dict[str, Tensor]], frozen: bool = False):
+        """`hidden(encoder, ids, attention_mask, token_types)` gives states by readout, each [B, S, d]."""
         super().__init__()
+        self._hidden = hidden
         self.prefix, self.frozen = inner.base_model_prefix, frozen
         self.add_module(self.prefix, inner.requires_grad_(not frozen))
 
@@ -21,6 +24,10 @@ class EncoderWithHeads(nn.Module):
     def encoder(self) -> "PreTrainedModel":
         """The encoder, without the heads."""
         return getattr(self, self.prefix)
+
+    def hidden(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
+        """States of the encoder by readout, each [B, S, d], from tensors [B, S]."""
+        return self._hidden(self.encoder, ids, attention_mask, token_types)
 
     def train(self, mode: bool = True) -> "EncoderWithHeads":
         """A frozen encoder has no dropout either: what it says of a text is always the same."""

@@ -102,7 +102,7 @@ def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     rule, wildcards = job["rule"], job["wildcards"]
     section, _, entry = key.partition(".")
     place = ""
-    if rule in ("search", "train") and section in ("model", "objective", "training"):
+    if rule in ("search", "train") and section in ("model", "problem", "objective", "training"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **wildcards}))
         found = merged(catalogue, run, wildcards["scale"])[section].get(entry)
         place = found[1] if found else ""

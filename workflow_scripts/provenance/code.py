@@ -9,8 +9,8 @@ from workflow_scripts.common.errors import UserError
 
 PACKAGE = "workflow_scripts"
 PROJECT = Path(__file__).parents[2]
-# Packages and modules that cannot change a result. What most of them make (specs, names of files) is compared itself, as
-# parameters and inputs of the rules; `common` computes nothing.
+# Packages and modules that cannot change a result. What most of them make (specs, names of files) is compared itself,
+# as parameters and inputs of the rules; `common` computes nothing.
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("catalogue", "common", "displays", "provenance", "schema")}
 
 

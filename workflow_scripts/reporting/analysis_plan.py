@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from workflow_scripts.common.validation import Strict
-from workflow_scripts.schema import Seeds
+from workflow_scripts.common.validation import Seeds, Strict
 
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4

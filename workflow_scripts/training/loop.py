@@ -3,10 +3,8 @@
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,9 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import cpu_seconds
-from workflow_scripts.schema import Training
-from workflow_scripts.training.batches import epoch_order
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import epoch_order
+from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.machine import attempt, used
 from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root, linear
 from workflow_scripts.training.state import State, StateFolder
@@ -59,29 +58,8 @@ def optimiser_for(model: nn.Module, settings: Training) -> torch.optim.AdamW:
     )
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is trained, on what.
-
-    `objective(model, batch)` returns the scalar loss and named parts of it, which are logged. `validate(model)`, called
-    in eval mode without gradients, returns named values; the settings name the one that chooses the best weights
-    (greater is better). A model may define `after_step()`, called behind each update. `write_beside(folder)` writes
-    what else a checkpoint needs than weights. Of validations that are equally good the one with the lowest value
-    called `tie` is the best, and of those, or without a `tie`, the latest.
-
-    Values of a split that the settings keep further weights for have its name before theirs: `<split>_<value>`.
-    """
-
-    model: nn.Module
-    objective: Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
-    batches: Sequence[Any]
-    validate: Callable[[nn.Module], dict[str, float]]
-    write_beside: Callable[[Path], None] | None = None
-    tie: str | None = None
-
-
 def train(
-    task: Task,
+    problem: Problem,
     settings: Training,
     seed: int,
     device: torch.device,
@@ -99,7 +77,7 @@ def train(
     Raises StopRequested after a SIGTERM or SIGINT, in the last step too, and UserError when the loss is not finite;
     both leave a good state.
     """
-    model, batches = task.model, task.batches
+    model, batches = problem.model, problem.batches
     optimiser = optimiser_for(model, settings)
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
     state = folder.load(model, optimiser)
@@ -122,7 +100,7 @@ def train(
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
             rate = learning_rate(settings, state.step)
-            rows.append(update(task, batch, optimiser, rate, settings.clip_norm, autocast))
+            rows.append(update(problem, batch, optimiser, rate, settings.clip_norm, autocast))
 
             last = state.step == settings.max_steps
             validates = last or state.step % settings.validate_every == 0
@@ -136,7 +114,7 @@ def train(
             if validates:
                 read_values(rows, state)
                 reporter.stage("validate")
-                reporter.logged(validate(task, settings, folder, state))
+                reporter.logged(validate(problem, settings, folder, state))
             stop = received[0] if received else 0
             if validates or stop or began - saved >= wait:
                 read_values(rows, state)
@@ -157,7 +135,7 @@ def train(
         folder.log(f"stopped by signal {stop} at step {state.step}")
         raise StopRequested(stop, state.step)
     if not settings.max_steps:  # a model that is scored as it starts
-        validate(task, settings, folder, state)
+        validate(problem, settings, folder, state)
     if "last_step" not in call:  # no step was left to make
         call |= {"last_step": state.step, "seconds": 0.0, **used(cpu_start)}
     return state
@@ -177,7 +155,7 @@ def learning_rate(settings: Training, step: int) -> float:
 
 
 def update(
-    task: Task,
+    problem: Problem,
     batch: Any,
     optimiser: torch.optim.Optimizer,
     rate: float,
@@ -189,16 +167,16 @@ def update(
     The values stay tensors: reading one would make the GPU wait for it.
     """
     with autocast:
-        loss, parts = task.objective(task.model, batch)
+        loss, parts = problem.loss(problem.model, batch)
     loss.backward()
     if clip_norm:
-        parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(task.model.parameters(), clip_norm)}
+        parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(problem.model.parameters(), clip_norm)}
     for group in optimiser.param_groups:
         group["lr"] = rate
     optimiser.step()
     optimiser.zero_grad()
-    if hasattr(task.model, "after_step"):
-        task.model.after_step()
+    if hasattr(problem.model, "after_step"):
+        problem.model.after_step()
     return {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
 
 
@@ -228,26 +206,26 @@ def log_means(state: State, rate: float) -> dict[str, float]:
     return {"loss": means["loss"]}
 
 
-def validate(task: Task, settings: Training, folder: StateFolder, state: State) -> dict[str, float]:
+def validate(problem: Problem, settings: Training, folder: StateFolder, state: State) -> dict[str, float]:
     """Validate, append the values to the history and keep the weights when they are the best, on the validation split
     or on a further one; returns the metric.
 
     Without a tie-break the latest of equal values wins, as in fairseq: early on, the metric may be 0 for long.
     """
     metric = settings.validation["metric"]
-    task.model.eval()
+    problem.model.eval()
     with torch.no_grad():
-        values = task.validate(task.model)
-    task.model.train()
+        values = problem.validate(problem.model)
+    problem.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
-    tie = values[task.tie] if task.tie else 0.0
+    tie = values[problem.tie] if problem.tie else 0.0
     if state.best_value is None or (values[metric], -tie) >= (state.best_value, -state.best_tie):
         state.best_step, state.best_value, state.best_tie = state.step, values[metric], tie
-        folder.keep_best(state, task.model)
+        folder.keep_best(state, problem.model)
     for split in settings.kept_splits:
-        value, tie = values[f"{split}_{metric}"], values[f"{split}_{task.tie}"] if task.tie else 0.0
+        value, tie = values[f"{split}_{metric}"], values[f"{split}_{problem.tie}"] if problem.tie else 0.0
         before = state.kept.get(split)
         if before is None or (value, -tie) >= (before["value"], -before["tie"]):
             state.kept[split] = {"step": state.step, "value": value, "tie": tie}
-            folder.keep_for(split, state, task.model)
+            folder.keep_for(split, state, problem.model)
     return {metric: values[metric]}

@@ -1,7 +1,7 @@
 """One training, from its resolved spec to the files of its checkpoint."""
 
 import importlib
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,13 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.schema import LAST, Training
+from workflow_scripts.models.weights import named_weights, read_weights, write_tensors
+from workflow_scripts.objectives.loading import build_objective
+from workflow_scripts.tasks.base import MakeProblem, Problem
+from workflow_scripts.tasks.settings import LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import prepare
-from workflow_scripts.training.state import State, StateFolder, named_weights, read_weights, write_tensors
+from workflow_scripts.training.state import State, StateFolder
 
 
 def train_run(
@@ -24,28 +27,30 @@ def train_run(
     folder: StateFolder,
     reporter: Reporter,
     save_every: float,
-) -> tuple[loop.Task, State]:
-    """Train from the state in `folder`, which is locked, or from the start; the task's model then has the last weights.
+) -> tuple[Problem, State]:
+    """Train from the state in `folder`, which is locked, or from the start; the problem's model then has the last
+    weights.
 
     `settings` are the training settings of `spec`, or those that a search tries in their place. Raises
     loop.StopRequested after a signal, and UserError where files are broken, or the GPU's memory is full.
     """
     prepare(spec["seed"], settings.torch_threads, device)
-    make_task: Callable = importlib.import_module(f"workflow_scripts.training.{spec['kind']}").make_task
-    task = make_task(spec, settings, data, init, device)
+    make_problem: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
+    problem = make_problem(spec, settings, data, init, device)
+    problem = replace(problem, loss=build_objective(spec["objective"], problem.loss))
     try:
-        return task, loop.train(task, settings, spec["seed"], device, folder, reporter, save_every)
+        return problem, loop.train(problem, settings, spec["seed"], device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
 
 
-def write_checkpoint(out: Path, task: loop.Task, settings: Training, state: State, folder: StateFolder) -> None:
+def write_checkpoint(out: Path, problem: Problem, settings: Training, state: State, folder: StateFolder) -> None:
     """Write the best weights of a finished training, those that `settings.also_keep` asks for, and what else its model
     needs, into an empty folder."""
     write_tensors(read_weights(folder.best_path(state.best_step)), out / "model.safetensors")
     for split, kept in state.kept.items():
         write_tensors(read_weights(folder.kept_path(split, kept["step"])), out / f"{split}.safetensors")
     if LAST in settings.also_keep:
-        write_tensors(named_weights(task.model), out / f"{LAST}.safetensors")
-    if task.write_beside:
-        task.write_beside(out)
+        write_tensors(named_weights(problem.model), out / f"{LAST}.safetensors")
+    if problem.write_beside:
+        problem.write_beside(out)

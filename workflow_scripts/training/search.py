@@ -8,7 +8,7 @@ import torch
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.schema import Search, Training
+from workflow_scripts.tasks.settings import Search, Training
 from workflow_scripts.training.run import train_run
 from workflow_scripts.training.state import StateFolder
 

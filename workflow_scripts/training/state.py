@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, sha256_file
+from workflow_scripts.models.weights import load_weights, named_weights, write_tensors
 from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import random_states, set_random_states
 
@@ -53,45 +53,6 @@ class State:
     interval_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
     attempts: list[dict[str, Any]] = field(default_factory=list)  # each call that worked on it, up to its last save
-
-
-def named_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers by name, tied ones once, sharing memory with the model."""
-    kept = model.state_dict().keys()
-    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    return {name: tensor.detach() for name, tensor in tensors.items() if name in kept}
-
-
-def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write a safetensors file. Raises UserError when that fails, e.g. on a full disk."""
-    try:
-        # Hugging Face's loader asks for the format.
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
-    except SafetensorError as error:
-        raise UserError(f"{path.parent} cannot be written ({error}); what was saved before is kept") from error
-
-
-def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
-    """Copy `tensors` into the model. Raises UserError naming `origin` when names or shapes differ."""
-    weights = named_weights(model)
-    for name in sorted(weights.keys() ^ tensors.keys()):
-        lacking = "the file" if name in weights else "the model"
-        raise UserError(f"{origin} belongs to another configuration: {lacking} has no {name}; train the run again")
-    for name, weight in weights.items():
-        if weight.shape != tensors[name].shape:
-            shapes = f"{list(tensors[name].shape)}, the model needs {list(weight.shape)}"
-            raise UserError(f"{origin} belongs to another configuration: {name} is {shapes}; train the run again")
-        weight.copy_(tensors[name])
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors of a safetensors file. Raises UserError when it is missing or broken."""
-    try:
-        return load_file(path)
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; train the run first") from error
-    except SafetensorError as error:
-        raise UserError(f"{path} cannot be read ({error}); delete it and train the run again") from error
 
 
 def _flush(path: Path) -> None:

@@ -1,0 +1,140 @@
+"""Encoders of all families: sizes, states, and reading them from the folder of a run."""
+
+import pytest
+import torch
+
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.models.cat import model as cat
+from workflow_scripts.models.encoder import model as bert
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.weights import named_weights, write_tensors
+from workflow_scripts.tasks.masked_lm import model as pretraining
+
+FAMILIES = ("bert", "roberta", "distilbert", "cat")
+SIZES = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 12, "dropout": 0.0}
+VOCABULARY = 30
+
+
+def sizes(family: str) -> dict:
+    return {**SIZES, "family": family, **({"codes": 5, "last_codes": 7} if family == "cat" else {})}
+
+
+def module(family: str):
+    return cat if family == "cat" else bert
+
+
+def section(family: str) -> dict:
+    return {"name": "cat" if family == "cat" else "encoder", **sizes(family)}
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    real = torch.arange(12) < torch.tensor([12, 4])[:, None]
+    return torch.randint(5, VOCABULARY, (2, 12)) * real, real, (torch.arange(12) > 2).long() * real
+
+
+def built(settings: dict, vocabulary: int, encoder=bert) -> int:
+    """Parameters of the encoder."""
+    with torch.device("meta"):
+        model = encoder.build(settings, vocabulary)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_sizes_are_those_of_the_papers_baselines():
+    assert built({"family": "bert"}, 30522) == 52_188_672
+    assert built({"family": "roberta", "positions": 511}, 30522) == 52_188_672 - 768  # one type of tokens
+    assert built({"family": "distilbert"}, 30522) == 52_188_672 - 2 * 768  # none
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_matched_bert_is_as_large_as_cat(scale):
+    """But for less than 0.5%, of the encoder without its embeddings."""
+    found = {}
+    for method in ("cat", "bert-matched"):
+        spec = resolve_run(load_catalogue(), f"pairs-wordpiece/{method}/pretrain/seed-1", scale)
+        model = {key: value for key, value in spec["model"].items() if key != "name"}
+        found[method] = built(model, 100, model_module(spec["model"])) - (100 + model["positions"] + 2) * model["width"]
+    assert found["bert-matched"] == pytest.approx(found["cat"], rel=5e-3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_states_do_not_depend_on_padding(family):
+    torch.manual_seed(0)
+    model = module(family).build(sizes(family), VOCABULARY).eval()
+    ids, real, types = inputs()
+    together, alone = (
+        module(family).hidden(model, ids, real, types),
+        module(family).hidden(model, ids[1:, :4], real[1:, :4], types[1:, :4]),
+    )
+    assert tuple(together) == module(family).Settings(**sizes(family)).readouts()
+    for name, states in together.items():
+        assert states.shape == (2, 12, 8)
+        torch.testing.assert_close(states[1:, :4], alone[name])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, family, tied):
+    from transformers import AutoModel
+
+    torch.manual_seed(0)
+    model = pretraining.build({**section(family), "tied": tied}, VOCABULARY).eval()
+    weights = named_weights(model)
+    assert ("heads.words.weight" in weights) != tied and "heads.next_sentence.bias" in weights
+    write_tensors(weights, tmp_path / "model.safetensors")
+    model.encoder.config.save_pretrained(tmp_path)
+    ids, real, types = inputs()
+    expected = model.hidden(ids, real, types)
+    for read in (lambda: module(family).load(tmp_path, sizes(family)), lambda: AutoModel.from_pretrained(tmp_path)):
+        for name, states in module(family).hidden(read().eval(), ids, real, types).items():
+            torch.testing.assert_close(states, expected[name])  # memory of a file may lie otherwise
+
+
+def test_the_heads_have_the_sizes_of_berts():
+    with torch.device("meta"):
+        model = pretraining.build({"name": "encoder"}, 30522)
+    assert [sum(p.numel() for p in head.parameters()) for head in model.heads.values()] == [23_471_418, 1_538]
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path):
+    with pytest.raises(UserError, match=r"config.json does not exist; give the folder"):
+        bert.load(tmp_path, sizes("bert"))
+    model = bert.build(sizes("bert"), VOCABULARY)
+    model.save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="holds a model of the family bert, the method asks for cat"):
+        cat.load(tmp_path, sizes("cat"))
+    weights = {name: weight for name, weight in named_weights(model).items() if "layer.1.output.dense" not in name}
+    write_tensors(weights, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"has no encoder.layer.1.output.dense.bias"):
+        bert.load(tmp_path, sizes("bert"))
+    (tmp_path / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(UserError, match="cannot be read as a model"):
+        bert.load(tmp_path, sizes("bert"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_are_drawn_with_the_deviation_of_the_settings(family):
+    torch.manual_seed(0)
+    model = module(family).build(sizes(family) | {"width": 64, "deviation": 0.05}, 2000)
+    embeddings = model.get_input_embeddings().weight[1:]  # the padding's is 0
+    assert embeddings.std().item() == pytest.approx(0.05, rel=0.02)
+    with pytest.raises(UserError, match="'deviation' is 0"):
+        module(family).build(sizes(family) | {"deviation": 0.0}, VOCABULARY)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropout_is_that_of_the_fine_tuning(tmp_path, family):
+    """A model that was pre-trained without any is fine-tuned with what its own settings say."""
+    torch.manual_seed(0)
+    model = pretraining.build(section(family), VOCABULARY)
+    model.encoder.config.save_pretrained(tmp_path)
+    write_tensors(named_weights(model), tmp_path / "model.safetensors")
+    rates, batch = {}, inputs()
+    for dropout in (0.0, 0.3):
+        loaded = module(family).load(tmp_path, sizes(family) | {"dropout": dropout})
+        rates[dropout] = {module.p for module in loaded.modules() if isinstance(module, torch.nn.Dropout)} - {0.0}
+        states = [next(iter(module(family).hidden(loaded, *batch).values())) for _ in range(2)]
+        assert torch.equal(*states) == (dropout == 0.0)
+    assert rates == {0.0: set(), 0.3: {0.3}}

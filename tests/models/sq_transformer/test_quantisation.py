@@ -1,0 +1,138 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workflow_scripts.models.sq_transformer.quantisation import Quantiser, code_scores, cosine_scores, straight_through
+
+torch.set_num_threads(1)
+
+
+def quantiser(
+    codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, count_padding=False, gradient=True, seed=0
+):
+    torch.manual_seed(seed)
+    return Quantiser(codes, width, mask_code, cosine, ema_decay, count_padding, gradient)
+
+
+@settings(max_examples=30, deadline=None)
+@given(codes=st.integers(1, 6), width=st.integers(1, 8), seed=st.integers(0, 999), scale=st.floats(0.1, 20))
+def test_scores_are_squared_distances_and_codes_the_nearest(codes, width, seed, scale):
+    torch.manual_seed(seed)
+    embedded, codebook = scale * torch.randn(3, 2, width), torch.randn(codes, width)
+    distances = torch.stack([(embedded - code).pow(2).sum(dim=-1) for code in codebook], dim=-1)
+    scores = code_scores(embedded, codebook)
+    torch.testing.assert_close(scores.softmax(-1), (-distances).softmax(-1), atol=1e-3, rtol=1e-3)
+    nearest = distances.gather(-1, scores.argmax(-1, keepdim=True))[..., 0]
+    torch.testing.assert_close(nearest, distances.min(dim=-1).values, atol=1e-3, rtol=1e-4)
+
+
+def test_cosine_scores():
+    torch.manual_seed(0)
+    embedded, codebook = torch.randn(5, 3, 8), torch.randn(4, 8)
+    expected = torch.nn.functional.cosine_similarity(embedded[..., None, :], codebook, dim=-1)
+    torch.testing.assert_close(cosine_scores(embedded, codebook), expected)
+    model = quantiser(cosine=True)
+    torch.testing.assert_close(model.scores(embedded), cosine_scores(embedded, model.codebook))
+
+
+def test_codes_start_as_directions():
+    torch.testing.assert_close(quantiser(codes=50).codebook.norm(dim=1), torch.ones(50))
+
+
+def test_a_tie_goes_to_the_first_code():
+    model = quantiser()
+    with torch.no_grad():
+        model.codebook[2] = model.codebook[1]
+    assert model(model.codebook[2].detach()[None, None]).codes.item() == 1
+
+
+def test_mask_code_is_never_assigned():
+    model = quantiser(mask_code=True)
+    assert model.codebook.shape == (5, 8)
+    quantised = model(10 * model.codebook.detach()[:, None])
+    assert quantised.codes[:, 0].tolist()[:4] == [0, 1, 2, 3]
+    assert quantised.codes.max() < 4
+    assert torch.isneginf(quantised.scores[..., 4]).all()
+    posterior = quantised.scores.softmax(-1)
+    posterior[..., 0].sum().backward()
+    assert torch.isfinite(model.codebook.grad).all()
+    assert model.codebook.grad[4].abs().max() == 0
+
+
+def test_straight_through_has_the_value_of_the_code_and_the_gradient_of_the_word():
+    vectors = torch.randn(3, 2, 8, requires_grad=True)
+    embedded = (1e4 * torch.randn(3, 2, 8)).requires_grad_()
+    result = straight_through(vectors, embedded)
+    assert torch.equal(result, vectors)
+    weights = torch.randn(3, 2, 8)
+    (result * weights).sum().backward()
+    assert vectors.grad is None
+    assert torch.equal(embedded.grad, weights)
+
+
+def moved_by_loop(codebook, batches, decay, count_padding):
+    """The new codebook: for each code, the mean direction of its members in all batches, one word at a time."""
+    result = []
+    for k, code in enumerate(codebook):
+        directions = []
+        for embedded, codes, real in batches:
+            for word, own, counts in zip(embedded.flatten(0, 1), codes.flatten(), real.flatten(), strict=True):
+                if own == k and (counts or count_padding):
+                    length = word.norm()
+                    directions.append(word / length if length > 0 else word)
+        towards = torch.stack(directions).mean(dim=0) if directions else code
+        towards = towards / towards.norm() if towards.norm() > 0 else towards
+        result.append(decay * code + (1 - decay) * towards)
+    return torch.stack(result)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    decay=st.floats(0.5, 0.999),
+    count_padding=st.booleans(),
+    batches=st.integers(1, 2),
+    mask_code=st.booleans(),
+    seed=st.integers(0, 999),
+)
+def test_after_step_equals_the_loop(decay, count_padding, batches, mask_code, seed):
+    model = quantiser(mask_code=mask_code, ema_decay=decay, count_padding=count_padding, seed=seed)
+    before, seen = model.codebook.detach().clone(), []
+    for _ in range(batches):
+        real = torch.rand(3, 2) < 0.7
+        embedded = 16 * torch.randn(3, 2, 8) * real[..., None]
+        codes = model(embedded).codes
+        model.observe(embedded, codes, real)
+        seen.append((embedded, codes, real))
+    model.after_step()
+    torch.testing.assert_close(model.codebook.detach(), moved_by_loop(before, seen, decay, count_padding))
+    again = model.codebook.detach().clone()
+    model.after_step()
+    assert torch.equal(model.codebook, again)
+
+
+def test_a_code_that_holds_only_padding_shrinks_only_if_padding_counts():
+    for count_padding, factor in ((True, 0.9), (False, 1.0)):
+        model = quantiser(count_padding=count_padding)
+        before = model.codebook.detach().clone()
+        zeros, real = torch.zeros(2, 1, 8), torch.zeros(2, 1, dtype=torch.bool)
+        model.observe(zeros, torch.full((2, 1), 3), real)
+        model.after_step()
+        torch.testing.assert_close(model.codebook[3].detach(), factor * before[3])
+
+
+@pytest.mark.parametrize("decay", [1.0, 0.5])
+def test_decay_of_one_leaves_codes_to_their_gradient(decay):
+    model = quantiser(ema_decay=decay)
+    before = model.codebook.detach().clone()
+    embedded = torch.randn(4, 2, 8)
+    model.observe(embedded, model(embedded).codes, torch.ones(4, 2, dtype=torch.bool))
+    model.after_step()
+    assert torch.equal(model.codebook, before) == (decay == 1.0)
+
+
+def test_half_precision_does_not_reach_the_codes():
+    model = quantiser()
+    embedded = torch.randn(4, 2, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(model(embedded).scores, model.scores(embedded))

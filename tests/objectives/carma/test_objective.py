@@ -1,0 +1,521 @@
+import dataclasses
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.models.small_models import decoder_input, make
+from tests.models.small_models import sentences as id_sentences
+from tests.objectives.carma_cases import (
+    FAMILIES,
+    language_model,
+    mi_by_hand,
+    prompts,
+    stability_by_hand,
+)
+from tests.objectives.last_token_loss import last_token_loss as LOSS  # noqa: N812
+from tests.objectives.last_token_loss import recorders
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.objectives.carma import objective as carma
+from workflow_scripts.objectives.carma.objective import (
+    draw,
+    find_terms,
+    mutual_information,
+    similarities,
+    stability,
+    with_bos,
+)
+from workflow_scripts.objectives.carma.settings import Settings
+from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.seq2seq.loss import WordLoss
+
+torch.set_num_threads(1)
+
+SENTENCES = [[1, 2, 1, 3, 1], [2, 1, 1], [1, 1, 1, 1], [1, 3, 2, 1]]
+LAYERS = {"last_block_mi": 2, "last_block_stability": 2}
+spoken = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+def random_states(batch, layers=2, d=5, seed=0):
+    torch.manual_seed(seed)
+    return [torch.randn(*batch.ids.shape, d) for _ in range(layers)]
+
+
+def mi(states, words, counted, negatives=0, spans="own", positives="pairwise", temperature=0.1, similarity="cosine"):
+    terms = find_terms(words, counted, spans, positives)
+    chosen = draw(terms.allowed, negatives) if negatives else terms.allowed.float()
+    return mutual_information(similarities(states, similarity), terms, chosen, temperature)
+
+
+# L_MI
+
+
+@pytest.mark.parametrize("negatives", [5, 0])
+@pytest.mark.parametrize("positives", ["pairwise", "logsum"])
+def test_mi_of_equal_states(negatives, positives):
+    batch = prompts([[1, 2, 1, 1], [2, 1, 1, 1]])
+    states = [torch.randn(7).expand(*batch.ids.shape, 7)] * 3
+    loss, _ = mi(states, batch.words, batch.real, negatives, positives=positives)
+    assert float(loss) == pytest.approx(math.log(1 + (negatives or 3)))
+
+
+def test_mi_of_equal_states_in_a_word_of_three():
+    batch = prompts([[1, 3, 1, 1]])
+    states = [torch.ones(*batch.ids.shape, 2)]
+    pairwise, pairs = mi(states, batch.words, batch.real, 5)
+    logsum, anchors = mi(states, batch.words, batch.real, 5, positives="logsum")
+    assert (float(pairwise), int(pairs)) == (pytest.approx(math.log(6)), 3)
+    assert (float(logsum), int(anchors)) == (pytest.approx(math.log(7 / 2)), 3)
+
+
+def test_mi_is_small_when_words_lie_apart_and_large_when_they_are_mixed():
+    batch = prompts([[2, 2]])
+    apart = [torch.eye(2)[[0, 0, 1, 1]][None]]
+    mixed = [torch.eye(2)[[0, 1, 0, 1]][None]]
+    # One positive at similarity 1 against two negatives at 0; and the other way about, one of the two at 1.
+    assert float(mi(apart, batch.words, batch.real)[0]) == pytest.approx(math.log1p(2 * math.exp(-10)), rel=1e-3)
+    assert float(mi(mixed, batch.words, batch.real)[0]) == pytest.approx(math.log(2 + math.exp(10)), rel=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=spoken,
+    bos=st.booleans(),
+    joined=st.booleans(),
+    padding=st.booleans(),
+    spans=st.sampled_from(["own", "batch"]),
+    positives=st.sampled_from(["pairwise", "logsum"]),
+    similarity=st.sampled_from(["cosine", "dot"]),
+    seed=st.integers(0, 99),
+)
+def test_mi_equals_the_loop_over_layers_sentences_words_and_tokens(
+    words, bos, joined, padding, spans, positives, similarity, seed
+):
+    batch = prompts(words, bos=bos)
+    states = random_states(batch, seed=seed)
+    places, counted = with_bos(batch.words, batch.real, joined)
+    if padding:
+        counted = counted | ~batch.real
+    loss, terms = mi(states, places, counted, 0, spans, positives, 0.5, similarity)
+    expected, count = mi_by_hand(states, places, counted, spans, positives, 0.5, similarity)
+    assert int(terms) == count
+    assert float(loss) == pytest.approx(expected, abs=1e-4, rel=1e-4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(words=spoken, count=st.integers(1, 6), spans=st.sampled_from(["own", "batch"]), seed=st.integers(0, 99))
+def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
+    batch = prompts(words)
+    states = random_states(batch, seed=seed)
+    terms = find_terms(batch.words, batch.real, spans, "pairwise")
+    negatives = draw(terms.allowed, count)
+    assert not negatives[~terms.allowed].any()
+    assert torch.equal(negatives.sum(dim=1), count * terms.allowed.any(dim=1).float())
+    values = []
+    for layer in states:
+        near = torch.nn.functional.cosine_similarity(layer[:, :, None], layer[:, None], dim=-1)
+        for t in range(len(terms.row)):
+            c = near[terms.row[t], terms.anchor[t]].double().div(0.1).exp()
+            positive, negative = float(c[terms.positives[t]].sum()), float((c * negatives[t]).sum())
+            if negative:
+                values.append(-math.log(positive / (positive + negative)))
+    loss, pairs = mutual_information(similarities(states, "cosine"), terms, negatives, 0.1)
+    assert int(pairs) * len(states) == len(values)
+    assert float(loss) == pytest.approx(sum(values) / max(len(values), 1), abs=1e-4)
+
+
+def test_draws_are_uniform_over_the_allowed_positions():
+    torch.manual_seed(0)
+    allowed = torch.tensor([[True, False, True, True, False, True]])
+    counts = draw(allowed, 40_000)[0][allowed[0]]
+    # Chi-squared with 3 degrees of freedom stays below 16.3 in 999 of 1,000 cases.
+    assert float(((counts - 10_000) ** 2 / 10_000).sum()) < 16.3
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("positives", ["pairwise", "logsum"])
+@pytest.mark.parametrize("spans", ["own", "batch"])
+def test_mi_gradient_against_finite_differences(similarity, positives, spans):
+    batch = prompts([[2, 1, 3], [1, 1]])
+    terms = find_terms(batch.words, batch.real, spans, positives)
+    negatives = draw(terms.allowed, 2).double()
+    states = [state.double().requires_grad_() for state in random_states(batch, d=3)]
+
+    def loss(*layers):
+        return mutual_information(similarities(list(layers), similarity), terms, negatives, 0.5)[0]
+
+    assert torch.autograd.gradcheck(loss, states)
+
+
+def test_states_of_zero_have_a_finite_gradient():
+    batch = prompts([[2, 1]])
+    states = torch.zeros(*batch.ids.shape, 3, requires_grad=True)
+    mi([states], batch.words, batch.real)[0].backward()
+    assert torch.isfinite(states.grad).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(words=spoken, more=st.integers(1, 5), count=st.sampled_from([0, 3]), seed=st.integers(0, 99))
+def test_mi_and_stability_do_not_see_padding(words, more, count, seed):
+    batch, padded = prompts(words), prompts(words, more_padding=more)
+    states = random_states(batch, seed=seed)
+    wider = [torch.nn.functional.pad(state, (0, 0, 0, more), value=9.0) for state in states]
+    torch.manual_seed(seed)
+    loss, pairs = mi(states, batch.words, batch.real, count)
+    torch.manual_seed(seed)
+    loss_padded, pairs_padded = mi(wider, padded.words, padded.real, count)
+    assert int(pairs) == int(pairs_padded)
+    torch.testing.assert_close(loss, loss_padded, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(stability(states, batch.real), stability(wider, padded.real))
+
+
+def test_mi_of_a_batch_is_the_mean_over_the_pairs_of_its_sentences():
+    batch = prompts(SENTENCES)
+    states = random_states(batch)
+    whole, pairs = mi(states, batch.words, batch.real)
+    alone = [mi([state[[b]] for state in states], batch.words[[b]], batch.real[[b]]) for b in range(len(SENTENCES))]
+    assert int(pairs) == sum(int(count) for _, count in alone) == 9
+    torch.testing.assert_close(whole, sum(loss * count for loss, count in alone) / pairs)
+    # The official code's places of words depend on what else is in the batch.
+    assert int(mi(states, batch.words, batch.real, spans="batch")[1]) > 9
+
+
+def test_a_word_that_is_its_whole_sentence_has_no_negatives_and_counts_nowhere():
+    alone, both = prompts([[3]]), prompts([[3], [2, 1]])
+    assert int(mi(random_states(alone), alone.words, alone.real, 5)[1]) == 0
+    loss, pairs = mi(random_states(both), both.words, both.real, 5)
+    second = both.rows([1])
+    states = [state[1:] for state in random_states(both)]
+    assert int(pairs) == 1
+    assert torch.isfinite(loss)
+    torch.testing.assert_close(
+        mi(states, second.words, second.real)[0], mi(random_states(both), both.words, both.real)[0]
+    )
+
+
+def test_bos_joins_the_first_word_or_counts_nowhere():
+    batch = prompts([[2, 1], [1, 2]], bos=True, more_padding=1)
+    words, counted = with_bos(batch.words, batch.real, joined=False)
+    assert torch.equal(words, batch.words)
+    assert counted.tolist() == [[False, True, True, True, False]] * 2
+    words, counted = with_bos(batch.words, batch.real, joined=True)
+    assert words.tolist() == [[0, 0, 0, 1, -1], [0, 0, 1, 1, -1]]
+    assert torch.equal(counted, batch.real)
+
+
+# L_stability
+
+
+@settings(max_examples=25, deadline=None)
+@given(words=spoken, layers=st.integers(2, 4), seed=st.integers(0, 99))
+def test_stability_by_hand(words, layers, seed):
+    batch = prompts(words, more_padding=2)
+    states = random_states(batch, layers, seed=seed)
+    assert float(stability(states, batch.real)) == pytest.approx(stability_by_hand(states, batch.real), rel=1e-4)
+
+
+def test_stability_of_equal_opposite_and_growing_layers():
+    batch = prompts(SENTENCES)
+    state = random_states(batch)[0]
+    assert float(stability([state] * 4, batch.real)) == 0
+    assert float(stability([state, -state, state], batch.real)) == pytest.approx(4)
+    assert float(stability([state, 3 * state], batch.real)) == pytest.approx(4 / 10)
+
+
+def test_stability_gradient_against_finite_differences():
+    batch = prompts([[2, 1], [1]])
+    states = [state.double().requires_grad_() for state in random_states(batch, 3, d=3)]
+    assert torch.autograd.gradcheck(lambda *layers: stability(list(layers), batch.real), states)
+
+
+# The sum, on models
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("positives", ["pairwise", "logsum"])
+def test_loss_on_language_models(family, positives):
+    model, batch = language_model(family).eval(), prompts(SENTENCES, bos=family in ("llama", "gemma"))
+    hidden = model(input_ids=batch.ids, output_hidden_states=True).hidden_states  # the embeddings, then each block
+    for module in model.modules():
+        module.training = module is model  # CARMA is on, dropout off
+    weights = {"weight": 0.25, "mi": 0.5, "stability": 2.0}
+    loss, parts = carma.build(LAYERS | weights | {"negatives": 0, "positives": positives}, LOSS)(model, batch)
+    words, counted = with_bos(batch.words, batch.real, joined=False)
+    mi_expected, terms = mi_by_hand(hidden[1:4], words, counted, positives=positives)
+    assert int(parts["pairs"]) == terms
+    assert float(parts["mi"]) == pytest.approx(mi_expected, rel=1e-4)
+    assert float(parts["stability"]) == pytest.approx(stability_by_hand(hidden[1:4], counted), rel=1e-4)
+    assert parts["hooks"] == 3
+    expected = 0.75 * parts["task"] + 0.25 * (0.5 * parts["mi"] + 2 * parts["stability"])
+    torch.testing.assert_close(loss.detach(), expected)
+    assert not any(value.requires_grad for value in parts.values())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradient_reaches_the_blocks_in_range_and_no_later_one(family):
+    model = language_model(family)
+    names = {"gpt2": "transformer.h"}
+    objective = carma.build(LAYERS | {"weight": 0.5, "last_block_mi": 1}, LOSS)
+    with_carma = gradients(model, objective)
+    task = gradients(model, objective, weights=(0.5, 0.0))
+    changed = {name for name, gradient in with_carma.items() if not torch.equal(gradient, task[name])}
+    stem = names.get(family, "model.layers")
+    for block in range(4):
+        assert any(name.startswith(f"{stem}.{block}.") for name in changed) == (block <= 2)
+
+
+def gradients(model, objective, weights=None):
+    """Name -> gradient of the loss, or of its task alone times the first of `weights`."""
+    model.zero_grad()
+    torch.manual_seed(1)
+    batch = prompts(SENTENCES)
+    loss = weights[0] * LOSS(model, batch)[0] if weights else objective(model, batch)[0]
+    loss.backward()
+    return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+
+
+def test_weight_zero_is_fine_tuning_bit_for_bit():
+    model, batch = language_model("gpt2"), prompts(SENTENCES)
+    objective = carma.build({"weight": 0}, LOSS)
+    torch.manual_seed(3)
+    loss, parts = objective(model, batch)
+    torch.manual_seed(3)
+    logits = model(input_ids=batch.ids, use_cache=False).logits
+    scores = logits[torch.arange(len(batch.ids)), batch.last]
+    assert torch.equal(loss, torch.nn.functional.cross_entropy(scores, batch.label))
+    assert parts.keys() == {"task", "hooks"}
+    assert parts["hooks"] == 0
+
+
+def test_evaluation_gives_the_task_alone():
+    model, batch = language_model("gpt2").eval(), prompts(SENTENCES)
+    loss, parts = carma.build(LAYERS, LOSS)(model, batch)
+    assert parts.keys() == {"task", "hooks"}
+    assert parts["hooks"] == 0
+    assert torch.equal(loss.detach(), parts["task"])
+
+
+def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_minus_lambda():
+    """With η 0. The equation weighs the task by 1 - λ whatever the other terms are: only the size differs from FT."""
+    model, batch = language_model("gpt2"), prompts([[1, 1, 1], [1, 1]])
+    torch.manual_seed(0)
+    loss, parts = carma.build(LAYERS | {"stability": 0, "weight": 0.3}, LOSS)(model, batch)
+    assert (float(parts["mi"]), float(parts["pairs"]), float(parts["without_pairs"])) == (0, 0, 1)
+    assert torch.equal(loss.detach(), 0.7 * parts["task"])
+    torch.manual_seed(0)  # the same dropout
+    (wanted, _), parameters = (
+        carma.build(LAYERS | {"weight": 0.0}, LOSS)(model, batch),
+        list(model.parameters()),
+    )
+    ours, theirs = (torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted))
+    for a, b in zip(ours, theirs, strict=True):
+        assert torch.allclose(a, 0.7 * b, atol=1e-6)
+    states = [state.requires_grad_() for state in random_states(batch)]
+    nothing, _ = mi(states, batch.words, batch.real)
+    nothing.backward()
+    assert not any(state.grad.any() for state in states)
+    _, parts = carma.build(LAYERS, LOSS)(model, prompts(SENTENCES))
+    assert (float(parts["pairs"]), float(parts["without_pairs"])) == (9, 0)
+
+
+@pytest.mark.parametrize("only", ["mi", "stability"])
+def test_a_loss_of_weight_zero_is_not_computed_and_its_blocks_are_not_asked_for(only):
+    other = "stability" if only == "mi" else "mi"
+    _, parts = carma.build(LAYERS | {other: 0, f"last_block_{other}": 99}, LOSS)(
+        language_model("gpt2"), prompts(SENTENCES)
+    )
+    assert only in parts
+    assert other not in parts
+    assert parts["hooks"] == 3
+
+
+def test_hooks_are_gone_after_an_exception():
+    model, batch = language_model("gpt2"), prompts(SENTENCES)
+    with pytest.raises(ArithmeticError, match="a label below 0"):
+        carma.build(LAYERS, LOSS)(model, dataclasses.replace(batch, label=batch.label - 99))
+    assert not recorders(model)
+    assert carma.build(LAYERS, LOSS)(model, batch)[1]["hooks"] == 3
+    assert not recorders(model)
+
+
+def test_more_padding_or_another_composition_changes_no_loss_of_a_language_model():
+    model, objective = language_model("llama"), carma.build(LAYERS | {"negatives": 0}, LOSS)
+    _, parts = objective(model, prompts(SENTENCES, bos=True))
+    _, padded = objective(model, prompts(SENTENCES, bos=True, more_padding=3))
+    for name in ("mi", "stability", "pairs", "task"):
+        torch.testing.assert_close(padded[name], parts[name], atol=1e-5, rtol=1e-4)
+    batch = prompts(SENTENCES, bos=True)
+    halves = [objective(model, batch.rows(rows))[1] for rows in ([0, 2], [1, 3])]
+    total = sum(half["mi"] * half["pairs"] for half in halves) / sum(half["pairs"] for half in halves)
+    torch.testing.assert_close(total, parts["mi"], atol=1e-5, rtol=1e-4)
+
+
+def test_the_official_options_change_what_their_names_say():
+    model, batch = language_model("llama"), prompts(SENTENCES, bos=True, more_padding=4)
+
+    def parts(**options):
+        return carma.build(LAYERS | {"negatives": 0} | options, LOSS)(model, batch)[1]
+
+    usual = parts()
+    for option in ({"padding": True}, {"bos": True}):
+        changed = parts(**option)
+        assert not torch.isclose(changed["mi"], usual["mi"])
+        assert not torch.isclose(changed["stability"], usual["stability"])
+    # BOS makes pairs with the pieces of the first words: 1 + 2 + 1 + 1.
+    assert parts(bos=True)["pairs"] == usual["pairs"] + 5
+    assert parts(spans="batch")["pairs"] > usual["pairs"]
+    assert not torch.isclose(parts(similarity="dot")["mi"], usual["mi"])
+    one_more = parts(stability_pairs="paper")["stability"]
+    assert torch.isclose(one_more, parts(last_block_stability=3)["stability"])
+    assert one_more > usual["stability"]
+
+
+def test_losses_are_in_full_precision_under_autocast():
+    model, batch = language_model("gpt2", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0), prompts(SENTENCES)
+    objective = carma.build(LAYERS | {"negatives": 0}, LOSS)
+    _, full = objective(model, batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss, parts = objective(model, batch)
+    assert parts["mi"].dtype == parts["stability"].dtype == loss.dtype == torch.float32
+    torch.testing.assert_close(parts["mi"], full["mi"], atol=0.05, rtol=0.02)
+    _, parts = objective(model.bfloat16(), batch)
+    assert parts["mi"].dtype == torch.float32
+    torch.testing.assert_close(parts["mi"], full["mi"], atol=0.05, rtol=0.02)
+
+
+def test_a_step_can_be_repeated_bit_for_bit_with_deterministic_algorithms():
+    torch.use_deterministic_algorithms(True)
+    try:
+        model = language_model("gpt2")
+        objective = carma.build(LAYERS | {"spans": "batch"}, LOSS)
+        first, second = gradients(model, objective), gradients(model, objective)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_training_with_carma_draws_words_together_and_keeps_layers_alike():
+    batch, values = prompts(SENTENCES), {}
+    watch = carma.build(LAYERS | {"negatives": 0}, LOSS)
+    for weight in (0, 0.5):
+        model = language_model("gpt2", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+        objective = carma.build(LAYERS | {"weight": weight, "mi": 1, "stability": 1}, LOSS)
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        for _ in range(30):
+            objective(model, batch)[0].backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        values[weight] = watch(model, batch)[1]
+    assert values[0.5]["mi"] < 0.8 * values[0]["mi"]
+    assert values[0.5]["stability"] < 0.8 * values[0]["stability"]
+
+
+# Sequence pairs
+
+
+@dataclasses.dataclass(frozen=True)
+class SpokenBatch(Batch):
+    words: torch.Tensor
+
+
+def pairs_batch(**more):
+    source, target = id_sentences([6, 3, 4]), id_sentences([5, 7, 2], seed=1)
+    kind = SpokenBatch if more else Batch
+    return kind(source, decoder_input(target), target, **more)
+
+
+SEQ2SEQ = {"last_block_mi": 1, "last_block_stability": 1}
+
+
+@pytest.mark.parametrize("name", ["relative", "sinusoidal", "sal-word", "sal-code", "srl"])
+def test_loss_on_sequence_pairs(name):
+    model, batch = make(name, dropout=0.0), pairs_batch()
+    outputs = []
+    hooks = [layer.register_forward_hook(lambda m, i, output: outputs.append(output)) for layer in model.encoder]
+    loss, parts = carma.build(SEQ2SEQ | {"weight": 0.4, "stability": 1.0}, WordLoss())(model, batch)
+    for hook in hooks:
+        hook.remove()
+    states = [output[:, :3].transpose(0, 1) for output in outputs[:2]]
+    assert float(parts["stability"]) == pytest.approx(stability_by_hand(states, batch.source.ne(0)), rel=1e-4)
+    assert (float(parts["mi"]), float(parts["without_pairs"])) == (0, 1)
+    torch.testing.assert_close(loss.detach(), 0.6 * parts["word"] + 0.4 * parts["stability"])
+    task, _ = WordLoss()(model, batch)
+    torch.testing.assert_close(parts["word"], task.detach())
+
+
+def test_words_of_sequence_pairs_are_used_where_a_batch_has_them():
+    model, plain = make("relative", dropout=0.0), pairs_batch()
+    words = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 2, -1, -1, -1], [0, 1, 1, 2, -1, -1]])
+    batch = pairs_batch(words=words)
+    assert batch.source.shape == words.shape
+    _, parts = carma.build(SEQ2SEQ | {"negatives": 0}, WordLoss())(model, batch)
+    outputs = model.run_encoder(model.embed_source(plain.source), plain.source.eq(0)[:, None, None])
+    states = [output.transpose(0, 1) for output in outputs[:2]]
+    expected, pairs = mi_by_hand(states, words, plain.source.ne(0))
+    assert (float(parts["mi"]), int(parts["pairs"])) == (pytest.approx(expected, rel=1e-4), pairs)
+    assert pairs == 5
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"weight": 1}, "key 'weight' is 1; input should be less than 1"),
+        ({"weight": -0.1}, "key 'weight' is -0.1; input should be greater than or equal to 0"),
+        ({"weight": math.nan}, "key 'weight' is nan; input should be"),
+        ({"lambda": 0.2}, "unknown key 'lambda'"),
+        ({"mi": 0, "stability": 0}, "mi and stability are both 0; set weight to 0"),
+        ({"mi": -1.0}, "key 'mi' is -1.0; input should be greater than or equal to 0"),
+        ({"negatives": -1}, "key 'negatives' is -1; input should be greater than or equal to 0"),
+        ({"temperature": 0}, "key 'temperature' is 0; input should be greater than 0"),
+        ({"first_block": 8}, "last_block_mi is 7; it must be at least first_block"),
+        ({"first_block": 7}, "last_block_stability is 7; it must be above first_block"),
+        ({"spans": "all"}, "key 'spans' is 'all'; input should be 'own' or 'batch'"),
+        ({"similarity": "dot_product"}, "key 'similarity' is 'dot_product'; input should be 'cosine' or 'dot'"),
+    ],
+)
+def test_wrong_settings(given, message):
+    with pytest.raises(UserError, match=message) as error:
+        carma.build(given, LOSS)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"last_block_mi": 4}, r"last_block_mi 4 reads block 4, but the model has 4 blocks \(0 to 3\); lower it"),
+        ({"last_block_stability": 7}, "last_block_stability 7 reads block 7, but the model has 4 blocks"),
+        (
+            {"last_block_stability": 3, "stability_pairs": "paper"},
+            "last_block_stability 3 reads block 4, but the model has 4 blocks",
+        ),
+    ],
+)
+def test_a_block_that_the_model_does_not_have(given, message):
+    with pytest.raises(UserError, match=message) as error:
+        carma.build(LAYERS | given, LOSS)(language_model("qwen2"), prompts(SENTENCES))
+    assert "\n" not in str(error.value)
+
+
+def test_a_model_without_blocks():
+    with pytest.raises(UserError, match="Linear has no list of blocks"):
+        carma.build(LAYERS, LOSS)(torch.nn.Linear(2, 2), prompts(SENTENCES))
+
+
+@pytest.mark.parametrize(
+    ("third", "of_twelve", "of_eight", "of_four"),
+    [
+        ("first", [0, 1, 2, 3], [0, 1, 2], [0, 1]),
+        ("middle", [4, 5, 6, 7], [2, 3, 4], [1, 2]),
+        ("last", [8, 9, 10, 11], [5, 6, 7], [2, 3]),
+    ],
+)
+def test_thirds_of_the_blocks(third, of_twelve, of_eight, of_four):
+    settings = Settings(third=third)
+    for count, blocks in ((12, of_twelve), (8, of_eight), (4, of_four)):
+        assert list(settings.mi_blocks(count)) == list(settings.stability_blocks(count)) == blocks
+    assert len(settings.mi_blocks(2)) == len(settings.mi_blocks(4)) == 2

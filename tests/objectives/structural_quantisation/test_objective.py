@@ -1,0 +1,245 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.models.small_models import STRUCTURED, decoder_input, make, sentences
+from workflow_scripts.objectives.structural_quantisation.objective import (
+    build,
+    cluster_cross_entropy,
+    cluster_entropy,
+    commitment,
+    next_code_cross_entropy,
+    stream_distance,
+)
+from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.seq2seq.loss import WordLoss, word_cross_entropy
+
+torch.set_num_threads(1)
+
+
+def batch(source_lengths=(6, 3, 4, 2), target_lengths=(5, 7, 2, 3), more_padding=0):
+    source, target = sentences(list(source_lengths)), sentences(list(target_lengths), seed=1)
+    source, target = (torch.nn.functional.pad(ids, (0, more_padding)) for ids in (source, target))
+    return Batch(source, decoder_input(target), target)
+
+
+# The Brown objective
+
+
+def brown_clustering(bigrams):
+    """Equation 2: sum over class pairs of #(z, z')/N log(#(z, z') N / (#(z) #(z')))."""
+    N = sum(map(sum, bigrams))
+    first = [sum(row) for row in bigrams]
+    second = [sum(column) for column in zip(*bigrams, strict=True)]
+    return sum(
+        count / N * math.log(count * N / (first[i] * second[j]))
+        for i, row in enumerate(bigrams)
+        for j, count in enumerate(row)
+        if count
+    )
+
+
+def hard(codes, K):
+    """Scores of a posterior that is all on one code."""
+    return torch.full((len(codes), K), -torch.inf).scatter(1, torch.tensor(codes)[:, None], 0.0)
+
+
+def test_objective_is_the_exact_mutual_information_worked_by_hand():
+    # Eight bigrams of classes (context, word): AA AA AA AB BA BB BB BB. H(Z) = log 2, and given the context the word's
+    # class is 3 to 1: H(Z | context) = log 4 - 3/4 log 3.
+    pairs = [(0, 0)] * 3 + [(0, 1)] + [(1, 0)] + [(1, 1)] * 3
+    posterior = hard([word for _, word in pairs], 2)
+    prior = torch.tensor([[3.0, 1.0], [1.0, 3.0]]).log()[[context for context, _ in pairs]]
+    assert float(cluster_entropy(posterior)) == pytest.approx(math.log(2))
+    assert float(cluster_cross_entropy(posterior, prior)) == pytest.approx(math.log(4) - 0.75 * math.log(3))
+    objective = float(cluster_entropy(posterior) - cluster_cross_entropy(posterior, prior))
+    assert objective == pytest.approx(0.75 * math.log(3) - math.log(2))
+    assert objective == pytest.approx(brown_clustering([[3, 1], [1, 3]]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    table=st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=2, max_size=4).filter(
+        lambda rows: all(map(any, rows))
+    ),
+    seed=st.integers(0, 99),
+)
+def test_objective_is_a_lower_bound_reached_by_the_true_prior(table, seed):
+    pairs = [(i, j) for i, row in enumerate(table) for j, n in enumerate(row) for _ in range(n)]
+    posterior, context = hard([j for _, j in pairs], 3), [i for i, _ in pairs]
+    counts = torch.tensor(table, dtype=torch.float)
+    torch.manual_seed(seed)
+    information = brown_clustering(table)
+    entropy = float(cluster_entropy(posterior))
+    true = (counts / counts.sum(dim=1, keepdim=True) + 1e-12).log()
+    assert entropy - float(cluster_cross_entropy(posterior, true[context])) == pytest.approx(information, abs=1e-4)
+    other = true + torch.randn_like(true)
+    assert entropy - float(cluster_cross_entropy(posterior, other[context])) <= information + 1e-4
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(1, 6), K=st.integers(1, 5), seed=st.integers(0, 99))
+def test_soft_clusters_by_hand(n, K, seed):
+    torch.manual_seed(seed)
+    scores, logits = 2 * torch.randn(n, K), 2 * torch.randn(n, K)
+    q = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in scores.tolist()]
+    p = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in logits.tolist()]
+    expected = -sum(a * math.log(b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True)) / n
+    assert float(cluster_cross_entropy(scores, logits)) == pytest.approx(expected, abs=1e-5)
+    marginal = [sum(row[k] for row in q) / n for k in range(K)]
+    assert float(cluster_entropy(scores)) == pytest.approx(-sum(x * math.log(x) for x in marginal), abs=1e-5)
+    # KL(q || p) + H(q), the form of the official code, is the same number.
+    kl = sum(a * math.log(a / b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True)) / n
+    own = -sum(a * math.log(a) for row in q for a in row) / n
+    assert kl + own == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_code_that_cannot_be_assigned_leaves_gradients_finite():
+    scores = torch.randn(5, 4, requires_grad=True)
+    hidden = scores.masked_fill(torch.tensor([False, False, False, True]), -torch.inf)
+    prior = torch.randn(5, 4, requires_grad=True)
+    (cluster_cross_entropy(hidden, prior) - cluster_entropy(hidden)).backward()
+    assert torch.isfinite(scores.grad).all()
+    assert torch.isfinite(prior.grad).all()
+
+
+def test_gradient_reaches_posterior_and_prior():
+    scores, prior = torch.randn(5, 4, requires_grad=True), torch.randn(5, 4, requires_grad=True)
+    cluster_cross_entropy(scores, prior).backward()
+    assert scores.grad.any()
+    assert prior.grad.any()
+
+
+# The other terms
+
+
+@settings(max_examples=25, deadline=None)
+@given(S=st.integers(1, 4), B=st.integers(1, 3), d=st.integers(1, 4), L=st.integers(1, 3), seed=st.integers(0, 99))
+def test_distances_by_hand(S, B, d, L, seed):
+    torch.manual_seed(seed)
+    real = torch.rand(S, B) < 0.7
+    real[0, 0] = True
+    states, vectors, layers = torch.randn(S, B, d), torch.randn(S, B, d), torch.randn(L, S, 2 * B, d)
+    places = [(s, b) for s in range(S) for b in range(B) if real[s, b]]
+    squares = [(vectors[s, b, c] - states[s, b, c]) ** 2 for s, b in places for c in range(d)]
+    assert float(commitment(states, vectors, real)) == pytest.approx(float(sum(squares)) / len(squares), abs=1e-5)
+    expected = 0.0
+    for layer in layers:
+        squares = [(layer[s, b, c] - layer[s, B + b, c]) ** 2 for s, b in places for c in range(d)]
+        expected += float(sum(squares)) / len(squares)
+    assert float(stream_distance(layers, real)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_next_code_by_hand():
+    scores = torch.tensor([[[0.0, math.log(3)]], [[5.0, 5.0]], [[0.0, 9.0]]])
+    codes, counted = torch.tensor([[1], [0], [0]]), torch.tensor([[True], [True], [False]])
+    expected = (math.log(4 / 3) + math.log(2)) / 2
+    assert float(next_code_cross_entropy(scores, codes, counted)) == pytest.approx(expected)
+
+
+def test_distances_stop_the_gradient_at_the_codes():
+    states, vectors = torch.randn(3, 2, 4, requires_grad=True), torch.randn(3, 2, 4, requires_grad=True)
+    commitment(states, vectors, torch.ones(3, 2, dtype=torch.bool)).backward()
+    assert states.grad.all()
+    assert vectors.grad is None
+    layers = torch.randn(2, 3, 4, 5, requires_grad=True)
+    stream_distance(layers, torch.ones(3, 2, dtype=torch.bool)).backward()
+    assert layers.grad[:, :, :2].all()
+    assert not layers.grad[:, :, 2:].any()
+    layers.grad = None
+    stream_distance(layers, torch.ones(3, 2, dtype=torch.bool), stop_gradient=False).backward()
+    torch.testing.assert_close(layers.grad[:, :, 2:], -layers.grad[:, :, :2])
+
+
+def test_in_the_model_the_distance_does_not_pull_the_codes():
+    model = make("srl", dropout=0.0)
+    terms = model(batch().source, batch().target_in).terms
+    stream_distance(terms["source_layers"], terms["source_real"]).backward()
+    assert model.source_embedding.weight.grad.any()
+    assert model.source_quantiser.codebook.grad is None or not model.source_quantiser.codebook.grad.any()
+
+
+# The sum
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_loss_is_the_weighted_sum_of_its_parts(name):
+    model = make(name, dropout=0.0)
+    sides, terms = ("source", "target"), ["commitment", "next_code", "output_commitment"]
+    terms += ["cluster", "entropy"] if model.settings.clustering != "none" else []
+    terms += ["distance"] if model.settings.attention == "srl" else []
+    weights = {f"{term}_{side}": 0.1 + 0.07 * i for i, term in enumerate(terms) for side in sides}
+    torch.manual_seed(0)
+    loss, parts = build(weights, WordLoss(0.1))(model, batch())
+    assert parts.keys() == {"word", *weights}
+    expected = parts["word"] + sum(
+        (-1 if part.startswith("entropy") else 1) * weight * parts[part] for part, weight in weights.items()
+    )
+    torch.testing.assert_close(loss.detach(), expected)
+    logits = model.eval()(batch().source, batch().target_in).logits
+    torch.testing.assert_close(parts["word"], word_cross_entropy(logits, batch().target_out, 0.1).detach())
+    for weight in weights:
+        model.train()
+        torch.manual_seed(0)
+        without, _ = build(weights | {weight: 0.0}, WordLoss(0.1))(model, batch())
+        sign = -1 if weight.startswith("entropy") else 1
+        torch.testing.assert_close(loss - without, sign * weights[weight] * parts[weight], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_more_padding_changes_no_part(name):
+    model, objective = make(name, dropout=0.0), build({}, WordLoss())
+    torch.manual_seed(0)
+    _, parts = objective(model, batch())
+    torch.manual_seed(0)
+    _, padded = objective(model, batch(more_padding=3))
+    assert parts.keys() == padded.keys()
+    for part, value in parts.items():
+        torch.testing.assert_close(padded[part], value, atol=2e-5, rtol=1e-4, msg=part)
+
+
+def test_padding_may_count_as_in_the_official_code():
+    model = make("sal-code", dropout=0.0)
+    torch.manual_seed(0)
+    terms = model(batch().source, batch().target_in).terms
+    torch.manual_seed(0)
+    _, parts = build({"padding_counts": True}, WordLoss())(model, batch())
+    everywhere = torch.ones_like(terms["source_real"])
+    expected = commitment(terms["source_embedded"], terms["source_vectors"], everywhere)
+    torch.testing.assert_close(parts["commitment_source"], expected.detach())
+    expected = commitment(terms["source_output"], terms["source_output_vectors"], everywhere)
+    torch.testing.assert_close(parts["output_commitment_source"], expected.detach())
+    # Each real position but the last column predicts the code beside it, padding's too.
+    losses = [
+        torch.nn.functional.cross_entropy(terms["source_output_scores"][s, b], terms["source_codes"][s + 1, b])
+        for b, length in enumerate((6, 3, 4, 2))
+        for s in range(min(length, 5))
+    ]
+    torch.testing.assert_close(parts["next_code_source"], torch.stack(losses).mean().detach())
+    _, usual = build({}, WordLoss())(model, batch())
+    torch.testing.assert_close(parts["commitment_target"], usual["commitment_target"])
+
+
+def test_source_entropy_is_left_out_of_batches_of_single_words():
+    model, objective = make("sal-code"), build({}, WordLoss())
+    assert "entropy_source" not in objective(model, batch((2, 2), (2, 3)))[1]
+    assert "entropy_source" in objective(model, batch((2, 3), (2, 3)))[1]
+    assert "entropy_source" in build({"entropy_min_length_source": 2}, WordLoss())(model, batch((2, 2), (2, 3)))[1]
+
+
+def test_target_entropy_may_be_left_out_of_batches_of_single_words():
+    """Single words have two positions, with the end symbol. The official code counts them."""
+    model, some = make("sal-code"), build({"entropy_min_length_target": 3}, WordLoss())
+    assert "entropy_target" in build({}, WordLoss())(model, batch((2, 3), (2, 2)))[1]
+    loss, parts = some(model, batch((2, 3), (2, 2)))
+    assert "entropy_target" not in parts and "cluster_target" in parts and loss.isfinite()
+    assert "entropy_target" in some(model, batch((2, 3), (2, 3)))[1]
+
+
+def test_evaluation_gives_the_word_cross_entropy_alone():
+    loss, parts = build({}, WordLoss())(make("sal-code").eval(), batch())
+    assert list(parts) == ["word"]
+    assert torch.equal(loss.detach(), parts["word"])

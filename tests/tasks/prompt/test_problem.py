@@ -1,0 +1,312 @@
+"""Causal language models from pre-training to interventions, by the commands that a user types."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
+from tests.training.toy import assert_one_error
+from workflow_scripts.__main__ import main
+from workflow_scripts.interventions.cap import pooled_logits
+from workflow_scripts.models.causal_lm.model import last_logits, load
+from workflow_scripts.tasks.prompt import problem as prompt
+from workflow_scripts.tasks.prompt.batches import OUTSIDE, encode_prompts, first_words, word_numbers
+from workflow_scripts.tasks.prompt.problem import read_prompts
+from workflow_scripts.tasks.settings import Training
+
+FAMILIES = ("gpt2", "llama", "qwen2", "gemma")
+
+
+def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
+    """Run the train command in `place`; what it makes is in runs/NAME."""
+    file = place / f"{name}.json"
+    file.write_text(json.dumps(spec))
+    paths = {"spec": file, "data": place / data, "out": place / "runs" / name, "state": place / "state" / name}
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
+    return main(["train", *arguments, "--progress", "none", *map(str, more)])
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def place(request, tmp_path_factory) -> Path:
+    """A folder with data of both kinds, a pre-trained model of one family and one fine-tuned from it."""
+    place = tmp_path_factory.mktemp(request.param)
+    write_text(place / "text")
+    write_prompts(place / "prompts")
+    assert train(place, "pretrain", causal_spec("language_modelling", request.param), "text") == 0
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    assert train(place, "ft", causal_spec("prompt", request.param), "prompts", *init) == 0
+    return place
+
+
+def scores(place: Path, command: str, run: str, settings: dict, data: str, *more: object) -> pd.DataFrame:
+    """The score rows that `evaluate` or `intervene` writes for a run."""
+    (place / "settings.json").write_text(json.dumps(settings))
+    out = place / "scored" / command / run
+    paths = {"run-dir": place / "runs" / run, "data": place / data, "settings": place / "settings.json", "out": out}
+    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
+    assert main([command, *arguments, "--progress", "none", *map(str, more)]) == 0
+    return pd.read_csv(out / "scores.csv")
+
+
+def test_a_checkpoint_is_a_model_of_the_family_that_hugging_face_reads(place):
+    from transformers import AutoModelForCausalLM
+
+    folder = place / "runs/ft/checkpoint"
+    family = json.loads((folder / "config.json").read_text())["model_type"]
+    theirs = AutoModelForCausalLM.from_pretrained(folder).eval()
+    ours = load(folder, {"family": family}).eval()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    torch.testing.assert_close(theirs(ids).logits[:, -1], last_logits(ours, ids, torch.tensor([3])))
+
+
+def test_the_activation_of_gpt2_is_one_kernel_and_the_same_function(tmp_path):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(n_layer=2, n_head=2, n_embd=16, vocab_size=50, n_positions=16)
+    assert config.activation_function == "gelu_new"  # as on the hub
+    theirs = GPT2LMHeadModel(config).eval()
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    ours = load(tmp_path, {"family": "gpt2"}).eval()
+    assert ours.config.activation_function == "gelu_pytorch_tanh"
+    ids = torch.randint(50, (3, 9))
+    torch.testing.assert_close(ours(ids).logits, theirs(ids).logits)
+
+
+def test_fine_tuning_starts_from_the_parent_and_learns(place):
+    history = pd.read_csv(place / "runs/ft/training.csv").query("name == 'valid_exact_match'")
+    assert history["value"].max() > 90
+    run = json.loads((place / "runs/ft/run.json").read_text())
+    assert len(run["init_digest"]) == 64 and run["best_validation"]["exact_match"] == history["value"].max()
+
+
+def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is_the_better(place):
+    family, folder = json.loads((place / "ft.json").read_text())["method"], place / "runs/ft/checkpoint"
+    spec = causal_spec("prompt", family)
+    settings = Training(**spec["training"] | {"betas": (0.9, 0.999)})
+    task = prompt.make_problem(spec, settings, place / "prompts", folder, torch.device("cpu"))
+    prompts = read_prompts(spec, task.model.eval(), folder, place / "prompts", "valid")
+    right, nats = [], []
+    with torch.no_grad():
+        for row, label in enumerate(prompts.label):
+            batch = prompts.batch(np.array([row]))
+            logits = last_logits(task.model, batch.ids, batch.last)[0]
+            right.append(logits.argmax() == label)
+            nats.append(-float(logits.log_softmax(-1)[label]))
+        found = task.validate(task.model)
+    expected = {"exact_match": 100 * float(np.mean(right)), "cross_entropy": np.mean(nats)}
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert task.tie == "cross_entropy"
+
+
+def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
+    found = scores(place, "evaluate", "ft", {"splits": ["test"], "batch_tokens": 256}, "prompts")
+    model = load(place / "runs/ft/checkpoint", {"family": json.loads((place / "ft.json").read_text())["method"]}).eval()
+    tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
+    bos = [0] if model.config.model_type in ("llama", "gemma") else []
+    among = torch.tensor([tokenizer.encode(label).ids[0] for label in KINDS])
+    right = {"exact_match": [], "constrained": []}
+    for content, label in [*definitions()[3::4]]:
+        ids = torch.tensor([bos + tokenizer.encode(TEMPLATE.format(content=content)).ids])
+        logits, answer = model(ids).logits[0, -1], tokenizer.encode(label).ids[0]
+        right["exact_match"].append(logits.argmax() == answer)
+        right["constrained"].append(among[logits[among].argmax()] == answer)
+    assert dict(zip(found["metric"], found["readout"], strict=True)) == {
+        "exact_match": "vocabulary",
+        "constrained": "labels",
+    }
+    for metric, values in right.items():
+        row = found[found["metric"] == metric].iloc[0]
+        assert row["n"] == len(values)  # the answer of several tokens is left out
+        assert row["value"] == pytest.approx(100 * float(np.mean(values)))
+
+
+def test_perplexity_is_that_of_one_text_at_a_time(place):
+    found = scores(place, "evaluate", "pretrain", {"splits": ["valid"], "batch_tokens": 256}, "text")
+    folder = place / "runs/pretrain/checkpoint"
+    model = load(folder, {"family": json.loads((place / "pretrain.json").read_text())["method"]}).eval()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    bos = [0] if model.config.model_type in ("llama", "gemma") else []
+    nats, tokens = 0.0, 0
+    with torch.no_grad():
+        for content, word in definitions()[1::6]:
+            ids = torch.tensor([*bos, *tokenizer.encode(f'{content} is called a "{word}').ids, 1])
+            logits = model(ids[None]).logits[0, :-1]
+            nats += float(torch.nn.functional.cross_entropy(logits, ids[1:], reduction="sum"))
+            tokens += len(ids) - 1
+    assert found.iloc[0]["metric"] == "perplexity"
+    assert found.iloc[0]["value"] == pytest.approx(np.exp(nats / tokens), rel=1e-4)
+
+
+def test_a_model_that_is_not_fine_tuned_is_its_parent(place):
+    family = json.loads((place / "ft.json").read_text())["method"]
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    assert train(place, "original", causal_spec("prompt", family, max_steps=0), "prompts", *init) == 0
+    before = load(place / "runs/pretrain/checkpoint", {"family": family}).state_dict()
+    after = load(place / "runs/original/checkpoint", {"family": family}).state_dict()
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+def test_carma_trains_and_logs_its_parts(place):
+    family = json.loads((place / "ft.json").read_text())["method"]
+    init = ("--init", place / "runs/pretrain/checkpoint")
+    spec = causal_spec("prompt", family, objective={"weight": 0.3, "mi": 0.2, "stability": 0.3})
+    assert train(place, "carma", spec, "prompts", *init) == 0
+    names = set(pd.read_csv(place / "runs/carma/training.csv")["name"])
+    assert {"answer", "mi", "stability", "pairs"} <= names
+
+
+def test_words_are_those_between_spaces(place):
+    tokenizer = Tokenizer.from_file(str(place / "text/tokenizer.json"))
+    contents = ["largish  mountaindwelling beast, seldomly", "café of old times"]
+    prompts = encode_prompts(tokenizer, contents, ["hen", "hen"], TEMPLATE, bos=0)
+    for content, ids, words in zip(contents, prompts.ids, prompts.words, strict=True):
+        assert words[0] == OUTSIDE and ids[0] == 0
+        pieces: dict[int, list[int]] = {}
+        for token, word in zip(ids[1:].tolist(), words[1:].tolist(), strict=True):
+            pieces.setdefault(word, []).append(token)
+        read = [tokenizer.decode(tokens).strip() for tokens in pieces.values()]
+        assert " ".join(filter(None, read)) == " ".join(TEMPLATE.format(content=content).split())
+
+
+def test_groups_of_words_are_what_cap_pools(place):
+    family = json.loads((place / "ft.json").read_text())["method"]
+    if not (place / "grouped").exists():
+        write_prompts(place / "grouped", phrases=True)
+    model = load(place / "runs/ft/checkpoint", {"family": family}).eval()
+    tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
+    spec, folder = causal_spec("prompt", family), place / "runs/ft/checkpoint"
+    plain, grouped = (read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped"))
+    bos = [0] if family in ("llama", "gemma") else []
+    for row, item in enumerate(grouped.items):
+        assert np.array_equal(plain.ids[row], grouped.ids[row])
+        # By hand: the tokens of the first word, those of the rest, and those of each word of the template.
+        content = definitions()[3::4][item][0]
+        texts = [*content.split(" ", 1), *TEMPLATE.removeprefix("{content} ").split(" ")]
+        sizes = [len(tokenizer.encode(f" {text}" if number else text).ids) for number, text in enumerate(texts)]
+        expected = [OUTSIDE] * len(bos) + [number for number, size in enumerate(sizes) for _ in range(size)]
+        found = grouped.words[row]
+        assert len(found) == len(expected)
+        assert np.array_equal(np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1])
+    # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens over as one word.
+    batch, words = grouped.batch(np.arange(8)), plain.batch(np.arange(8)).words
+    by_phrase, by_word = (pooled_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words))
+    by_hand = torch.where((words > 0) & (words <= words.amax(1, keepdim=True) - 4), 1, words)
+    assert not torch.allclose(by_phrase, by_word)
+    torch.testing.assert_close(pooled_logits(model, batch.ids, by_hand, [1], "mean"), by_phrase)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6), st.integers(0, 3))
+def test_the_first_word_of_a_group(runs, before):
+    runs = [run for run, after in zip(runs, [*runs[1:], (None, 0)], strict=True) if run[0] != after[0]]
+    groups = [number for number, size in runs for _ in range(size)]
+    count = before + len(groups) + 2
+    found = first_words(groups, before, count)
+    starts = np.cumsum([0] + [size for _, size in runs])[:-1] + before
+    expected = [start for start, (_, size) in zip(starts, runs, strict=True) for _ in range(size)]
+    assert found.tolist() == [*range(before), *expected, count - 2, count - 1]
+
+
+def test_the_word_of_a_token_is_that_of_its_last_character():
+    assert word_numbers("ab cd  e", np.array([2, 3, 5, 6, 8, 0])).tolist() == [0, 1, 1, 2, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"init": None}, ["random weights", "leave out --init"]),
+        ({"model": {"template": ""}}, ["model.template is empty"]),
+        ({"model": {"family": "llama"}}, ["holds a model of the family gpt2", "llama"]),
+        ({"training": {"validation": {"split": "valid", "metric": "log_likelihood"}}}, ["exact_match"]),
+    ],
+)
+def test_what_does_not_fit_is_one_line(capsys, tmp_path_factory, change, parts):
+    place = tmp_path_factory.mktemp("wrong")
+    write_text(place / "text")
+    write_prompts(place / "prompts")
+    assert train(place, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
+    capsys.readouterr()
+    spec = causal_spec("prompt")
+    for section, values in change.items():
+        spec[section] = {**spec[section], **values} if values else values
+    assert train(place, "ft", spec, "prompts", "--init", place / "runs/pretrain/checkpoint") == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+    assert not (place / "runs/ft").exists()
+
+
+def rewritten(folder: Path, split: str, **columns) -> None:
+    """The split with other columns in the place of its own."""
+    table = pq.read_table(folder / f"{split}.parquet").to_pydict()
+    pq.write_table(
+        pa.table(table | {name: change(table) for name, change in columns.items()}), folder / f"{split}.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "parts"),
+    [
+        (
+            {"label": lambda t: ["unspeakableness" if label == "hen" else label for label in t["label"]]},
+            ["valid.parquet: the answer 'unspeakableness', one of 4, is no single token", "set model.label_space"],
+        ),
+        ({"groups": lambda t: [[0]] * len(t["content"])}, ["valid.parquet: row 1 has 1 groups for", "each word"]),
+    ],
+)
+def test_prompts_that_cannot_be_read_are_one_line(capsys, tmp_path, columns, parts):
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
+    capsys.readouterr()
+    rewritten(tmp_path / "prompts", "valid", **columns)
+    init = tmp_path / "runs/pretrain/checkpoint"
+    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
+    assert_one_error(capsys.readouterr().err, *parts)
+
+
+def test_a_tokenizer_without_offsets_is_one_line(capsys, tmp_path):
+    """A folder of the hub with the files of a slow tokenizer alone."""
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
+    capsys.readouterr()
+    folder = tmp_path / "runs/pretrain/checkpoint"
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
+    assert_one_error(capsys.readouterr().err, "tokenizer.json does not exist", "a fast tokenizer, which has offsets")
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, tmp_path):
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
+    capsys.readouterr()
+    folder = tmp_path / "runs/pretrain/checkpoint"
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    embeddings = tokenizer.get_vocab_size()
+    tokenizer.add_tokens(["beast", "fowl"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
+    parts = (f"has {embeddings + 2} tokens, and the model embeddings of {embeddings}", "belongs to the model")
+    assert_one_error(capsys.readouterr().err, *parts)
+
+
+def test_an_answer_may_have_a_space_before_it(tmp_path):
+    write_text(tmp_path / "text")
+    tokenizer = Tokenizer.from_file(str(tmp_path / "text/tokenizer.json"))
+    contents, labels = ["a beast", "a fowl"], ["goat", "hen"]
+    plain, spaced = (encode_prompts(tokenizer, contents, labels, TEMPLATE, None, space) for space in (False, True))
+    assert [tokenizer.decode([token]) for token in plain.label] == labels
+    one_token = [row for row, label in enumerate(labels) if len(tokenizer.encode(f" {label}").ids) == 1]
+    assert spaced.items.tolist() == one_token
+    assert [tokenizer.decode([token]) for token in spaced.label] == [f" {labels[row]}" for row in one_token]

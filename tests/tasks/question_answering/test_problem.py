@@ -1,0 +1,174 @@
+"""Spans: windows against the text, the likeliest span, SQuAD's measures, and a model that learns to answer."""
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
+from workflow_scripts.__main__ import main
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data import squad
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
+from workflow_scripts.models.encoder import model as encoder
+from workflow_scripts.models.weights import named_weights, write_tensors
+from workflow_scripts.tasks.question_answering.batches import NOT_HERE, read_windows
+from workflow_scripts.tasks.question_answering.model import best_spans
+from workflow_scripts.tasks.question_answering.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """The stand-in's data, and an encoder of random weights with a tokenizer of its words."""
+    place = tmp_path_factory.mktemp("span")
+    made = squad.prepare({"from": "stand_in", "validation": 40}, {})
+    spec = {"task": "squad", "prepare": "workflow_scripts.data.squad", "options": {}, "sources": [],
+            "protocol": "stand_in"}  # fmt: skip
+    write_data(made, spec, place / "data")
+    split = BertPreTokenizer()
+    texts = [text for name in ("question", "context") for text in made.tables["train"][name]]
+    words = {word for text in texts for word, _ in split.pre_tokenize_str(text.lower())}
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(words)]
+    tokenizer = Tokenizer(WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), split
+    (place / "init").mkdir()
+    tokenizer.save(str(place / "init/tokenizer.json"))
+    torch.manual_seed(0)
+    model = encoder.build(model_settings(positions=48), len(pieces))
+    model.config.save_pretrained(place / "init")
+    write_tensors({f"bert.{name}": weight for name, weight in named_weights(model).items()},
+                  place / "init/model.safetensors")  # fmt: skip
+    return place
+
+
+def windows(place, split="train", **changes):
+    tokenizer = Tokenizer.from_file(str(place / "init/tokenizer.json"))
+    sizes = Settings(**{"longest": 48, "stride": 8, "longest_question": 16} | changes)
+    return read_windows(place / "data", split, tokenizer, place / "init/tokenizer.json", sizes), tokenizer
+
+
+@pytest.mark.parametrize("longest", [48, 18])
+def test_the_tokens_of_an_answer_are_its_text(place, longest):
+    found, _ = windows(place, longest=longest, stride=2, longest_question=8)
+    assert (len(found.item) > len(found.contexts)) == (longest == 18)
+    whole = np.zeros(len(found.contexts), int)
+    for row, (begin, end) in enumerate(found.ends):
+        item, offsets = found.item[row], found.offsets[row]
+        assert len(found.ids[row]) <= longest
+        if begin != NOT_HERE:
+            assert found.contexts[item][offsets[begin, 0] : offsets[end, 1]] == found.answers[item][0]
+            whole[item] += 1
+    assert (whole[: len(found.contexts)] >= 1).mean() > (0.99 if longest == 48 else 0.7)
+
+
+def test_batches_allow_the_paragraph_alone(place):
+    found, tokenizer = windows(place, "test")
+    rows, batches = found.batches(300, 5, torch.device("cpu"))
+    assert sorted(np.concatenate(rows)) == list(range(len(found.item)))
+    for chosen, batch in zip(rows, batches, strict=True):
+        assert batch.ids.numel() <= 300 and len(chosen) <= 5
+        for row, ids, allowed in zip(chosen, batch.ids, batch.allowed, strict=True):
+            said = tokenizer.decode(ids[allowed][1:].tolist()).replace(" ", "")
+            assert said == found.contexts[found.item[row]].lower().replace(" ", "")
+
+
+@given(st.integers(2, 7), st.integers(1, 7), st.integers(0, 1000))
+def test_the_likeliest_span(size, longest, seed):
+    scores = torch.randn(2, 2, size, generator=torch.Generator().manual_seed(seed))
+    best, first, last = best_spans(scores, longest)
+    for row in range(2):
+        spans = [(a, b) for a, b in itertools.product(range(1, size), repeat=2) if a <= b < a + longest]
+        right = max(spans, key=lambda span: float(scores[row, 0, span[0]] + scores[row, 1, span[1]]))
+        assert (int(first[row]), int(last[row])) == right
+        assert float(best[row]) == pytest.approx(float(scores[row, 0, right[0]] + scores[row, 1, right[1]]))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "answers", "match", "overlap"),
+    [
+        ("The  Eiffel Tower!", ["eiffel tower"], 1, 1),
+        ("an apple", ["the apple", "pear"], 1, 1),
+        ("theatre", ["atre"], 0, 0),
+        ("a red apple", ["apple pie", "tart"], 0, 0.5),
+        ("red red", ["red"], 0, 2 / 3),
+        ("", ["Paris"], 0, 0),
+    ],
+)
+def test_measures(predicted, answers, match, overlap):
+    assert exact_match(predicted, answers) == match
+    assert f1(predicted, answers) == pytest.approx(overlap)
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+@settings(max_examples=50)
+def test_measures_are_of_what_is_left_after_normalisation(one, other):
+    assert normalised(normalised(one)) == normalised(one)
+    assert f1(one, [other]) == pytest.approx(f1(other, [one])) and 0 <= f1(one, [other]) <= 1
+    assert exact_match(one, [other]) == exact_match(other, [one])
+    if exact_match(one, [other]) and normalised(one):
+        assert f1(one, [other]) == 1
+
+
+def test_of_the_variants_of_a_question_the_worst_counts():
+    """The question as it was counts only where it has no variant, wherever it stands; of equal ones the first."""
+    items = ["a", "a-high-conf-turk0", "a-high-conf-turk1", "b", "c-x", "c", "d-x", "d-y", "d-z", "d"]
+    f1s = [0.1, 0.7, 0.5, 0.3, 0.9, 0.2, 0.6, 0.6, 0.8, 0.0]
+    assert [items[row] for row in worst_variants(items, f1s)] == ["a-high-conf-turk1", "b", "c-x", "d-x"]
+
+
+def test_a_model_learns_to_answer(place):
+    spec = sentence_spec(
+        task="squad", steps=250, training={"validation": {"split": "valid", "metric": "f1"}, "learning_rate": 0.005}
+    ) | {"kind": "question_answering", "protocol": "stand_in"}
+    spec["model"] |= SIZES | {"positions": 48}
+    spec["problem"] = {"longest": 48, "stride": 8, "longest_question": 16, "longest_answer": 4}
+    (place / "spec.json").write_text(json.dumps(spec))
+    (place / "settings.json").write_text(json.dumps({"splits": ["test", "add_sent"], "batch_tokens": 512}))
+    paths = {"data": place / "data", "progress": "none"}
+    train = paths | {"spec": place / "spec.json", "init": place / "init", "out": place / "ft", "state": place / "state"}
+    assert main(["train", *(str(p) for name, value in train.items() for p in (f"--{name}", value))]) == 0
+    evaluate = paths | {"run-dir": place / "ft", "out": place / "ft/eval", "settings": place / "settings.json"}
+    assert main(["evaluate", *(str(p) for name, value in evaluate.items() for p in (f"--{name}", value))]) == 0
+    scores = pd.read_csv(place / "ft/eval/scores.csv").set_index(["split", "metric"])["value"]
+    # The verb decides, so that an answer is easily learnt; another's sentence misleads.
+    assert scores["test", "f1"] > 80 and scores["test", "exact_match"] > 60
+    assert scores["add_sent", "adversarial_f1"] < scores["add_sent", "f1"] < scores["test", "f1"]
+    assert "adversarial_f1" not in scores["test"]
+    predictions = pd.read_parquet(place / "ft/eval/predictions.parquet")
+    misled = predictions[predictions["item"].str.contains("-")].assign(question=lambda rows: rows["item"].str[:-6])
+    assert misled["question"].nunique() == 80 and len(misled) == 160
+    worst = misled.loc[misled.groupby("question")["f1"].idxmin()]
+    for metric in ("f1", "exact_match"):
+        assert 100 * worst[metric].mean() == pytest.approx(scores["add_sent", f"adversarial_{metric}"])
+    assert 100 * predictions.query("split == 'test'")["f1"].mean() == pytest.approx(scores["test", "f1"])
+
+
+def test_paragraphs_are_not_divided(place):
+    made = squad.prepare({"from": "stand_in", "validation": 40}, {})
+    contexts = {split: set(columns["context"]) for split, columns in made.tables.items()}
+    assert not contexts["train"] & contexts["valid"] and len(made.tables["valid"]["item"]) >= 40
+    with pytest.raises(UserError, match="key 'validation' is 300; it leaves no question for training"):
+        squad.prepare({"from": "stand_in", "validation": 300}, {})
+
+
+def test_a_file_of_another_form(tmp_path):
+    file = tmp_path / "dev.json"
+    for content, message in (
+        ({"data": [{"paragraphs": [{"context": "A"}]}]}, "no 'qas'"),
+        ({"data": [{"paragraphs": [{"context": "It rains.", "qas": [
+            {"id": "q1", "question": "What?", "answers": [{"text": "rains", "answer_start": 0}]}]}]}]},
+         "question q1: its answer is not where it says"),
+    ):  # fmt: skip
+        file.write_text(json.dumps(content))
+        with pytest.raises(UserError, match=message):
+            squad.read(file)

@@ -1,0 +1,157 @@
+"""Fine-tuning on sentences, by the commands that a user types: end to end and frozen, classes, scores and cosines."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_encoder, write_pairs
+from workflow_scripts.__main__ import main
+
+FAMILIES = ("bert", "roberta", "distilbert")
+
+
+def train(place: Path, name: str, spec: dict, data: Path, init: Path, *more: str) -> int:
+    file = place / f"{name}.json"
+    file.write_text(json.dumps(spec))
+    paths = {"spec": file, "data": data, "init": init, "out": place / name, "state": place / f"{name}-state"}
+    return main(["train", *(str(part) for option in paths.items() for part in ("--" + option[0], option[1])),
+                 "--progress", "none", *more])  # fmt: skip
+
+
+def evaluate(place: Path, name: str, data: Path, splits=("test",)) -> pd.DataFrame:
+    (place / "settings.json").write_text(json.dumps({"splits": list(splits), "batch_tokens": 512}))
+    paths = {"run-dir": place / name, "data": data, "out": place / name / "eval", "settings": place / "settings.json"}
+    assert main(["evaluate", *(str(p) for option in paths.items() for p in ("--" + option[0], option[1])),
+                 "--progress", "none"]) == 0  # fmt: skip
+    return pd.read_csv(place / name / "eval/scores.csv")
+
+
+def value(scores: pd.DataFrame, metric: str, subset: str = "all", readout: str = "last") -> float:
+    (found,) = scores.query("metric == @metric and subset == @subset and readout == @readout")["value"]
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_end_to_end(tmp_path, family):
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init", family)
+    assert train(tmp_path, "ft", sentence_spec(family), data, init) == 0
+    scores = evaluate(tmp_path, "ft", data)
+    assert value(scores, "accuracy") > 90 and value(scores, "auc") > 90
+    assert {"all", "long"} == set(scores["subset"])
+    assert value(scores, "zero_states") == 0
+    predictions = pd.read_parquet(tmp_path / "ft/eval/predictions.parquet")
+    right = (predictions["prediction"] == predictions["label"]).mean()
+    assert value(scores, "accuracy") == pytest.approx(100 * right)
+    # A checkpoint is an encoder that Hugging Face reads, with the head beside it.
+    from transformers import AutoModel
+
+    theirs = AutoModel.from_pretrained(tmp_path / "ft/checkpoint").state_dict()
+    ours = load_file(tmp_path / "ft/checkpoint/model.safetensors")
+    prefix = next(name for name in ours if not name.startswith("heads")).split(".")[0]
+    for name, weight in theirs.items():
+        if "pooler" not in name:
+            torch.testing.assert_close(ours[f"{prefix}.{name}"], weight)
+    assert any(name.startswith("heads.sentence") for name in ours)
+
+
+def test_a_frozen_encoder_stays_as_it_is_and_its_head_learns(tmp_path):
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
+    spec = sentence_spec(model={"frozen": True, "dropout": 0.3}, problem={"head_layers": 2})
+    assert train(tmp_path, "frozen", spec, data, init) == 0
+    before = load_file(init / "model.safetensors")
+    after = load_file(tmp_path / "frozen/checkpoint/model.safetensors")
+    assert all(torch.equal(weight, after[name]) for name, weight in before.items())
+    history = pd.read_csv(tmp_path / "frozen/training.csv")
+    losses = history.query("name == 'loss'")["value"].tolist()
+    assert losses[-1] < losses[0]
+    # The states that were kept are those of the evaluation, which reads the sentences anew.
+    best = json.loads((tmp_path / "frozen/run.json").read_text())["best_validation"]["accuracy"]
+    assert value(evaluate(tmp_path, "frozen", data, ["valid"]), "accuracy") == pytest.approx(best)
+
+
+def test_scores(tmp_path):
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    spec = sentence_spec(training={"validation": {"split": "valid", "metric": "pearson"}})
+    assert train(tmp_path, "ft", spec, data, init) == 0
+    scores = evaluate(tmp_path, "ft", data)
+    assert value(scores, "pearson") > 80
+    assert set(scores["metric"]) == {"pearson", "spearman", "zero_states"}
+
+
+def test_cosines_of_an_untuned_encoder(tmp_path):
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    file = init / "model.safetensors"  # weights so small make all sentences alike
+    save_file({name: 20 * weight for name, weight in load_file(file).items()}, file, {"format": "pt"})
+    spec = sentence_spec(
+        steps=0, problem={"prediction": "cosine"}, training={"validation": {"split": "test", "metric": "pearson"}}
+    )
+    (data / "train.parquet").unlink()  # nothing is trained on
+    assert train(tmp_path, "original", spec, data, init) == 0
+    scores = evaluate(tmp_path, "original", data)
+    predictions = pd.read_parquet(tmp_path / "original/eval/predictions.parquet")
+    # Each sentence alone, one at a time, through the encoder itself.
+    from tokenizers import Tokenizer
+
+    from workflow_scripts.models.encoder.model import load
+
+    tokenizer = Tokenizer.from_file(str(init / "tokenizer.json"))
+    model = load(init, {"family": "bert", **SIZES}).eval()
+
+    def state(text: str) -> torch.Tensor:
+        ids = [2, *tokenizer.encode(text, add_special_tokens=False).ids, 3]
+        with torch.no_grad():
+            return model(torch.tensor([ids])).last_hidden_state[0, 0]
+
+    expected = [torch.cosine_similarity(state(p.first), state(p.second), dim=0).item() for p in pairs(60, 2)]
+    assert np.std(expected) > 0.1
+    assert predictions["prediction"].tolist() == pytest.approx(expected, abs=1e-5)
+    assert value(scores, "pearson") == pytest.approx(100 * pd.Series(expected).corr(predictions["label"]), abs=1e-2)
+
+
+def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
+    data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
+    spec = sentence_spec(
+        steps=0, problem={"prediction": "cosine"}, training={"validation": {"split": "test", "metric": "pearson"}}
+    )
+    assert train(tmp_path, "zero", spec, data, init) == 0
+    file = tmp_path / "zero/checkpoint/model.safetensors"
+    weights = load_file(file)
+    for name in weights:
+        if "layer.1.output.LayerNorm" in name:
+            weights[name] = torch.zeros_like(weights[name])
+    save_file(weights, file, {"format": "pt"})
+    scores = evaluate(tmp_path, "zero", data)
+    assert value(scores, "zero_states") == 100
+    assert set(scores["metric"]) == {"zero_states"}
+    absent = json.loads((tmp_path / "zero/eval/evaluation.json").read_text())["absent"]
+    assert {(row["metric"], row["reason"]) for row in absent} == {
+        ("pearson", "all predictions are equal"), ("spearman", "all predictions are equal")
+    }  # fmt: skip
+    assert set(pd.read_parquet(tmp_path / "zero/eval/predictions.parquet")["prediction"]) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "single", "message"),
+    [
+        ({"problem": {"prediction": "cosine"}}, True, "items have one sentence, and prediction cosine compares two"),
+        ({"model": {"family": "roberta"}}, False, "holds a model of the family bert, the method asks for roberta"),
+        ({"problem": {"head": 2}}, False, "unknown key 'problem.head'"),
+    ],
+)
+def test_what_cannot_be_is_one_line(tmp_path, capsys, changes, single, message):
+    data, init = write_pairs(tmp_path / "data", single=single), write_encoder(tmp_path / "init")
+    assert train(tmp_path, "ft", sentence_spec(**changes), data, init) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_no_training_set(tmp_path, capsys):
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
+    (data / "train.parquet").unlink()
+    assert train(tmp_path, "ft", sentence_spec(), data, init) == 1
+    assert "same has no training set; set training.max_steps to 0" in capsys.readouterr().err

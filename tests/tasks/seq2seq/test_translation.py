@@ -1,0 +1,204 @@
+"""Scores of translations: joined outputs, BLEU against a count by hand, CTER from the data's files, and validation."""
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu import corpus_bleu
+
+from tests.training.toy import ROOT, assert_one_line_error, call
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import parse_run
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.cognition import prepare
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.evaluation import bleu, compound_measure
+from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
+from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
+from workflow_scripts.provenance.fingerprints import of_evaluation, of_training
+from workflow_scripts.tasks.seq2seq import decoded_validation
+from workflow_scripts.tasks.seq2seq.checkpoint import load_run
+from workflow_scripts.tasks.seq2seq.scoring import COLUMNS, decode, joined
+from workflow_scripts.tasks.settings import Evaluation
+
+RUN = "cognition/transformer/default/seed-1"
+BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """The made-up CoGnition as `prepare` writes it."""
+    folder = tmp_path_factory.mktemp("cognition") / "data"
+    spec = {"task": "cognition", "prepare": "workflow_scripts.data.cognition", "options": {"from": "stand_in"}}
+    write_data(prepare(spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
+    return folder
+
+
+def test_parts_are_joined():
+    tokens = ["服@@ 务@@ 员 很 累 。", "a b"]
+    assert joined(tokens, "tokens") == tokens
+    assert joined(tokens, "words") == ["服务员 很 累 。", "a b"]
+    assert joined(tokens, "text") == ["服务员很累。", "ab"]
+    assert joined(["服@@ 务@@"], "text") == ["服务"]  # cut off within a word
+
+
+def bleu_by_hand(hypotheses: list[list[str]], references: list[list[str]]) -> float:
+    """Papineni et al. (2002), corpus level, up to four words; 0 where a length has no match."""
+    logs = []
+    for n in range(1, 5):
+        grams = [
+            [Counter(zip(*(s[i:] for i in range(n)), strict=False)) for s in side] for side in (hypotheses, references)
+        ]
+        matched = sum(sum((one & other).values()) for one, other in zip(*grams, strict=True))
+        total = sum(sum(one.values()) for one in grams[0])
+        if not matched:
+            return 0.0
+        logs.append(math.log(matched / total))
+    length, reference = (sum(map(len, side)) for side in (hypotheses, references))
+    return 100 * math.exp(sum(logs) / 4 + min(0, 1 - reference / length))
+
+
+def test_bleu_over_characters_is_that_by_hand(data):
+    references = pq.read_table(data / "cg_test.parquet")["target"].to_pylist()
+    outputs = references[1:] + references[:1]
+    rows = {
+        row["subset"]: row
+        for row in bleu.measure(outputs, references, data, "cg_test", BLEUS)
+        if row["metric"] == "bleu_char"
+    }
+    assert rows["all"]["value"] == pytest.approx(bleu_by_hand(list(map(list, outputs)), list(map(list, references))))
+    assert rows["NP"]["value"] == pytest.approx(
+        bleu_by_hand(list(map(list, outputs[:60])), list(map(list, references[:60])))
+    )
+    assert {name: row["n"] for name, row in rows.items()} == {"all": 180, "NP": 60, "VP": 60, "PP": 60}
+
+
+def test_bleu_in_both_ways_of_the_literature(data):
+    references = pq.read_table(data / "cg_test.parquet")["target"].to_pylist()
+    outputs = [text.replace("蛋糕", "cake") for text in references]
+    rows = {row["metric"]: row["value"] for row in bleu.measure(outputs, references, data, "cg_test", BLEUS)[::4]}
+    spaced = [[" ".join(text) for text in side] for side in (outputs, references)]
+    assert rows["bleu_char"] == pytest.approx(corpus_bleu(spaced[0], [spaced[1]], tokenize="none").score)
+    assert rows["bleu_zh"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="zh").score)
+    assert rows["bleu_zh"] != pytest.approx(rows["bleu_char"])  # of `cake` one word, or four characters
+
+
+def test_an_unknown_tokenizer_is_named(data):
+    with pytest.raises(UserError, match=r"bleu_zh\.tokenize' is 'jieba'"):
+        bleu.measure(["x"], ["x"], data, "test", {"bleu_zh": {"tokenize": "jieba"}})
+
+
+def test_errors_of_compounds_by_type(data):
+    table = pq.read_table(data / "cg_test.parquet")
+    compounds, references = table["compound"].to_pylist(), table["target"].to_pylist()
+    outputs = references[:90] + ["x"] * 90
+    found = compound_measure.measure(outputs, references, data, "cg_test", {})
+    values = {(row["metric"], row["subset"]): (row["value"], row["n"]) for row in found}
+    assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (50, 36)
+    assert values["cter_instance", "NP"] == (0, 60) and values["cter_aggregate", "PP"] == (100, 12)
+    lexicon = json.loads((data / "lexicon.json").read_text())
+    assert (
+        values["cter_instance", "VP"][0]
+        == rates_by_phrase(compounds, compound_errors(compounds, outputs, lexicon))["VP"][0]
+    )
+    assert compound_measure.measure(["x"], ["x"], data, "test", {}) == []
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=12))
+def test_rows_of_subsets(subsets):
+    import numpy as np
+
+    rows = rows_of_subsets(np.array(subsets), {"some": ["a", "c"], "none": ["d"]})
+    assert rows.pop("all").tolist() == list(range(len(subsets)))
+    expected = {name: [i for i, s in enumerate(subsets) if s == name] for name in "abc"}
+    expected["some"] = [i for i, s in enumerate(subsets) if s in ("a", "c")]
+    assert {name: found.tolist() for name, found in rows.items()} == {
+        name: found for name, found in expected.items() if found
+    }
+
+
+@pytest.fixture(scope="module")
+def translated(data, tmp_path_factory) -> Path:
+    """A short run on the made-up CoGnition whose checkpoint BLEU chooses, trained and scored by the commands."""
+    folder = tmp_path_factory.mktemp("translated")
+    catalogue = load_catalogue(ROOT)
+    spec = resolve_run(catalogue, RUN, "demo")
+    spec["training"] |= {"max_steps": 30, "validate_every": 15}
+    spec["training"]["validation"] = resolve_run(catalogue, RUN, "paper")["training"]["validation"]
+    (folder / "spec.json").write_text(json.dumps(spec))
+    (folder / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "demo")))
+    train = ("--spec", folder / "spec.json", "--data", data, "--out", folder / "out", "--state", folder / "state")
+    score = (
+        "--run-dir",
+        folder / "out",
+        "--data",
+        data,
+        "--out",
+        folder / "eval",
+        "--settings",
+        folder / "settings.json",
+    )
+    for command, options in (("train", train), ("evaluate", score)):
+        done = call(command, *options)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_scores_of_a_run(translated, data):
+    scores = read_scores(translated / "eval/scores.csv")
+    measured = {(row["split"], row["metric"], row["subset"]) for row in scores}
+    for metric in ("bleu_zh", "bleu_char", "cter_instance", "cter_aggregate", "exact_match"):
+        assert {("cg_test", metric, subset) for subset in ("all", "NP", "VP", "PP")} <= measured
+    assert ("test", "bleu_zh", "all") in measured and ("test", "cter_instance", "all") not in measured
+    assert {row["protocol"] for row in scores} == {"stand_in"}
+    predictions = pq.read_table(translated / "eval/predictions.parquet").to_pylist()
+    assert len(predictions) == 240 and not any(" " in row["prediction"] for row in predictions)
+    # The limit: 1.2 tokens for each of the source's with its end, and 10 more.
+    words = json.loads((data / "vocabulary.json").read_text())["target"]
+    longest = max(map(len, words))
+    sources = pq.read_table(data / "cg_test.parquet")["source"].to_pylist()
+    for row, source in zip(predictions[:180], sources, strict=True):
+        assert len(row["prediction"]) <= longest * (int(1.2 * (len(source.split()) + 1)) + 10)
+
+
+def test_bleu_chose_the_checkpoint(translated, data):
+    run = json.loads((translated / "out/run.json").read_text())
+    model, _, _ = load_run(translated / "out", data)
+    validation = run["spec"]["training"]["validation"]
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        found = decoded_validation.validator(data, validation, torch.device("cpu"))(model)
+    assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
+    # It is BLEU of whole words, whatever their parts.
+    table, words = read_table(data, "valid", COLUMNS), read_vocabulary(data)["target"]
+    settings = Evaluation(splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096)
+    sides = decode(model, table, words, settings, torch.device("cpu")), table["target"].to_pylist()
+    outputs, references = ([" ".join(text.replace("@@ ", "").replace(" ", "")) for text in side] for side in sides)
+    assert found["bleu_char"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="none").score, abs=0.01)
+
+
+def test_wrong_decoding_settings_are_refused_in_one_line(translated, data, tmp_path):
+    spec = json.loads((translated / "spec.json").read_text())
+    spec["training"]["validation"]["decoding"]["beems"] = 5
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    out = ("--out", tmp_path / "out", "--state", tmp_path / "state")
+    assert_one_line_error(
+        call("train", "--spec", tmp_path / "spec.json", "--data", data, *out), "unknown key 'beems'", "beam"
+    )
+
+
+def test_the_modules_that_score_are_part_of_the_facts():
+    catalogue = load_catalogue(ROOT)
+    spec = resolve_run(catalogue, RUN, "paper")
+    evaluated = of_evaluation(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "paper"), spec).modules
+    assert {"workflow_scripts.evaluation.bleu", "workflow_scripts.evaluation.compound_measure"} <= set(evaluated)
+    assert "workflow_scripts.evaluation.bleu" in of_training(spec).modules
+    assert "workflow_scripts.evaluation.bleu" not in of_training(resolve_run(catalogue, RUN, "small")).modules

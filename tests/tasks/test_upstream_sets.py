@@ -1,0 +1,105 @@
+"""The data sets that a user fetches, from files of upstream's format to scores: prepared, fine-tuned on, evaluated."""
+
+import importlib
+import json
+
+import pandas as pd
+import pytest
+
+from tests.data import upstream_files
+from tests.training.sentence_toy import SIZES, write_encoder
+from workflow_scripts.__main__ import main
+from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.data import paws_qqp
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.reporting.cells import make_cells
+from workflow_scripts.reporting.evidence import Evidence
+from workflow_scripts.reporting.spec import TableDisplay
+
+# Few rows are there to draw from.
+FEWER = {
+    "paws": {},
+    "paws-qqp": {},
+    "sst2": {"test": 8},
+    "sst2-10pc": {"test": 4},
+    "stsb": {},
+    "stsb-msrvid": {},
+    "imdb-sst2": {},
+    "imdb-sst2-50pc": {},
+    "mnli-letters": {"train": 5},
+    "amazon-video": {"train": 10, "valid": 6, "test": 8},
+    "glue-cola": {"validation": 6},
+    "glue-mnli": {"validation": 6},
+    "glue-mrpc": {},
+    "glue-qnli": {"validation": 6},
+    "glue-qqp": {"validation": 6},
+    "glue-rte": {"validation": 6},
+    "squad": {"validation": 20},
+}
+TABLES = ("table2", "table-paws", "table3", "table4", "table-squad", "table-few")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    return upstream_files.write(tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.fixture(scope="module")
+def init(tmp_path_factory):
+    return write_encoder(tmp_path_factory.mktemp("encoder") / "init", positions=64)
+
+
+def command(name: str, **options: object) -> None:
+    words = [str(word) for option, value in options.items() for word in (f"--{option.replace('_', '-')}", value)]
+    assert main([name, *words, "--progress", "none"]) == 0
+
+
+@pytest.mark.parametrize("task", FEWER)
+def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, sources, init, task):
+    """At the paper's scale, but for the sizes of data and model, and two updates."""
+    catalogue, run = load_catalogue(), Run(task, "bert", "ft", seed=1)
+    data = resolve_data(catalogue, task, "paper")
+    if paws_qqp.PUNKT in data["sources"]:
+        sources = sources | {paws_qqp.PUNKT: request.getfixturevalue("mirror") / paws_qqp.PUNKT}
+    assert set(data["sources"]) <= set(sources)
+    data["options"] |= FEWER[task]
+    prepare = importlib.import_module(data["prepare"]).prepare
+    made = prepare(data["options"], {name: sources[name] for name in data["sources"]})
+    write_data(made, data, tmp_path / "data")
+
+    spec = resolve_run(catalogue, run, "paper")
+    del spec["search"]
+    spec["data"], spec["model"] = data, spec["model"] | SIZES | {"positions": 64}
+    spec["problem"] |= {"longest": 64} | ({"stride": 8, "longest_question": 16} if task == "squad" else {})
+    spec["training"] |= {"max_steps": 2, "warmup_steps": 1, "validate_every": 2, "log_every": 1, "torch_threads": 1}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    (tmp_path / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, run, "paper")))
+    place = {"data": tmp_path / "data", "out": tmp_path / "run"}
+    command("train", spec=tmp_path / "spec.json", init=init, state=tmp_path / "state", **place)
+    place = {"data": tmp_path / "data", "out": tmp_path / "run/eval", "run_dir": tmp_path / "run"}
+    command("evaluate", settings=tmp_path / "settings.json", **place)
+
+    scores = pd.read_csv(tmp_path / "run/eval/scores.csv").query("readout == 'last'")
+    found = set(scores[["split", "subset", "metric"]].itertuples(index=False, name=None))
+    shown = {
+        tuple(cell.selection[name] for name in ("split", "subset", "metric")) for cell in cells_of(catalogue, task)
+    }
+    told = {row["metric"] for row in json.loads((tmp_path / "run/eval/evaluation.json").read_text()).get("absent", [])}
+    assert {wanted for wanted in shown if wanted[2] not in told} <= found
+    assert shown or task.endswith("pc")
+    assert set(scores["protocol"]) == {made.protocol}
+
+
+def cells_of(catalogue, task: str) -> list:
+    """The cells of BERT on a task, that the tables of the paper show."""
+    displays = catalogue.papers["cat"].displays
+    evidence = Evidence("cat", "paper", {}, {}, {})
+    return [
+        cell
+        for name in TABLES
+        for cell in make_cells(name, TableDisplay.model_validate(displays[name]), evidence)
+        if (cell.selection.get("task"), cell.selection.get("method")) == (task, "bert") and "split" in cell.selection
+    ]

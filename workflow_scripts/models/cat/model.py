@@ -1,0 +1,237 @@
+"""CAT (Huang et al. 2024): BERT with a codebook behind each block, from whose codes each state is composed anew.
+
+Of each layer, h_cont is what BERT's block makes, h_comp its composition from the codes (Eqn 2), and h_mix the mixture
+of both (Eqn 3), which the next layer reads. `CatModel` is a Hugging Face model beside `BertModel`, with the same
+configuration and blocks.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize, scaled_dot_product_attention
+from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
+from transformers import initialization as init
+from transformers.masking_utils import create_bidirectional_mask
+from transformers.modeling_layers import GradientCheckpointingLayer
+from transformers.modeling_outputs import ModelOutput
+from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.cat.settings import Settings
+from workflow_scripts.models.encoder.model import bert_sizes, checkpoint_blocks, drawn, read  # noqa: F401 (tasks ask this module for it)
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
+
+EPSILON = 1e-8
+
+
+class CatConfig(BertConfig):
+    """BERT's configuration with CAT's own keys; `Settings` says what they mean."""
+
+    model_type = "cat"
+
+    codes: int = 1000
+    last_codes: int = 3152
+    attention: str = "relu"
+    score: str = "dot"
+    normalisation: str = "l2"
+    code_dropout: float = 0.0
+    output_projection: bool = True
+    value_bias: bool = False
+    detach_query: bool = False
+    mixing: str = "shared"
+    mixing_masks_padding: bool = True
+    mixing_residual: bool = False
+    next_input: str = "mix"
+
+
+def configuration(s: Settings, vocabulary: int) -> CatConfig:
+    """The configuration with the sizes of `s` and a vocabulary of that many tokens."""
+    own = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
+    return CatConfig(**bert_sizes(s, vocabulary), **{name: getattr(s, name) for name in own})
+
+
+@dataclass(frozen=True)
+class CodeWeights:
+    """The weights O = scale * weights of the codes of a layer, for each token: weights [B, S, K], not negative, before
+    their normalisation, and scale [B, S, 1]. They are kept apart because their product is as large as the weights."""
+
+    weights: Tensor
+    scale: Tensor
+
+    def normalised(self) -> Tensor:
+        """O [B, S, K]."""
+        return self.scale * self.weights
+
+    def mass(self) -> Tensor:
+        """The sum of |O| over the codes [B, S]."""
+        return self.weights.sum(-1) * self.scale.abs().squeeze(-1)
+
+
+class CodebookAttention(GradientCheckpointingLayer):
+    """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, with Q = h_cont W_Q, K = e W_K and V = e W_V of the codebook e [K, d]
+    (Eqn 2), and a projection behind it. A state that no code matches has h_comp = 0."""
+
+    def __init__(self, config: CatConfig, codes: int):
+        super().__init__()
+        width = config.hidden_size
+        self.codebook = nn.Parameter(torch.empty(codes, width))
+        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        self.value = nn.Linear(width, width, bias=config.value_bias)
+        self.output = nn.Linear(width, width, bias=False) if config.output_projection else nn.Identity()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.dropout = nn.Dropout(config.code_dropout)
+        self.cosine, self.dense = config.score == "cosine", config.attention == "softmax"
+        self.detach_query = config.detach_query
+        # The root of K in the root mean square.
+        self.factor = codes**0.5 if config.normalisation == "rms" else 1.0
+
+    def forward(self, states: Tensor) -> tuple[Tensor, CodeWeights]:
+        """h_cont [B, S, d] -> (h_comp [B, S, d], the weights of the codes)."""
+        query = self.query(states.detach() if self.detach_query else states)
+        key = self.key(self.codebook)
+        if self.cosine:
+            query, key = normalize(query, dim=-1), normalize(key, dim=-1)
+        else:
+            key = key * key.size(-1) ** -0.5
+        scores = query @ key.T
+        if self.dense:
+            weights = self.dropout(scores.softmax(-1))
+            scale = self.scale.expand(*weights.shape[:-1], 1)
+        else:
+            weights = self.dropout(scores.relu())
+            norm = torch.linalg.vector_norm(weights, dim=-1, keepdim=True)
+            scale = self.factor * self.scale / (norm + EPSILON)
+        # Scaling d features instead of K weights is the same, and cheaper.
+        composed = self.output((weights @ self.value(self.codebook)) * scale)
+        return composed, CodeWeights(weights, scale)
+
+
+class Mixing(GradientCheckpointingLayer):
+    """h_mix: self-attention of one head over [h_cont; h_comp], 2 S long, of which the halves are averaged (Eqn 3)."""
+
+    def __init__(self, config: CatConfig):
+        super().__init__()
+        width = config.hidden_size
+        self.projections, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps) if config.mixing_residual else None
+        self.dropout, self.masks = config.attention_probs_dropout_prob, config.mixing_masks_padding
+
+    def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
+        """cont, comp [B, S, d]; real [B, S] bool, false on padding -> [B, S, d]."""
+        both = torch.cat([cont, comp], dim=1)
+        query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
+        seen = None
+        if real is not None and self.masks:
+            seen = torch.cat([real, real], dim=1)[:, None, None]
+        dropout = self.dropout if self.training else 0.0
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)[:, 0]
+        # The mean of the projected halves is the projection of their mean.
+        mixed = self.output((mixed[:, : cont.size(1)] + mixed[:, cont.size(1) :]) / 2)
+        return mixed if self.norm is None else self.norm(mixed + cont)
+
+
+class Mean(nn.Module):
+    """(h_cont + h_comp) / 2, in place of Mixing."""
+
+    def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
+        """cont, comp [B, S, d] -> [B, S, d]."""
+        return (cont + comp) / 2
+
+
+@dataclass
+class CatOutput(ModelOutput):
+    """Of the last layer, each [B, S, d]: last_hidden_state is h_mix, contextual h_cont, compositional h_comp.
+
+    gaps: h_cont - h_comp of each layer [B, S, d]; codes: the weights of the codes of each layer.
+    """
+
+    last_hidden_state: Tensor | None = None
+    contextual: Tensor | None = None
+    compositional: Tensor | None = None
+    gaps: tuple[Tensor, ...] | None = None
+    codes: tuple[CodeWeights, ...] | None = None
+
+
+class CatModel(PreTrainedModel):
+    """The encoder, without heads."""
+
+    config_class = CatConfig
+    base_model_prefix = "cat"
+    _supports_sdpa = True
+    supports_gradient_checkpointing = True
+    _no_split_modules = ["BertEmbeddings", "BertLayer", "CodebookAttention"]
+
+    def __init__(self, config: CatConfig):
+        super().__init__(config)
+        count = config.num_hidden_layers
+        self.embeddings = BertEmbeddings(config)
+        self.blocks = nn.ModuleList(BertLayer(config, layer_idx=i) for i in range(count))
+        sizes = [config.codes] * (count - 1) + [config.last_codes]
+        self.codebooks = nn.ModuleList(CodebookAttention(config, codes) for codes in sizes)
+        mixing = Mean if config.mixing == "mean" else lambda: Mixing(config)
+        self.mixing = nn.ModuleList(mixing() for _ in range(count if config.mixing == "per_layer" else 1))
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """Hugging Face's name for the words' embeddings."""
+        return self.embeddings.word_embeddings
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Hugging Face's name for putting others in their place."""
+        self.embeddings.word_embeddings = value
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if isinstance(module, CodebookAttention):
+            # Xavier's deviation with the gain of ReLU, as the official code has it.
+            init.normal_(module.codebook, std=2 / sum(module.codebook.shape) ** 0.5)
+            init.ones_(module.scale)
+        elif isinstance(module, BertEmbeddings):
+            init.copy_(module.position_ids, torch.arange(module.position_ids.shape[-1]).expand((1, -1)))
+            init.zeros_(module.token_type_ids)
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+    ) -> CatOutput:
+        """input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding; none is all ones."""
+        states = self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
+        mask = create_bidirectional_mask(config=self.config, inputs_embeds=states, attention_mask=attention_mask)
+        real = None if attention_mask is None else attention_mask.bool()
+        gaps, codes = [], []
+        for i, (block, codebook) in enumerate(zip(self.blocks, self.codebooks, strict=True)):
+            cont = block(states, mask)
+            comp, weights = codebook(cont)
+            mix = self.mixing[i % len(self.mixing)](cont, comp, real)
+            states = mix if self.config.next_input == "mix" else comp
+            gaps.append(cont - comp)
+            codes.append(weights)
+        return CatOutput(mix, cont, comp, tuple(gaps), tuple(codes))
+
+
+def build(settings: dict, vocabulary: int) -> CatModel:
+    """An encoder drawn from torch's global generator, in training mode, without any head. `settings`: see Settings."""
+    return drawn(configuration(checked(Settings, settings, "model"), vocabulary))
+
+
+def load(folder: Path, settings: dict) -> CatModel:
+    """The encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
+
+    Raises UserError when a file is missing or broken, or when the model is of another family.
+    """
+    return read(folder, checked(Settings, settings, "model"), configuration)
+
+
+def hidden(model: CatModel, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
+    """The states of the last layer by readout, each [B, S, d]: `mix`, `cont` and `comp`.
+
+    ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding.
+    """
+    output = model(input_ids=ids, attention_mask=attention_mask, token_type_ids=token_types)
+    return {"mix": output.last_hidden_state, "cont": output.contextual, "comp": output.compositional}
+
+
+AutoConfig.register("cat", CatConfig, exist_ok=True)
+AutoModel.register(CatConfig, CatModel, exist_ok=True)

@@ -1,0 +1,35 @@
+"""Settings of CAT. No torch here."""
+
+from typing import Literal
+
+from workflow_scripts.common.validation import AtLeastOne, Dropout
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
+
+
+class Settings(EncoderSettings):
+    """CAT: BERT with a codebook behind each block. The defaults are the paper's text where it says enough, else the
+    official code."""
+
+    family: Literal["cat"] = "cat"
+    readout: Literal["last", "mix", "cont", "comp"] = "mix"
+    codes: AtLeastOne = 1000  # of each codebook but the last (official code: 768)
+    last_codes: AtLeastOne = 3152  # one for each sememe
+    attention: Literal["relu", "softmax"] = "relu"  # softmax: dense weights, as a control
+    score: Literal["dot", "cosine"] = "dot"  # dot: scaled by the root of the width
+    # l2: the weights have norm 1 times a learnable scalar (official code). rms: their mean square is 1 times it.
+    normalisation: Literal["l2", "rms"] = "l2"
+    code_dropout: Dropout = 0.0  # of the weights of the codes (official code: 0.1)
+    output_projection: bool = True  # a bias-free one behind the sum over codes (paper: none)
+    value_bias: bool = False  # official code: yes
+    detach_query: bool = False  # whether the codes' side leaves the block's own states alone (official code: yes)
+    # How h_mix comes about: self-attention over both representations with one module for all layers (official code) or
+    # one for each, or their mean, as an ablation.
+    mixing: Literal["shared", "per_layer", "mean"] = "shared"
+    mixing_masks_padding: bool = True  # official code: no
+    # A residual of h_cont and LayerNorm around the attention. Without it (paper), a state only keeps its own token and
+    # position where the attention has become sharp, which takes long training.
+    mixing_residual: bool = False
+    next_input: Literal["mix", "comp"] = "mix"  # what the next layer reads
+
+    def readouts(self) -> tuple[str, ...]:
+        return ("mix", "cont", "comp")

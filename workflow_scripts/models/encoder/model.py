@@ -1,0 +1,127 @@
+"""Encoders with bidirectional attention: Hugging Face's BERT, RoBERTa and DistilBERT.
+
+A folder holds config.json, model.safetensors and tokenizer.json. Weights of heads may lie in the same file.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.encoder.settings import Settings
+from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
+# Dropout belongs to a training, not to the weights: names of its rates in the configurations of the families.
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "code_dropout")
+
+
+def configuration(s: Settings, vocabulary: int) -> "PretrainedConfig":
+    """The family's configuration with the sizes of `s` and a vocabulary of that many tokens."""
+    from transformers import BertConfig, DistilBertConfig, RobertaConfig
+
+    if s.family == "distilbert":
+        return DistilBertConfig(
+            n_layers=s.layers,
+            n_heads=s.heads,
+            dim=s.width,
+            hidden_dim=s.feed_forward,
+            dropout=s.dropout,
+            attention_dropout=s.dropout,
+            max_position_embeddings=s.positions,
+            vocab_size=vocabulary,
+            pad_token_id=PAD,
+            initializer_range=s.deviation,
+        )
+    sizes = bert_sizes(s, vocabulary)
+    if s.family == "roberta":
+        # Its positions count from the padding's id on; it has no types of tokens.
+        sizes |= {"max_position_embeddings": s.positions + PAD + 1, "type_vocab_size": 1}
+        return RobertaConfig(**sizes, bos_token_id=None, eos_token_id=None)
+    return BertConfig(**sizes)
+
+
+def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
+    """The sizes of `s` under the names of BERT's configuration."""
+    return {
+        "vocab_size": vocabulary,
+        "pad_token_id": PAD,
+        "initializer_range": s.deviation,
+        "num_hidden_layers": s.layers,
+        "num_attention_heads": s.heads,
+        "hidden_size": s.width,
+        "intermediate_size": s.feed_forward,
+        "hidden_dropout_prob": s.dropout,
+        "attention_probs_dropout_prob": s.dropout,
+        "max_position_embeddings": s.positions,
+    }
+
+
+def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
+    """An encoder drawn from torch's global generator, in training mode, without any head or pooler. `settings`: see
+    Settings."""
+    return drawn(configuration(checked(Settings, settings, "model"), vocabulary))
+
+
+def load(folder: Path, settings: dict) -> "PreTrainedModel":
+    """The encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
+
+    Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
+    """
+    return read(folder, checked(Settings, settings, "model"), configuration)
+
+
+def drawn(config: "PretrainedConfig") -> "PreTrainedModel":
+    """A model of random weights for a configuration that the library knows."""
+    from transformers import AutoModel
+
+    quiet()
+    return AutoModel.from_config(config, dtype=torch.float32, **_without_pooler(config)).train()
+
+
+def read(folder: Path, s: Settings, configure: Callable[[Settings, int], "PretrainedConfig"]) -> "PreTrainedModel":
+    """The encoder of a folder. `configure(s, vocabulary)` gives the rates of dropout."""
+    from transformers import AutoModel
+
+    quiet()
+    for name in ("config.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
+    with read_errors(folder):
+        config = read_configuration(folder, s.family)
+        wanted = configure(s, config.vocab_size)
+        for name in DROPOUTS:
+            if hasattr(wanted, name):
+                setattr(config, name, getattr(wanted, name))
+        model, report = AutoModel.from_pretrained(
+            folder, config=config, output_loading_info=True, **FROM_FOLDER, **_without_pooler(config)
+        )
+    if missing := sorted(report["missing_keys"]):
+        raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
+    return model.train()
+
+
+def _without_pooler(config: "PretrainedConfig") -> dict[str, bool]:
+    return {"add_pooling_layer": False} if config.model_type in ("bert", "roberta") else {}
+
+
+def checkpoint_blocks(model: "PreTrainedModel") -> None:
+    """Let training keep the inputs of the blocks alone, and of CAT's codebooks and mixing: the backward pass runs each
+    again, with the random numbers, and under the autocast, of its first run."""
+    model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+
+
+def hidden(model: "PreTrainedModel", ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
+    """The states of the last layer [B, S, d] under the name of their readout, `last`.
+
+    ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without types of tokens leave these out.
+    """
+    types = {"token_type_ids": token_types} if model.config.model_type == "bert" else {}
+    return {"last": model(input_ids=ids, attention_mask=attention_mask, **types).last_hidden_state}

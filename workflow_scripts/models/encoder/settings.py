@@ -1,0 +1,35 @@
+"""Settings of the encoders that are pre-trained on masked words. No torch here."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from workflow_scripts.common.validation import AtLeastOne, Dropout, Strict
+
+
+class Settings(Strict):
+    """BERT and its relatives. The defaults are CAT's baselines: BERT's base size with 4 layers."""
+
+    family: Literal["bert", "roberta", "distilbert"] = "bert"
+    layers: AtLeastOne = 4
+    heads: AtLeastOne = 12
+    width: AtLeastOne = 768
+    feed_forward: AtLeastOne = 3072
+    dropout: Dropout = 0.1
+    positions: AtLeastOne = 512
+    deviation: Annotated[float, Field(gt=0, le=1)] = 0.02  # of initial weights; BERT's, for its width
+    tied: bool = False  # whether the head over the vocabulary has the weights of the embeddings
+    readout: Literal["last", "mix", "cont", "comp"] = "last"  # the states that a task is fine-tuned on
+    frozen: bool = False  # whether fine-tuning leaves the encoder as it is
+
+    @model_validator(mode="after")
+    def model_has_the_readout(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.readout not in self.readouts():
+            raise ValueError(f"readout is {self.readout}; this model has {', '.join(self.readouts())}")
+        return self
+
+    def readouts(self) -> tuple[str, ...]:
+        """Names of the states that the model gives for each token."""
+        return ("last",)

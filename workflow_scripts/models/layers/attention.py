@@ -1,0 +1,92 @@
+"""Multi-head attention on time-major states, with relative positions and attention maps shared by several streams."""
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.models.layers.dropout import Dropout
+
+
+def projections(width: int) -> list[nn.Linear]:
+    """W_Q, W_K, W_V and W_O of attention, d -> d, drawn as fairseq draws them."""
+    query, key, value, output = (nn.Linear(width, width) for _ in range(4))
+    for projection in (query, key, value):
+        nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+    nn.init.xavier_uniform_(output.weight)
+    nn.init.zeros_(output.bias)
+    return [query, key, value, output]
+
+
+class RelativePositions(nn.Module):
+    """A learned vector for each distance between two positions (Shaw et al. 2018), clipped, shared by all heads.
+
+    Dropout falls on the looked-up vectors, one draw for each pair of positions.
+    """
+
+    def __init__(self, max_distance: int, head_width: int, dropout: float):
+        super().__init__()
+        self.max_distance = max_distance
+        self.table = nn.Parameter(torch.randn(2 * max_distance + 1, head_width))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, queries: int, keys: int, offset: int = 0) -> Tensor:
+        """Vectors a_{ij} for query positions offset .. offset + queries - 1 and keys from 0: [T, S, d_head]."""
+        positions = torch.arange(max(queries + offset, keys), device=self.table.device)
+        distance = positions[offset : offset + queries, None] - positions[None, :keys]
+        index = distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
+        return self.dropout(nn.functional.embedding(index, self.table))
+
+
+class MultiHeadAttention(nn.Module):
+    """softmax((q k^T + q a^K) / sqrt(d_head)) (v + a^V), the a terms only with relative positions.
+
+    States are time-major [S, N, d]. N is the batch, or streams x batch. Values may have a multiple of the N of the
+    queries: then one attention map serves all their streams, as in the Systematic Attention Layer.
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float, max_relative_position: int | None = None):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.output = projections(width)
+        relative = max_relative_position is not None
+        head_width = width // heads
+        self.relative_keys = RelativePositions(max_relative_position, head_width, dropout) if relative else None
+        self.relative_values = RelativePositions(max_relative_position, head_width, dropout) if relative else None
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        """States query [T, N, d], key [S, N, d], value [S, G N, d] -> [T, G N, d]; `mask` as in `weights`."""
+        return self.attend(query, self.key(key), self.value(value), mask)
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
+        """As forward, with key [S, N, d] and value [S, G N, d] already projected; the first query [T, N, d] stands at
+        position `offset`."""
+        weights = self.weights(query, key, mask, offset)
+        if value.size(1) > key.size(1):
+            weights = weights.repeat(value.size(1) // key.size(1), 1, 1)
+        attended = torch.bmm(weights, self._split(value).transpose(0, 1)).transpose(0, 1)
+        if self.relative_values is not None:
+            relative = self.relative_values(query.size(0), key.size(0), offset)
+            attended = torch.baddbmm(attended, weights.transpose(0, 1), relative)
+        return self.output(attended.reshape(query.size(0), value.size(1), -1))
+
+    def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
+        """Attention map [N heads, T, S] of states query [T, N, d] on projected keys [S, N, d].
+
+        `mask` is True where a key must not be seen: [B, 1, 1, S] (padding, N a multiple of B) or [1, 1, T, S].
+        """
+        query = self._split(self.query(query))
+        scale = query.size(-1) ** -0.5
+        key = self._split(key).permute(1, 2, 0)
+        if self.relative_keys is None:
+            logits = torch.bmm(query.transpose(0, 1) * scale, key)
+        else:
+            relative = self.relative_keys(query.size(0), key.size(2), offset)
+            positional = torch.bmm(query, relative.transpose(1, 2)).transpose(0, 1)
+            logits = torch.baddbmm(positional, query.transpose(0, 1), key, beta=scale, alpha=scale)
+        if mask is not None:
+            by_sentence = logits.view(-1, mask.size(0), self.heads, *logits.shape[1:])
+            logits = by_sentence.masked_fill(mask, -torch.inf).view_as(logits)
+        return logits.softmax(dim=-1)
+
+    def _split(self, states: Tensor) -> Tensor:
+        """[S, N, d] -> [S, N heads, d_head]"""
+        return states.view(states.size(0), states.size(1) * self.heads, -1)

@@ -1,0 +1,127 @@
+"""LRF (Zheng et al. 2024): the Transformer with fuse-attention before the feed-forward part of its layers."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerCache, causal_mask, padding_mask
+from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
+from workflow_scripts.models.lrf.settings import Settings
+from workflow_scripts.models.transformer.model import Cache, Memory, Seq2Seq
+
+
+class FusedLayer(nn.Module):
+    """A layer of the plain Transformer whose feed-forward part comes behind fuse-attention (None: directly)."""
+
+    def __init__(self, layer: EncoderLayer | DecoderLayer, fuse: FuseSublayer | None):
+        super().__init__()
+        self.layer, self.fuse = layer, fuse
+        # What is left of the layer ends with its last attention.
+        self.feed_forward, layer.feed_forward = layer.feed_forward, nn.Identity()
+
+    def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
+        """As in DecoderLayer."""
+        return self.layer.start(memory_key, memory_value)
+
+    def forward(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
+        """H^0 .. H^{l-1}, each [S, N, d], and what the attention of the plain layer needs beside H^{l-1} -> H^l
+        [S, N, d]."""
+        states = self.layer(earlier[-1], *attention)
+        return self.feed_forward(self.fuse(states, earlier) if self.fuse else states)
+
+    def fuse_weights(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
+        """Weights of fuse-attention for the inputs of forward: [S, N, heads, l]."""
+        return self.fuse.weights(self.layer(earlier[-1], *attention), earlier)
+
+
+class FusedTransformer(Seq2Seq):
+    """Seq2Seq with fuse-attention in the layers of the encoder, the decoder, or both (`fuse_in`).
+
+    Layer l fuses the outputs H^0 .. H^{l-1} of the layers before it on its own side, H^0 being the embedded tokens.
+    """
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
+        super().__init__(settings, source_vocabulary, target_vocabulary)
+        # Drawn behind the plain Transformer's weights, so that both start from the same ones for an equal seed.
+        shared = self._sublayer() if settings.fuse_shared else None
+        for side in ("encoder", "decoder"):
+            fuses = settings.fuse_in in ("both", side)
+            layers = [
+                FusedLayer(layer, (shared or self._sublayer()) if fuses else None) for layer in getattr(self, side)
+            ]
+            setattr(self, side, nn.ModuleList(layers))
+
+    def _sublayer(self) -> FuseSublayer:
+        settings = self.settings
+        attention = FuseAttention(settings.width, settings.fuse_heads or settings.heads)
+        if settings.fuse_zero_init:
+            nn.init.zeros_(attention.output.weight)
+        uniform = settings.fuse_weights == "uniform"
+        return FuseSublayer(attention, settings.dropout, settings.fuse_residual, settings.fuse_over, uniform)
+
+    def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
+        """As in Seq2Seq; each layer reads all outputs before it."""
+        outputs = [states]
+        for layer in self.encoder:
+            outputs.append(layer(outputs, mask))
+        return outputs[1:]
+
+    def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
+        """As in Seq2Seq; each layer reads all outputs before it."""
+        outputs = [states]
+        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
+            outputs.append(layer(outputs, layer_cache, cache.mask, mask))
+        return outputs[1:]
+
+    def encoder_attention(self, source: Tensor) -> Tensor:
+        """As in Seq2Seq: maps of self-attention, not of fuse-attention."""
+        states, mask = self.embed_source(source), padding_mask(source)
+        inputs = [states, *self.run_encoder(states, mask)[:-1]]
+        maps = [layer.layer.attention_map(x, mask, False) for layer, x in zip(self.encoder, inputs, strict=True)]
+        return torch.stack(maps)
+
+    def encoder_fusion(self, source: Tensor) -> tuple[list[Tensor], Memory]:
+        """Weights of fuse-attention in each encoder layer that has it, [B, S, heads, l], for source [B, S]; and the
+        encoder's output."""
+        states, mask = self.embed_source(source), padding_mask(source)
+        outputs = [states, *self.run_encoder(states, mask)]
+        weights = [
+            layer.fuse_weights(outputs[: number + 1], mask).transpose(0, 1)
+            for number, layer in enumerate(self.encoder)
+            if layer.fuse
+        ]
+        return weights, Memory(outputs[-1], mask)
+
+    def decoder_fusion(self, memory: Memory, target_in: Tensor) -> list[Tensor]:
+        """Weights of fuse-attention in each decoder layer that has it, [B, T, heads, l], for target_in [B, T]."""
+        states, mask = self.embed_target(target_in), causal_mask(target_in.size(1), target_in.device)
+        cache = self.start(memory)
+        outputs = [states, *self.run_decoder(states, cache, mask)]
+        return [
+            layer.fuse_weights(outputs[: number + 1], layer_cache, cache.mask, mask).transpose(0, 1)
+            for number, (layer, layer_cache) in enumerate(zip(self.decoder, cache.layers, strict=True))
+            if layer.fuse
+        ]
+
+
+def wider_feed_forward(settings: Settings) -> int:
+    """The width of feed-forward parts that have as many parameters more as a fuse-attention with its norm has.
+
+    Of 4 (d^2 + d) + 2 d parameters, 2 d + 1 make a feed-forward part wider by one, and twice as many a gated one.
+    """
+    d = settings.width
+    parameters = 4 * (d * d + d) + 2 * d
+    return settings.feed_forward + round(parameters / ((2 * d + 1) * (2 if settings.gated else 1)))
+
+
+def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
+    """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
+    found = checked(Settings, settings, "model")
+    if found.fuse_in == "wider":
+        found = found.model_copy(update={"feed_forward": wider_feed_forward(found)})
+    kind = Seq2Seq if found.fuse_in in ("none", "wider") else FusedTransformer
+    return kind(found, source_vocabulary, target_vocabulary)

@@ -1,0 +1,111 @@
+"""RoBERTa as the encoder of a Transformer decoder, with fuse-attention in the layers of both (LRF on CFQ)."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import RobertaConfig, RobertaModel
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
+from workflow_scripts.models.layers.transformer import padding_mask
+from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
+from workflow_scripts.models.lrf.model import FusedTransformer
+from workflow_scripts.models.roberta_decoder.pieces import read_pieces  # noqa: F401 (training and evaluation ask this module for it)
+from workflow_scripts.models.roberta_decoder.settings import Settings
+from workflow_scripts.models.transformer.model import Memory
+
+START = 1  # our id of <s>; RoBERTa has <s> and <pad> the other way round
+
+
+class RobertaTransformer(FusedTransformer):
+    """An encoder of RoBERTa's kind, and the decoder of FusedTransformer with an output layer of its own.
+
+    In the encoder H_a + dropout(H_p) goes to the feed-forward part, without a further norm, and the output projection
+    of H_p starts at zero: a pre-trained encoder computes at first what it did without fuse-attention.
+
+    Source ids [B, S] are of words, or of the encoder's own pieces (`models.pieces`): 0 pads, 2 ends a sentence; <s> is
+    put before.
+    """
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
+        super().__init__(settings, source_vocabulary, target_vocabulary)
+        del self.source_embedding
+        self.encoder = nn.ModuleList()
+        width, dropout = settings.encoder_width, settings.dropout
+        config = RobertaConfig(
+            vocab_size=source_vocabulary,
+            hidden_size=width,
+            num_hidden_layers=settings.encoder_layers,
+            num_attention_heads=settings.encoder_heads,
+            intermediate_size=settings.encoder_feed_forward,
+            hidden_dropout_prob=dropout,
+            attention_probs_dropout_prob=dropout,
+            max_position_embeddings=settings.encoder_positions,
+            type_vocab_size=1,
+            layer_norm_eps=1e-5,
+        )
+        quiet()
+        self.roberta = RobertaModel(config, add_pooling_layer=False)
+        fuses = settings.fuse_in in ("both", "encoder")
+        self.encoder_fuse = nn.ModuleList(self._silent() for _ in range(settings.encoder_layers if fuses else 0))
+        for layer in self.decoder:  # memories keep the encoder's width
+            cross = layer.layer.cross_attention
+            cross.key, cross.value = nn.Linear(width, settings.width), nn.Linear(width, settings.width)
+            for projection in (cross.key, cross.value):
+                nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+        self.output = nn.Linear(settings.width, target_vocabulary, bias=False)
+        nn.init.normal_(self.output.weight, std=settings.width**-0.5)
+
+    def _silent(self) -> FuseSublayer:
+        settings = self.settings
+        attention = FuseAttention(settings.encoder_width, settings.fuse_heads or settings.encoder_heads)
+        nn.init.zeros_(attention.output.weight)
+        uniform = settings.fuse_weights == "uniform"
+        return FuseSublayer(attention, settings.dropout, False, settings.fuse_over, uniform)
+
+    def encode(self, source: Tensor) -> Memory:
+        """[B, S] -> Memory with states [S + 1, B, d]"""
+        source = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
+        mask = padding_mask(source)
+        states = self.roberta.embeddings(input_ids=torch.where(source < 2, 1 - source, source))
+        # What attention adds to its logits: the least number where a key is padding.
+        added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)
+        added = added.masked_fill(mask, torch.finfo(states.dtype).min)
+        outputs = [states]
+        for number, layer in enumerate(self.roberta.encoder.layer):
+            attended = layer.attention(outputs[-1], added)[0]
+            if self.encoder_fuse:
+                attended = attended + self.encoder_fuse[number](attended, outputs)
+            outputs.append(layer.feed_forward_chunk(attended))
+        return Memory(outputs[-1].transpose(0, 1), mask)
+
+    def project(self, states: Tensor) -> Tensor:
+        """Logits, by a matrix that is not that of the embeddings: [T, B, d] -> [B, T, V]."""
+        return self.output(states).transpose(0, 1)
+
+    def read_pretrained(self, folder: Path) -> None:
+        """Give the encoder the weights of the model in a folder.
+
+        Raises UserError when they cannot be read, or have other sizes than the settings.
+        """
+        with read_errors(folder):
+            config = read_configuration(folder, "roberta")
+            found = RobertaModel.from_pretrained(folder, config=config, add_pooling_layer=False, **FROM_FOLDER)
+        weights = found.state_dict()
+        for name, own in self.roberta.state_dict().items():
+            shape = list(weights[name].shape) if name in weights else "missing"
+            if shape != list(own.shape):
+                raise UserError(
+                    f"{folder}: {name} is {shape}, the settings ask for {list(own.shape)}; correct encoder_*"
+                )
+        self.roberta.load_state_dict(weights)
+
+
+def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> RobertaTransformer:
+    """The model that `settings` (see Settings) describe, its weights drawn at random."""
+    found = checked(Settings, settings, "model")
+    return RobertaTransformer(found, source_vocabulary, target_vocabulary)

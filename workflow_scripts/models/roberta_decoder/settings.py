@@ -1,0 +1,32 @@
+"""Settings of RoBERTa's encoder with a decoder behind it. No torch here."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from workflow_scripts.common.validation import AtLeastOne, Dropout
+from workflow_scripts.models.lrf.settings import Settings as FusedSettings
+
+
+class Settings(FusedSettings):
+    """RoBERTa's encoder, a decoder of `layers` and `width`. Defaults: those of Zheng and Lapata (2022) on CFQ."""
+
+    layers: AtLeastOne = 2
+    heads: AtLeastOne = 8
+    width: AtLeastOne = 256
+    feed_forward: AtLeastOne = 512
+    dropout: Dropout = 0.1
+    encoder_layers: AtLeastOne = 12
+    encoder_heads: AtLeastOne = 12
+    encoder_width: AtLeastOne = 768
+    encoder_feed_forward: AtLeastOne = 3072
+    encoder_positions: AtLeastOne = 514  # two more than the longest source has pieces
+
+    @model_validator(mode="after")
+    def encoder_fits(self) -> Self:
+        for name in ("encoder_heads", "fuse_heads"):
+            if (heads := getattr(self, name)) and self.encoder_width % heads:
+                raise ValueError(f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}")
+        if self.fuse_in == "wider" or self.fuse_shared:
+            raise ValueError("fuse_in 'wider' and fuse_shared are not for encoders that are read from a folder")
+        return self

@@ -1,0 +1,223 @@
+"""SQ-Transformer: words are clustered into codes (SoVQ), and attention is computed from the codes, or drawn to them."""
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.layers.transformer import causal_mask, codes_of, padding_mask, words_of
+from workflow_scripts.models.sq_transformer.cluster_predictors import (
+    CrossPredictor,
+    SentencePredictor,
+    draw_masked_positions,
+)
+from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, straight_through
+from workflow_scripts.models.sq_transformer.settings import Settings
+from workflow_scripts.models.transformer.model import Cache, Memory, Seq2Seq, Seq2SeqOutput
+
+END, UNKNOWN = 2, 3
+
+
+def next_tokens(target_in: Tensor) -> Tensor:
+    """What the decoder is to say at each position, [B, T]: its input [B, T] moved left by one, then the end symbol."""
+    moved = nn.functional.pad(target_in[:, 1:], (0, 1))
+    return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
+
+
+class SQTransformer(Seq2Seq):
+    """The backbone of Seq2Seq with a quantiser on each side and, in training, the cluster predictors.
+
+    In evaluation mode only the word logits are computed: with SRL, or without attention from codes, by exactly the
+    plain Transformer; with SAL the codes travel along, because they give the attention.
+
+    Settings: see Settings. Terms of a training step, each name after "source_" or "target_" (X = K, or
+    K + 1 with a mask code; n, m: numbers of positions):
+      embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes and these codes' vectors
+      real [S, B]: False on padding
+      posterior [n, X], prior [n, X]: scores of q and logits of p at the predicted positions   (with predictors)
+      marginal [m, X]: scores of all q that make up q(Z)                                      (with predictors)
+      output [S, B, d], output_scores [S, B, X], output_vectors [S, B, d]: final states, their scores, nearest codes
+      next_codes [S, B], next_real [S, B]: the code that an output is to predict, and where there is one
+      layers [layers, S, 2 B, d]: words and codes after each layer                                      (with SRL)
+    """
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
+        super().__init__(settings, source_vocabulary, target_vocabulary)
+        self.guided = settings.attention == "sal"
+        self.predicts_clusters = settings.clustering != "none"
+        self.masked = settings.source_predictor == "masked"
+        moves = (settings.ema_decay, settings.padding_moves_codes, settings.codebook_gradient)
+        common = (settings.similarity == "cosine", *moves)
+        mask_code = self.masked and settings.clustering == "brown"
+        self.source_quantiser = Quantiser(settings.source_codes, settings.width, mask_code, *common)
+        self.target_quantiser = Quantiser(settings.target_codes, settings.width, False, *common)
+        if self.predicts_clusters:
+            layer, source_codes = self.layer_settings(), settings.source_codes + mask_code
+            self.source_predictor = SentencePredictor(
+                settings.source_predictor_layers, layer, source_codes, causal=not self.masked
+            )
+            target = (settings.target_predictor_layers, layer, settings.target_codes)
+            crosses = settings.target_predictor == "cross"
+            self.target_predictor = CrossPredictor(*target) if crosses else SentencePredictor(*target, causal=True)
+
+    def assign_source(self, ids: Tensor) -> Tensor:
+        """The code of each source word, without dropout: ids of any shape -> codes of that shape."""
+        return self.source_quantiser(self.source_embedding(ids) * self.settings.width**0.5).codes
+
+    def assign_target(self, ids: Tensor) -> Tensor:
+        """The code of each target word, without dropout: ids of any shape -> codes of that shape."""
+        return self.target_quantiser(self.target_embedding(ids) * self.settings.width**0.5).codes
+
+    def after_step(self) -> None:
+        """Move the codes towards the words they hold; to be called after each optimiser step."""
+        self.source_quantiser.after_step()
+        self.target_quantiser.after_step()
+
+    def embed_source(self, source: Tensor) -> Tensor:
+        """[B, S] -> [S, B, d], under SAL [S, 2 B, d] with the words' codes."""
+        words = super().embed_source(source)
+        return torch.cat([words, self.source_quantiser(words).vectors], dim=1) if self.guided else words
+
+    def embed_target(self, target_in: Tensor, offset: int = 0) -> Tensor:
+        """[B, T] -> [T, B, d], under SAL [T, 2 B, d] with the words' codes."""
+        words = super().embed_target(target_in, offset)
+        return torch.cat([words, self.target_quantiser(words).vectors], dim=1) if self.guided else words
+
+    def _keeps_codes(self) -> bool:
+        """Whether the objective reads the final states of the codes."""
+        return self.training and self.settings.next_code_stream == "code"
+
+    def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
+        """As in Seq2Seq; under SAL the last layer leaves out the codes where nothing reads them."""
+        drop_codes = self.guided and self.settings.cross_query == "code" and not self._keeps_codes()
+        outputs = []
+        for layer in self.encoder:
+            states = layer(states, mask, self.guided, words_only=drop_codes and layer is self.encoder[-1])
+            outputs.append(states)
+        return outputs
+
+    def start(self, memory: Memory) -> Cache:
+        """The cache before the first position; what SAL's cross-attention reads depends on `cross_query`."""
+        if not self.guided:
+            return super().start(memory)
+        states, layers = memory.states, []
+        for layer in self.decoder:
+            words = words_of(states) if states.size(1) > memory.mask.size(0) else states
+            if self.settings.cross_query == "code":
+                key, value = words, words
+            else:
+                value = words if layer is self.decoder[-1] and not self._keeps_codes() else states
+                key = codes_of(states) if self.settings.cross_query == "systematic" else value
+            layers.append(layer.start(key, value))
+        return Cache(layers, memory.mask)
+
+    def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
+        """As in Seq2Seq; under SAL the last layer leaves out the codes where nothing reads them."""
+        drop_codes = self.guided and not self._keeps_codes()
+        guided_cross = self.guided and self.settings.cross_query != "word"
+        outputs = []
+        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
+            words_only = drop_codes and layer is self.decoder[-1]
+            states = layer(states, layer_cache, cache.mask, mask, self.guided, guided_cross, words_only)
+            outputs.append(states)
+        return outputs
+
+    # A training step
+
+    def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
+        """source [B, S], target_in [B, T] -> word logits [B, T, V] and, in training, the terms listed above."""
+        if not self.training:
+            return super().forward(source, target_in)
+        memory, terms = self._train_encoder(source)
+        logits, target_terms = self._train_decoder(memory, target_in)
+        return Seq2SeqOutput(logits, terms | target_terms)
+
+    def _streams(self, words: Tensor, codes: Tensor) -> Tensor:
+        """[S, B, d] each -> [S, 2 B, d], what the layers run on; without SAL and SRL the words alone."""
+        return words if self.settings.attention == "none" else torch.cat([words, codes], dim=1)
+
+    def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
+        """The codes' stream at layer 0, [S, B, d], with its gradient to the words or to the codes."""
+        return straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
+
+    def _train_encoder(self, source: Tensor) -> tuple[Memory, dict[str, Tensor]]:
+        """[B, S] -> (what the decoder reads, the terms of the source)."""
+        mask, real = padding_mask(source), source.t().ne(0)
+        words = self.embed(self.source_embedding, source)
+        quantised = self.source_quantiser(words)
+        self.source_quantiser.observe(words, quantised.codes, real)
+        codes = self._code_inputs(words, quantised)
+        outputs = self.run_encoder(self._streams(words, codes), mask)
+        next_codes, next_real = (nn.functional.pad(x[1:], (0, 0, 0, 1)) for x in (quantised.codes, real))
+        terms = self._common_terms(self.source_quantiser, words, quantised, real, outputs)
+        terms |= {"next_codes": next_codes, "next_real": next_real}
+        if self.predicts_clusters:
+            terms |= self._predict_source(source, mask, real, words, codes, quantised)
+        return Memory(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
+
+    def _train_decoder(self, memory: Memory, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """target_in [B, T] -> (word logits, the terms of the target); a target's codes are those of the next words."""
+        real, mask = target_in.t().ne(0), causal_mask(target_in.size(1), target_in.device)
+        # Dropout falls on the words, on the codes that enter the decoder and on the codes to predict independently.
+        words = self.embed(self.target_embedding, target_in)
+        input_words = self.embed(self.target_embedding, target_in)
+        next_words = self.embed(self.target_embedding, next_tokens(target_in))
+        quantised = self.target_quantiser(next_words)
+        self.target_quantiser.observe(next_words, quantised.codes, real)
+        codes = self._code_inputs(input_words, self.target_quantiser(input_words))
+        outputs = self.run_decoder(self._streams(words, codes), self.start(memory), mask)
+        terms = self._common_terms(self.target_quantiser, next_words, quantised, real, outputs)
+        terms |= {"next_codes": quantised.codes, "next_real": real}
+        if self.predicts_clusters:
+            inputs = words if self.settings.clustering == "mmi" else codes
+            codebook, encoded = self.target_quantiser.codebook, memory.states[:, : target_in.size(0)]
+            if self.settings.target_predictor == "cross":
+                prior = self.target_predictor(inputs, encoded, memory.mask, codebook)
+            else:
+                prior = self.target_predictor(inputs, mask, codebook)
+            scores = quantised.scores[real]
+            terms |= {"prior": prior[real], "posterior": scores, "marginal": scores}
+        logits = self.project(outputs[-1][:, : target_in.size(0)])
+        return logits, {f"target_{name}": value for name, value in terms.items()}
+
+    def _common_terms(
+        self, quantiser: Quantiser, words: Tensor, quantised: Quantised, real: Tensor, outputs: list[Tensor]
+    ) -> dict[str, Tensor]:
+        """The terms that both sides have: words [S, B, d] and the `outputs` of the layers, each [S, B or 2 B, d]."""
+        output = outputs[-1]
+        if output.size(1) > words.size(1):
+            output = codes_of(output) if self.settings.next_code_stream == "code" else words_of(output)
+        nearest = quantiser(output)
+        terms = {"embedded": words, "codes": quantised.codes, "vectors": quantised.vectors, "real": real}
+        terms |= {"output": output, "output_scores": nearest.scores, "output_vectors": nearest.vectors}
+        return terms | ({"layers": torch.stack(outputs)} if self.settings.attention == "srl" else {})
+
+    def _predict_source(
+        self, source: Tensor, mask: Tensor, real: Tensor, words: Tensor, codes: Tensor, quantised: Quantised
+    ) -> dict[str, Tensor]:
+        """Prior, posterior and marginal of the source: one masked position of each sentence, or all after the first."""
+        mmi, quantiser = self.settings.clustering == "mmi", self.source_quantiser
+        if not self.masked:
+            inputs = words if mmi else codes
+            prior = self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook)
+            later = real[1:]
+            return {
+                "prior": prior[later],
+                "posterior": quantised.scores[1:][later],
+                "marginal": quantised.scores[real],
+            }
+        at, rows = draw_masked_positions(real.sum(dim=0)), torch.arange(source.size(0), device=source.device)
+        if mmi:
+            inputs = self.embed(self.source_embedding, source.index_put((rows, at), source.new_tensor(UNKNOWN)))
+        else:
+            hidden = quantised.codes.index_put((at, rows), quantised.codes.new_tensor(quantiser.codes))
+            inputs = nn.functional.embedding(hidden, quantiser.codebook)
+        prior = self.source_predictor(inputs, mask, quantiser.codebook, at)[0]
+        posterior = quantised.scores[at, rows]
+        return {"prior": prior, "posterior": posterior, "marginal": posterior}
+
+
+def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:
+    """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
+    return SQTransformer(checked(Settings, settings, "model"), source_vocabulary, target_vocabulary)

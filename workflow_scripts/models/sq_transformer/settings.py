@@ -1,0 +1,46 @@
+"""Settings of SQ-Transformer. No torch here."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from workflow_scripts.common.validation import AtLeastOne
+from workflow_scripts.models.transformer.settings import Settings as TransformerSettings
+
+
+class Settings(TransformerSettings):
+    """SQ-Transformer. The defaults are those of the official code for SCAN."""
+
+    attention: Literal["sal", "srl", "none"] = "sal"
+    # How the decoder's cross-attention works under SAL. code: one attention whose queries are the codes; its result
+    # goes to both streams (official code). word: each stream asks with its own states (paper, A.5). systematic: queries
+    # and keys are the codes, for both streams.
+    cross_query: Literal["code", "word", "systematic"] = "code"
+    # Which of the final outputs predicts the code of the next token.
+    next_code_stream: Literal["word", "code"] = "word"
+    # brown: p(z | codes of the context); mmi: p(z | words of the context) (Stratos 2019); none: plain VQ.
+    clustering: Literal["brown", "mmi", "none"] = "brown"
+    source_codes: AtLeastOne = 6
+    target_codes: AtLeastOne = 4
+    similarity: Literal["euclidean", "cosine"] = "euclidean"
+    straight_through: bool = True  # the code stream's gradient goes to the word embeddings, else to the codes
+    ema_decay: Annotated[float, Field(ge=0, le=1)] = 0.999  # 1: codes move by their gradient alone
+    codebook_gradient: bool = True  # false: codes move by the moving average alone (paper, 3.1)
+    padding_moves_codes: bool = False  # whether padding counts as a member of its nearest code (official code: yes)
+    source_predictor: Literal["masked", "causal"] = "masked"
+    source_predictor_layers: AtLeastOne = 3
+    # cross: left context and the encoder's output (official code); causal: left context alone (paper).
+    target_predictor: Literal["cross", "causal"] = "cross"
+    target_predictor_layers: AtLeastOne = 2
+
+    @model_validator(mode="after")
+    def codes_fit(self) -> Self:
+        if self.positions != "relative":
+            raise ValueError("positions must be relative: a position added to a word would change the word's code")
+        if self.ema_decay == 1 and not self.codebook_gradient:
+            raise ValueError("codebook_gradient is false and ema_decay 1: the codes would never move")
+        if not self.codebook_gradient and not self.straight_through:
+            raise ValueError("straight_through is false: it gives the codes a gradient, but codebook_gradient is false")
+        if self.attention == "none" and self.next_code_stream == "code":
+            raise ValueError("next_code_stream 'code' needs a stream of codes: set attention to sal or srl")
+        return self

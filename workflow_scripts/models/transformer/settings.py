@@ -1,0 +1,28 @@
+"""Settings of the encoder-decoder Transformer. No torch here."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from workflow_scripts.common.validation import AtLeastOne, Dropout, Strict
+
+
+class Settings(Strict):
+    """Encoder-decoder Transformer. The defaults are those of SQ-Transformer's paper for SCAN and COGS."""
+
+    layers: AtLeastOne = 3  # of the encoder and of the decoder, each
+    heads: AtLeastOne = 4
+    width: AtLeastOne = 256
+    feed_forward: AtLeastOne = 512
+    dropout: Dropout = 0.3
+    positions: Literal["relative", "sinusoidal"] = "relative"
+    gated: bool = True  # gated ("highway") feed-forward part
+    max_relative_position: AtLeastOne = 20  # distances are clipped to -20 .. 20
+
+    @model_validator(mode="after")
+    def sizes_fit(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        if self.positions == "sinusoidal" and self.width % 2:
+            raise ValueError(f"width is {self.width}; sinusoidal positions need an even one")
+        return self

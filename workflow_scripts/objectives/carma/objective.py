@@ -1,0 +1,207 @@
+"""CARMA: the tokens of a word are drawn together in the hidden states, and consecutive blocks kept alike.
+
+L = (1 - lambda) L_task + lambda (gamma L_MI + eta L_stability)   (Eqns 7, 8). Every similarity that L_MI compares lies
+in the Gram matrix of a sentence, H H^T, so that its cost hardly depends on the number of pairs.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.objectives.carma.settings import Settings
+from workflow_scripts.objectives.hidden_states import blocks, recorded, time_major
+from workflow_scripts.tasks.base import Loss
+
+EPSILON = 1e-8
+
+
+@dataclass(frozen=True)
+class Terms:
+    """T terms of the MI loss: token `anchor` of sentence `row` and the tokens of that sentence it is compared with.
+
+    row [T], anchor [T]; positives [T, S] and allowed [T, S]: True at the positives and at the possible negatives.
+    """
+
+    row: Tensor
+    anchor: Tensor
+    positives: Tensor
+    allowed: Tensor
+
+
+def with_bos(words: Tensor, real: Tensor, joined: bool) -> tuple[Tensor, Tensor]:
+    """(words, counted), both [B, S], once BOS (a real first token without a word) is part of word 1 or counts nowhere.
+
+    words [B, S]: index of a token's word in its sentence, or -1; real [B, S]: False on padding.
+    """
+    bos = torch.zeros_like(real)
+    bos[:, 0] = words[:, 0].lt(0) & real[:, 0]
+    if joined:
+        return torch.where(bos, words.roll(-1, dims=1), words), real
+    return words, real & ~bos
+
+
+def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Terms:
+    """The terms of a batch: words [B, S] (-1: no word), counted [B, S] (positions that may take part).
+
+    positives "pairwise": each pair i < j inside a word is a term with anchor i; "logsum": each token of a word of two
+    or more is an anchor, all others its positives (Eqn 16). spans "own": a sentence has its own words; "batch": the
+    places of the words of all sentences are words of each sentence (official code).
+    """
+    same = words[:, :, None].eq(words[:, None]) & words.ge(0)[:, :, None]
+    pairs = same.triu(diagonal=1)
+    places = torch.arange(words.size(1), device=words.device)
+    # The size of what nonzero finds depends on the data, so a GPU makes the program wait here, and nowhere else.
+    if positives == "pairwise":
+        owner, anchor, other = pairs.nonzero(as_tuple=True)
+        chosen = places.eq(other[:, None])
+    else:
+        owner, anchor = (pairs | pairs.mT).any(dim=2).nonzero(as_tuple=True)
+        chosen = same[owner, anchor] & places.ne(anchor[:, None])
+    row, word = owner, same[owner, anchor]
+    if spans == "batch":
+        reached = (chosen.float() @ counted.float().t()).gt(0) & counted.t()[anchor]  # [T, B]
+        term, row = reached.nonzero(as_tuple=True)
+        anchor, chosen, word = anchor[term], chosen[term] & counted[row], word[term]
+    return Terms(row, anchor, chosen, counted[row] & ~word)
+
+
+def draw(allowed: Tensor, count: int) -> Tensor:
+    """How often each position is among `count` draws, uniform with replacement: allowed [T, S] -> [T, S] float.
+
+    A row without an allowed position stays zero. The draws come from torch's global generator of the device.
+    """
+    ranks = allowed.cumsum(dim=1)
+    wanted = (torch.rand(len(allowed), count, device=allowed.device) * ranks[:, -1:]).long() + 1
+    places = torch.searchsorted(ranks, wanted).clamp_(max=allowed.size(1) - 1)
+    drawn = torch.zeros(allowed.shape, device=allowed.device)
+    return drawn.scatter_add_(1, places, torch.ones_like(places, dtype=drawn.dtype)) * allowed
+
+
+def similarities(states: list[Tensor], similarity: str) -> Tensor:
+    """Of all pairs of tokens of a sentence: L states [B, S, d] -> [L, B, S, S], dot products or their cosines."""
+    half = torch.stack([torch.bmm(state, state.detach().mT) for state in states])
+    # Its own value, but the gradient (G + G^T) H of H H^T comes from one product of this size instead of two.
+    gram = half + half.mT - half.detach()
+    if similarity == "dot":
+        return gram
+    scale = gram.diagonal(dim1=2, dim2=3).clamp(min=EPSILON**2).rsqrt()
+    return gram * scale[..., :, None] * scale[..., None, :]
+
+
+def mutual_information(
+    similarity: Tensor, terms: Terms, negatives: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """(L_MI in nats, number of terms): similarity [L, B, S, S], negatives [T, S] (how often each position is one).
+
+    L_MI = mean over layers and terms of -log(P / (P + N)), P = sum over positives of exp(c / tau), N likewise over
+    negatives   (Eqn 16). A term without negatives counts nowhere. Without terms it is 0, with a graph.
+    """
+    scores = similarity[:, terms.row, terms.anchor] / temperature  # [L, T, S]
+    usable = negatives.any(dim=1)
+    # A term without negatives gets all positions here, and no weight below: its gradient is 0 and not 0 times infinity.
+    negatives = torch.where(usable[:, None], negatives, 1.0)
+    near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
+    far = (scores + negatives.log()).logsumexp(dim=2)
+    losses = nn.functional.softplus(far - near) * usable  # log(1 + N / P), exact also where N / P is tiny
+    count = usable.sum()
+    return losses.sum(dim=1).mean() / count.clamp(min=1), count
+
+
+def stability(states: list[Tensor], counted: Tensor) -> Tensor:
+    """sum_k E|h^{k+1} - h^k|^2 / (E|h^k|^2 + E|h^{k+1}|^2 + 1e-8)   (Eqn 6).
+
+    The means E are over features and the counted positions: states h^k [B, S, d] of consecutive blocks, counted [B, S].
+    """
+    share = counted / counted.sum().clamp(min=1)
+
+    def mean_square(values: Tensor) -> Tensor:
+        return (values.square().mean(dim=2) * share).sum()
+
+    sizes = torch.stack([mean_square(state) for state in states])
+    changes = torch.stack([mean_square(after - before) for before, after in pairwise(states)])
+    return (changes / (sizes[:-1] + sizes[1:] + EPSILON)).sum()
+
+
+def regularisers(
+    states: dict[int, Tensor], words: Tensor | None, real: Tensor, s: Settings, count: int
+) -> dict[str, Tensor]:
+    """mi (with its number of terms, pairs, and without_pairs: 1 where there are none) and stability, unweighted.
+
+    states: block -> [B, S, d]; words [B, S] or None (each token a word of its own); real [B, S]. A loss whose weight is
+    0 is left out.
+    """
+    parts, counted = {}, real
+    if words is not None:
+        words, counted = with_bos(words, real, s.bos)
+    if s.padding:
+        counted = counted | ~real
+    if s.mi:
+        if words is None:
+            words = torch.full_like(real, -1, dtype=torch.long)
+        terms = find_terms(words, counted, s.spans, s.positives)
+        negatives = draw(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
+        used = similarities([states[k] for k in s.mi_blocks(count)], s.similarity)
+        parts["mi"], pairs = mutual_information(used, terms, negatives, s.temperature)
+        parts |= {"pairs": pairs.float(), "without_pairs": pairs.eq(0).float()}
+    if s.stability:
+        parts["stability"] = stability([states[k] for k in s.stability_blocks(count)], counted)
+    return parts
+
+
+def used_blocks(model: nn.Module, settings: Settings) -> range:
+    """The blocks that the losses read; UserError for one that the model does not have."""
+    count = len(blocks(model))
+    read = []
+    for weight, name, used in (
+        (settings.mi, "last_block_mi", settings.mi_blocks(count)),
+        (settings.stability, "last_block_stability", settings.stability_blocks(count)),
+    ):
+        if weight and used[-1] >= count:
+            raise UserError(
+                f"objective: {name} {getattr(settings, name)} reads block {used[-1]}, but the model has {count} blocks "
+                f"(0 to {count - 1}); lower it"
+            )
+        read += used if weight else []
+    return range(min(read), max(read) + 1)
+
+
+def sentences_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
+    """A block's output as [B, S, d]; of the two streams of SQ-Transformer, [S, 2 B, d], the words."""
+    return states[:, :sentences].transpose(0, 1) if time_major(model) else states
+
+
+def full_precision(states: Tensor) -> Tensor:
+    """[B, S, d] in float32, or in float64 as it is."""
+    return states.to(torch.promote_types(states.dtype, torch.float32))
+
+
+def build(settings: dict, task: Loss) -> Loss:
+    """objective(model, batch) -> (loss, parts); `settings`: see Settings; `task`: the task's own loss.
+
+    A batch has words and real [B, S], or (sequence pairs) source [B, S] and perhaps words. Parts: those of the task,
+    and those of `regularisers`. With weight 0, and in evaluation mode, it is the task's loss and nothing else.
+    """
+    s = checked(Settings, settings, "objective")
+    if s.weight == 0:
+        return task
+
+    def objective(model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        if not model.training:
+            return task(model, batch)
+        with recorded(blocks(model), used_blocks(model, s)) as states:
+            task_loss, parts = task(model, batch)
+        real = batch.real if hasattr(batch, "real") else batch.source.ne(0)
+        # bfloat16 has three digits: too few for differences of layers and for cosines divided by a temperature.
+        with torch.autocast(real.device.type, enabled=False):
+            own = {k: full_precision(sentences_first(model, state, len(real))) for k, state in states.items()}
+            losses = regularisers(own, getattr(batch, "words", None), real, s, len(blocks(model)))
+        added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
+        loss = (1 - s.weight) * task_loss + s.weight * added
+        return loss, parts | {name: value.detach() for name, value in losses.items()}
+
+    return objective

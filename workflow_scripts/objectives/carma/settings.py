@@ -1,0 +1,70 @@
+"""Settings of CARMA's objective. No torch here."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from workflow_scripts.common.validation import NotNegative, Strict
+
+
+class Settings(Strict):
+    """CARMA: L = (1 - weight) task + weight (mi L_MI + stability L_stability).
+
+    Blocks count from 0, and both ends of a range belong to it. The defaults are those of the official code, but for
+    what it does beside the paper's equations (words of other sentences, padding, BOS); these are options.
+    """
+
+    weight: Annotated[float, Field(ge=0, lt=1)] = 0.2  # lambda
+    mi: NotNegative = 0.2  # gamma
+    stability: NotNegative = 0.3  # eta
+    first_block: Annotated[int, Field(ge=0)] = 0
+    last_block_mi: int = 7
+    last_block_stability: int = 7
+    # Instead of these numbers, a third of the model's blocks, rounded, and at least two.
+    third: Literal["none", "first", "middle", "last"] = "none"
+    # code: (first, first + 1) .. (last - 1, last). paper: also (last, last + 1) (Eqn 6).
+    stability_pairs: Literal["code", "paper"] = "code"
+    temperature: Annotated[float, Field(gt=0)] = 0.1
+    negatives: Annotated[int, Field(ge=0)] = (
+        5  # drawn anew for each term and step, one draw for all blocks; 0: every possible one
+    )
+    similarity: Literal["cosine", "dot"] = "cosine"
+    spans: Literal["own", "batch"] = "own"  # batch: words of all sentences, at the same places in each (official code)
+    # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is, with all others of its
+    # word in one sum (Eqn 16).
+    positives: Literal["pairwise", "logsum"] = "pairwise"
+    padding: bool = False  # whether padding counts in stability and among the negatives (official code: yes)
+    bos: bool = False  # whether a first token without a word joins word 1 and counts (official code: yes)
+
+    @model_validator(mode="after")
+    def blocks_fit(self) -> Self:
+        if self.weight and not self.mi and not self.stability:
+            raise ValueError("mi and stability are both 0; set weight to 0 for the task alone")
+        if self.third != "none" and self.stability_pairs == "paper":
+            raise ValueError("third names all blocks that are read: set stability_pairs to code")
+        if self.third != "none":
+            return self
+        if self.mi and not self.mi_blocks():
+            raise ValueError(f"last_block_mi is {self.last_block_mi}; it must be at least first_block")
+        if self.stability and len(self.stability_blocks()) < 2:
+            raise ValueError(
+                f"last_block_stability is {self.last_block_stability}; it must be above first_block, or equal with "
+                "stability_pairs paper: a pair needs two blocks"
+            )
+        return self
+
+    def mi_blocks(self, count: int | None = None) -> range:
+        """The blocks whose states L_MI reads, of a model that has `count`."""
+        return self._third(count) or range(self.first_block, self.last_block_mi + 1)
+
+    def stability_blocks(self, count: int | None = None) -> range:
+        """The blocks that L_stability compares, each with the next, of a model that has `count`."""
+        last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
+        return self._third(count) or range(self.first_block, last + 1)
+
+    def _third(self, count: int | None) -> range | None:
+        if self.third == "none":
+            return None
+        size = max(2, round(count / 3))
+        first = {"first": 0, "middle": (count - size) // 2, "last": count - size}[self.third]
+        return range(first, first + size)

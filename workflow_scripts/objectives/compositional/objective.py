@@ -1,0 +1,119 @@
+"""CAT's pre-training: L = L_GD + L_SC (Eqns 4 to 7), where L_SC holds BERT's own tasks for each representation.
+
+cont, comp and mix [B, S, d] are h_cont, h_comp and h_mix of the last layer, real [B, S] is false on padding. Every mean
+is one over the real tokens of the whole batch.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.cat.model import CodeWeights
+from workflow_scripts.objectives.compositional.settings import Settings
+from workflow_scripts.tasks.base import Loss
+from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
+from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, means, sentence_nats, word_nats
+from workflow_scripts.tasks.masked_lm.model import Pretraining
+
+
+def over_tokens(values: Tensor, real: Tensor) -> Tensor:
+    """Mean of values [B, S] over the real tokens."""
+    return (values * real).sum() / real.sum().clamp(min=1)
+
+
+def guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
+    """Mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4); 0 where no word has sememes.
+
+    O of a word is the mean of those of its pieces: share [B, S] has one part of the number of these, and 0 on what does
+    not count. gold [B, S, M] has the numbers j of the sememes of the word (s_j = 1), then negative ones. With
+    `wrong_codes` "sum", nothing is divided by the number of wrong codes.
+    """
+    right = gold.ge(0)
+    on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(-1) * codes.scale.abs().squeeze(-1)
+    wrong = codes.mass() - on_right
+    if wrong_codes == "mean":
+        wrong = wrong / (codes.weights.size(-1) - right.sum(-1)).clamp(min=1)
+    return (wrong * share).sum() / share.sum().clamp(min=1)
+
+
+def sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
+    """L_1 of Eqn 4: the mean of |O_j| over the codes, tokens and layers; real [B, S] -> scalar."""
+    return torch.stack([over_tokens(layer.mass() / layer.weights.size(-1), real) for layer in codes]).mean()
+
+
+def reconstruction_consistency(
+    cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual"
+) -> Tensor:
+    """|h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), a mean over features, too.
+
+    beta weighs the term that moves h_cont, or, with `beta_on` "compositional", the other one.
+    """
+    on_comp, on_cont = (1.0, beta) if beta_on == "contextual" else (beta, 1.0)
+    moved = on_comp * (comp - cont.detach()).square() + on_cont * (comp.detach() - cont).square()
+    return over_tokens(moved.mean(-1), real)
+
+
+def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
+    """Mean over layers of exp(-H)   (Eqn 7): H is the entropy of the softmax over the features of h_cont - h_comp, in
+    nats. Between 1/d, where all features are equal, and 1."""
+
+    def entropy(gap: Tensor) -> Tensor:
+        logs = gap.log_softmax(-1)
+        return -(logs.exp() * logs).sum(-1)
+
+    return torch.stack([torch.exp(-over_tokens(entropy(gap), real)) for gap in gaps]).mean()
+
+
+def nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
+    """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"), of the losses of h_cont - h_comp, in
+    nats: scalars -> scalar."""
+    return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
+
+
+def tasks(model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True) -> tuple[Tensor, Tensor]:
+    """Ptask = MLM + NSP of one representation: states [B, S, d] -> (MLM, NSP), scalars, in nats; NSP is 0 without
+    `next_sentence`."""
+    words = means(word_nats(model, states, batch))
+    return words, means(sentence_nats(model, states, batch)) if next_sentence else torch.zeros_like(words)
+
+
+def semantic_sufficiency(
+    model: Pretraining, states: Mapping[str, Tensor], batch: MaskedBatch, next_sentence: bool = True
+) -> dict[str, Tensor]:
+    """The terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), each by the same heads.
+
+    states: name -> its representation [B, S, d]. Returns scalars `mlm_<name>` and `nsp_<name>`, in nats.
+    """
+    terms = {}
+    for name, representation in states.items():
+        terms[f"mlm_{name}"], terms[f"nsp_{name}"] = tasks(model, representation, batch, next_sentence)
+    return terms
+
+
+def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
+    """objective(model, batch) -> (L, its terms, unweighted); `settings`: see Settings; `masked_loss`: the task's own
+    loss, whose heads read every representation here."""
+    s, next_sentence = checked(Settings, settings, "objective"), masked_loss.next_sentence
+
+    def objective(model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        output = model.encoder(batch.ids, batch.real, batch.types)
+        mix, cont, comp = output.last_hidden_state, output.contextual, output.compositional
+        states = {"mixed": mix, "contextual": cont, "compositional": comp}
+        terms = semantic_sufficiency(model, states, batch, next_sentence)
+        weights = {f"{task}_{name}": getattr(s, name) for task in ("mlm", "nsp") for name in states}
+        if s.consistency:
+            terms["consistency"] = reconstruction_consistency(cont, comp, batch.real, s.beta, s.beta_on)
+        if s.nuance:
+            terms["nuance"] = nuance_entropy(output.gaps, batch.real)
+            terms["nuance_task"] = nuance_task(*tasks(model, output.gaps[-1], batch, next_sentence), s.nuance_task)
+            weights["nuance_task"] = s.nuance
+        if s.decomposition:
+            terms["decomposition"] = guided_decomposition(output.codes[-1], batch.share, batch.gold, s.wrong_codes)
+        if s.sparsity:
+            terms["sparsity"] = sparsity(output.codes, batch.real)
+        loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())
+        return loss, {name: term.detach() for name, term in terms.items()}
+
+    return objective

@@ -1,0 +1,28 @@
+"""Settings of CAT's pre-training. No torch here."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.validation import NotNegative, Strict
+
+
+class Settings(Strict):
+    """CAT's pre-training. The first seven are weights of its terms, and all are 1 in paper and official code but for
+    `sparsity`, which has no gradient in the code. The defaults are the paper's where its text says enough."""
+
+    mixed: NotNegative = 1.0  # semantic sufficiency of h_mix, h_cont and h_comp
+    contextual: NotNegative = 1.0  # 2 where L_task is added to it, as the paper's sum literally has it
+    compositional: NotNegative = 1.0
+    consistency: NotNegative = 1.0  # mean square over tokens and features
+    nuance: NotNegative = 1.0
+    decomposition: NotNegative = 1.0
+    sparsity: NotNegative = 1.0  # mean |O| over tokens, codes and layers
+    beta: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    beta_on: Literal["contextual", "compositional"] = "contextual"  # compositional: official code
+    # Of the weights of wrong codes of a word: their mean (paper) or their sum (official code).
+    wrong_codes: Literal["mean", "sum"] = "mean"
+    masked_words: bool = True  # whether the word behind a mask is decomposed, too (official code: no)
+    several_pieces: bool = True  # whether words of several pieces are decomposed (official code: no)
+    # exp(-NSP) + exp(-MLM) (Eqn 10 and official code), or exp(-(NSP + MLM)) (Eqn 7).
+    nuance_task: Literal["two", "sum"] = "two"

@@ -1,0 +1,98 @@
+"""The objective of SQ-Transformer: next word, predictive clusters, commitment, next code, distance of the streams."""
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.objectives.structural_quantisation.settings import Settings
+from workflow_scripts.tasks.base import Loss
+from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.seq2seq.loss import WordLoss, word_cross_entropy
+
+
+def cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
+    """H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats.
+
+    Scores of q [n, K] (may be -inf) and logits of p [n, K] -> scalar. Its gradient reaches both.
+    """
+    return -(posterior.softmax(dim=-1) * prior.float().log_softmax(dim=-1)).sum(dim=-1).mean()
+
+
+def cluster_entropy(marginal: Tensor) -> Tensor:
+    """H(Z) = -sum_z q(z) log q(z) with q(z) = mean_n q(z | x_n)   (Eqn 12), in nats: scores [n, K] -> scalar."""
+    probability = marginal.softmax(dim=-1).mean(dim=0)
+    return -(probability * (probability + 1e-30).log()).sum()
+
+
+def commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
+    """mean over positions and dimensions of (sg[z] - e)^2: states e [S, B, d], vectors z [S, B, d], counted [S, B]."""
+    return (vectors.detach() - states).square().mean(dim=-1)[counted].mean()
+
+
+def next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
+    """mean of -log softmax_k(s_k(h_n))[z_{n+1}], z the hard code of the next token (paper, A.5, last sentence).
+
+    scores of the final outputs [S, B, K], next_codes [S, B], counted [S, B] -> scalar, in nats.
+    """
+    return nn.functional.cross_entropy(scores[counted], next_codes[counted])
+
+
+def stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
+    """sum_l mean over positions and dimensions of (x_l - sg[z_l])^2, or without sg   (section 3.3).
+
+    layers [L, S, 2 B, d] (words, then codes), real [S, B] -> scalar.
+    """
+    words, codes = layers.chunk(2, dim=2)
+    squares = (words - (codes.detach() if stop_gradient else codes)).square().mean(dim=-1)
+    return squares[:, real].mean(dim=1).sum()
+
+
+def side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
+    """The parts of the loss of one side ("source" or "target"), scalars, unweighted, by the name of their weight.
+
+    terms: those of `SQTransformer`, with their shapes.
+    """
+
+    def term(name: str) -> Tensor:
+        return terms[f"{side}_{name}"]
+
+    counted, next_counted = term("real"), term("next_real")
+    if settings.padding_counts and side == "source":
+        next_counted = nn.functional.pad(counted[:-1], (0, 0, 0, 1))
+        counted = torch.ones_like(counted)
+    parts = {
+        "commitment": commitment(term("embedded"), term("vectors"), counted),
+        "next_code": next_code_cross_entropy(term("output_scores"), term("next_codes"), next_counted),
+        "output_commitment": commitment(term("output"), term("output_vectors"), counted),
+    }
+    if f"{side}_prior" in terms:
+        parts["cluster"] = cluster_cross_entropy(term("posterior"), term("prior"))
+        if len(counted) >= getattr(settings, f"entropy_min_length_{side}"):
+            parts["entropy"] = cluster_entropy(term("marginal"))
+    if f"{side}_layers" in terms:
+        parts["distance"] = stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)
+    return {f"{name}_{side}": value for name, value in parts.items()}
+
+
+def build(settings: dict, word_loss: WordLoss) -> Loss:
+    """objective(model, batch) -> (loss, parts); `settings`: see Settings; `word_loss`: the task's own loss.
+
+    The loss is the word cross-entropy plus each part times its weight, the entropies H(Z) subtracted: with equal
+    weights a, cluster and entropy make up a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). A model in
+    evaluation mode gives the word cross-entropy alone.
+    """
+    weights = checked(Settings, settings, "objective")
+
+    def objective(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        output = model(batch.source, batch.target_in)
+        parts = {"word": word_cross_entropy(output.logits, batch.target_out, word_loss.label_smoothing)}
+        loss = parts["word"]
+        if output.terms:
+            for side in ("source", "target"):
+                for name, value in side_parts(output.terms, side, weights).items():
+                    sign = -1 if name.startswith("entropy") else 1
+                    loss = loss + sign * getattr(weights, name) * value
+                    parts[name] = value
+        return loss, {name: value.detach() for name, value in parts.items()}
+
+    return objective

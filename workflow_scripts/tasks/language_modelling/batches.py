@@ -1,0 +1,50 @@
+"""Texts as padded batches for causal language models."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.models.causal_lm.model import EOS, PAD
+from workflow_scripts.tasks.batching import Sequences, TensorBatch, sequences
+
+
+@dataclass(frozen=True)
+class TextBatch(TensorBatch):
+    """Texts, padded on the right: ids [B, S] int64, each with EOS at its end; real [B, S] bool, false on padding."""
+
+    ids: Tensor
+    real: Tensor
+
+
+def read_texts(data: Path, split: str, bos: int | None, limit: int) -> Sequences:
+    """The token ids of a split, each text with `bos` before it (where given) and EOS behind it, cut into pieces of at
+    most `limit` tokens."""
+    texts = sequences(read_table(data, split, ["ids"])["ids"])
+    extra = 1 + (bos is not None)
+    # Lay all texts out in one row, each with its special tokens.
+    length = texts.length + extra
+    start = np.cumsum(length) - length
+    ids = np.full(int(length.sum()), EOS, np.int64)
+    inside = np.ones(len(ids), bool)
+    inside[start + length - 1] = False
+    if bos is not None:
+        ids[start], inside[start] = bos, False
+    ids[inside] = texts.ids
+    pieces = -(-length // limit)
+    which = np.repeat(np.arange(len(length)), pieces)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    piece_length = np.minimum(length[which] - number * limit, limit)
+    several = piece_length > 1  # a single token predicts nothing
+    return Sequences(ids, (start[which] + number * limit)[several], piece_length[several])
+
+
+def text_batch(texts: Sequences, rows: np.ndarray) -> TextBatch:
+    """The texts of `rows` as one padded batch."""
+    length = texts.length[rows]
+    real = np.arange(length.max()) < length[:, None]
+    position = np.minimum(texts.start[rows][:, None] + np.arange(length.max()), len(texts.ids) - 1)
+    return TextBatch(torch.from_numpy(np.where(real, texts.ids[position], PAD)), torch.from_numpy(real))

@@ -1,0 +1,65 @@
+"""What the pre-training of a small causal language model on text needs: model, loss, batches, validation."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.causal_lm.model import begin_token, build
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.language_modelling.batches import TextBatch, read_texts, text_batch
+from workflow_scripts.tasks.language_modelling.loss import TokenLoss, token_nats
+from workflow_scripts.tasks.language_modelling.settings import Settings
+from workflow_scripts.tasks.settings import Training
+
+
+def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+    """A model of random weights (or that of the folder `init`), and batches on `device`.
+
+    Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
+    """
+    sizes = without_name(spec["model"])
+    if init:
+        raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+    model = build(sizes, read_tokenizer(data).get_vocab_size()).to(device)
+    bos = begin_token(model, sizes.get("bos", False), f"{spec['task']}/{spec['method']}")
+    limit = model.config.max_position_embeddings
+
+    def batches(split: str) -> list[TextBatch]:
+        found = read_texts(data, split, bos, limit)
+        chosen = bucketed_rows(
+            found.length, np.zeros_like(found.length), max(settings.batch_tokens, limit), settings.batch_sentences
+        )
+        return [text_batch(found, rows).to(device) for rows in chosen]
+
+    valid = batches(settings.validation["split"])
+
+    write_beside = companions(model.config, data)
+    return Problem(
+        model,
+        TokenLoss(checked(Settings, spec["problem"], "problem").label_smoothing),
+        batches("train"),
+        lambda model: likelihood(model, valid),
+        write_beside,
+    )
+
+
+def likelihood(model: nn.Module, batches: Sequence[TextBatch]) -> dict[str, float]:
+    """Mean log-likelihood of a token given those before it (nats), and the perplexity, exp of its negative.
+
+    Call it in eval mode without gradients.
+    """
+    nats = tokens = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        found = token_nats(model, batch)
+        nats, tokens = nats + found.double().sum(), tokens + len(found)
+    mean = float(nats / tokens)
+    return {"log_likelihood": -mean, "perplexity": math.exp(mean)}

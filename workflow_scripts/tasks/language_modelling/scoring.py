@@ -1,0 +1,47 @@
+"""Scores of a causal language model on text: its perplexity."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.models.causal_lm.model import begin_token, load
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.language_modelling.batches import read_texts, text_batch
+from workflow_scripts.tasks.language_modelling.loss import token_nats
+from workflow_scripts.tasks.settings import Evaluation
+
+
+@torch.no_grad()
+def score(
+    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(nats and tokens of each piece of text, score rows): the perplexity of each split."""
+    sizes = without_name(run["spec"]["model"])
+    model = load(checkpoint, sizes).to(device).eval()
+    limit = model.config.max_position_embeddings
+    bos = begin_token(model, sizes.get("bos", False), run["run"])
+    splits = {split: read_texts(data, split, bos, limit) for split in settings.splits}
+    tables, scores = [], []
+    with Reporter(run["run"], sum(len(texts.length) for texts in splits.values()), progress, unit="texts") as reporter:
+        for split, texts in splits.items():
+            reporter.stage(f"read {split}")
+            nats, length = np.empty(len(texts.length)), texts.length
+            budget = max(settings.batch_tokens, int(length.max()))
+            for rows in bucketed_rows(length, np.zeros_like(length), budget):
+                batch = text_batch(texts, rows).to(device)
+                per_token = torch.zeros(batch.ids[:, 1:].shape, dtype=torch.float64, device=device)
+                per_token[batch.real[:, 1:]] = token_nats(model, batch).double()
+                nats[rows] = per_token.sum(-1).cpu()
+                reporter.advance(len(rows))
+            tokens = length - 1
+            whole = math.exp(nats.sum() / tokens.sum())
+            scores.append({"metric": "perplexity", "value": whole, "unit": "perplexity", "n": int(tokens.sum())})
+            scores[-1] |= {"split": split, "subset": "all"}
+            tables.append(pa.table({"split": [split] * len(nats), "nats": nats, "tokens": tokens}))
+    return pa.concat_tables(tables), scores

@@ -1,0 +1,243 @@
+"""Pairs of sentences as batches of masked words; masks and false pairs are drawn anew each time a batch is made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.mapped_pairs import SIDES, folder_of
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.models.encoder.model import PAD
+from workflow_scripts.models.encoder.vocabulary import Vocabulary
+from workflow_scripts.tasks.batching import Sequences, TensorBatch, bucketed_rows, sequences
+from workflow_scripts.tasks.masked_lm.sememes import NONE, Lexicon
+
+if TYPE_CHECKING:
+    pass
+
+MASKED, BY_MASK, BY_ANOTHER = 0.15, 0.8, 0.1  # shares of the tokens, and of the masked ones
+# A false second sentence is one of so many that are as long, in either direction: its length tells nothing.
+NEIGHBOURS = 1000
+IGNORED = -100  # the label of what is not predicted
+
+
+@dataclass(frozen=True)
+class MaskedBatch(TensorBatch):
+    """Pairs `[CLS] first [SEP] second [SEP]`, padded on the right.
+
+    ids, types, labels [B, S] int64: tokens with masks; 1 from the second sentence on; the token behind a mask, IGNORED
+    elsewhere. real [B, S] bool, false on padding; follows [B] int64: 1 where the second sentence follows the first.
+    share [B, S] float32: one part of a word whose sememes count, by its pieces, 0 elsewhere; gold [B, S, M] int32: the
+    sememes of the word that a piece belongs to, then NONE.
+    """
+
+    ids: Tensor
+    types: Tensor
+    labels: Tensor
+    real: Tensor
+    follows: Tensor
+    share: Tensor
+    gold: Tensor
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Orders of the pairs of a split, as `data.mapped_pairs` describes them: by_second, rank [N]; by_length [N] and
+    counts where batches are to be made from them."""
+
+    by_second: np.ndarray
+    rank: np.ndarray
+    by_length: np.ndarray | None = None
+    counts: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class SentencePairs:
+    """The pairs of a split, in the order of its file; `limit` is the longest sequence with its three special tokens.
+
+    next_sentence: whether half of the pairs of a batch are false ones. lexicon: None where no sememes are asked for.
+    masked_words, several_pieces: whether words behind masks, and of several pieces, count among those with sememes.
+    orders: made from the lengths where none are given.
+    """
+
+    first: Sequences
+    second: Sequences
+    vocabulary: Vocabulary
+    limit: int
+    next_sentence: bool
+    lexicon: Lexicon | None = None
+    masked_words: bool = True
+    several_pieces: bool = True
+    orders: Orders | None = None
+
+    def __post_init__(self) -> None:
+        if self.orders is None:
+            by_second = np.argsort(self.second.length, kind="stable")
+            rank = np.empty_like(by_second)
+            rank[by_second] = np.arange(len(by_second))
+            object.__setattr__(self, "orders", Orders(by_second, rank))
+
+    def __len__(self) -> int:
+        return len(self.first.length)
+
+    def batch(self, rows: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
+        """The pairs of `rows` with masks, and second sentences, drawn from `rng`."""
+        follows, partners = np.ones(len(rows), bool), rows
+        if self.next_sentence:
+            follows = rng.random(len(rows)) < 0.5
+            partners = np.where(follows, rows, self._others(rows, rng))
+        ids, types, real, words = self._laid_out(rows, partners)
+        chosen = (rng.random(ids.shape) < MASKED) & words
+        how, other = rng.random(ids.shape), rng.choice(self.vocabulary.ordinary, ids.shape)
+        seen = np.where(chosen & (how < BY_MASK), self.vocabulary.mask, ids)
+        seen = np.where(chosen & (how >= 1 - BY_ANOTHER), other, seen)
+        labels = np.where(chosen, ids, IGNORED)
+        share, gold = self._sememes(ids, words, chosen)
+        tables = (seen, types, labels, real, follows.astype(np.int64), share, gold)
+        return MaskedBatch(*map(torch.from_numpy, tables))
+
+    def _others(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """For each row another one whose second sentence is about as long."""
+        reach = min(NEIGHBOURS, len(self) // 2)
+        if not reach:
+            return rows
+        step = rng.integers(1, reach + 1, len(rows)) * rng.choice((-1, 1), len(rows))
+        rank = self.orders.rank[rows]
+        there = rank + step
+        inside = (there >= 0) & (there < len(self))
+        return self.orders.by_second[np.where(inside, there, rank - step)]
+
+    def _laid_out(self, rows: np.ndarray, partners: np.ndarray) -> tuple[np.ndarray, ...]:
+        """(ids, types, real, words), all [B, S]: words is true on what is no special token. Of a pair that is too long,
+        the sentence that has more than half of the room is cut, or both."""
+        room = self.limit - 3
+        first, second = self.first.length[rows], self.second.length[partners]
+        first = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
+        second = np.minimum(second, room - first)
+        length = first + second + 3
+        column = np.arange(length.max())
+        middle = first[:, None] + 1
+        real = column < length[:, None]
+        in_first = (column >= 1) & (column < middle)
+        in_second = (column > middle) & (column < length[:, None] - 1)
+        ids = np.where(real, self.vocabulary.sep, PAD)
+        ids[:, 0] = self.vocabulary.cls
+        for which, sentences, number, begin in (
+            (in_first, self.first, rows, np.ones_like(middle)),
+            (in_second, self.second, partners, middle + 1),
+        ):
+            position = sentences.start[number][:, None] + column - begin
+            ids[which] = sentences.ids[position[which]]
+        return ids, (real & (column > middle)).astype(np.int64), real, in_first | in_second
+
+    def _sememes(self, ids: np.ndarray, words: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(share, gold) of a MaskedBatch, from the tokens without masks."""
+        if self.lexicon is None:
+            return np.zeros(ids.shape, np.float32), np.zeros((*ids.shape, 0), np.int32)
+        number, pieces, sememes = self.lexicon.look_up(ids, words, self.vocabulary.continues)
+        counted = sememes[:, 0] != NONE
+        if not self.several_pieces:
+            counted &= pieces == 1
+        if not self.masked_words:
+            counted &= np.bincount(number, chosen[words], len(pieces)) == 0
+        share, gold = np.zeros(ids.shape, np.float32), np.full((*ids.shape, sememes.shape[1]), NONE, np.int32)
+        share[words] = (counted / pieces)[number]
+        gold[words] = sememes[number]
+        return share, gold
+
+
+@dataclass(frozen=True)
+class Drawn(Sequence[MaskedBatch]):
+    """Batches whose rows never change; each is made, and its masks drawn, when it is asked for.
+
+    The draws come from numpy's global generator, whose state is saved with a run: every process of a run draws alike.
+    """
+
+    pairs: SentencePairs
+    rows: Sequence[np.ndarray]
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> MaskedBatch:
+        seed = np.random.randint(2**32, size=4, dtype=np.uint32)
+        batch = self.pairs.batch(self.rows[index], np.random.default_rng(seed))
+        return batch if self.device.type == "cpu" else batch.to(self.device)
+
+
+@dataclass(frozen=True)
+class Runs(Sequence[np.ndarray]):
+    """The rows of each batch, which lie next to each other in an order [N] of all rows: batch i ends before ends[i]."""
+
+    order: np.ndarray
+    ends: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.order[self.ends[index - 1] if index else 0 : self.ends[index]]
+
+
+def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
+    """The rows of each batch of similar length; `batches.bucketed_rows` says how."""
+    if pairs.orders.by_length is not None:
+        return Runs(pairs.orders.by_length, batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences))
+    length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
+    return bucketed_rows(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
+
+
+def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
+    """Where the batches of rows that are sorted by length end, from how many rows have 0, 1, 2, ... tokens without the
+    special ones: as many rows as `batches.bucketed_rows` puts into each, without a look at the rows."""
+    behind = counts.cumsum()  # the last row of each length
+    width = np.minimum(np.arange(len(counts)) + 3, limit)
+    fitting = max(batch_tokens, limit) // width
+    ends = [0]
+    while ends[-1] < behind[-1]:
+        shortest = int(np.searchsorted(behind, ends[-1], side="right"))
+        # Up to the last row of any length, as many as fit beside one of that length.
+        count = int(np.minimum(fitting[shortest:], behind[shortest:] - ends[-1]).max())
+        ends.append(ends[-1] + min(count, batch_sentences or count))
+    return ends[1:]
+
+
+def fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device) -> list[MaskedBatch]:
+    """All pairs in batches with masks that are the same each time, for every run."""
+    rng = np.random.default_rng(0)
+    return [pairs.batch(rows, rng).to(device) for rows in batch_rows(pairs, batch_tokens, None)]
+
+
+def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | None]:
+    """The first and the second sentences of a split, as ids without special tokens, and their orders, all of them
+    mapped into memory; of a split that has no files for that, read into it, without orders.
+
+    Raises UserError when a file is missing or broken.
+    """
+    folder = folder_of(data, split)
+    if not folder.exists():
+        return *read_sentences(data, split), None
+
+    def mapped(name: str) -> np.ndarray:
+        try:
+            return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"{folder / name}.npy cannot be read ({error}); delete {data} and prepare it again"
+            ) from error
+
+    first, second = (Sequences(*(mapped(f"{side}_{part}") for part in ("ids", "start", "length"))) for side in SIDES)
+    return first, second, Orders(*map(mapped, ("by_second", "rank", "by_length", "counts")))
+
+
+def read_sentences(data: Path, split: str) -> tuple[Sequences, Sequences]:
+    """The first and the second sentences of a split, as ids without special tokens, in memory."""
+    # One side after the other: each lies in memory twice while it is read.
+    first, second = (sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
+    return first, second

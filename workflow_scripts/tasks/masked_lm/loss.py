@@ -1,0 +1,47 @@
+"""BERT's pre-training: the words behind the masks, and whether the second sentence follows."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
+from workflow_scripts.tasks.masked_lm.model import Pretraining
+
+
+def word_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
+    """-log p(token) of every masked token, in nats: states [B, S, d] -> [n].
+
+    Scores of the vocabulary are the costly part: none are made for other tokens.
+    """
+    chosen = batch.labels.ne(IGNORED)
+    return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
+
+
+def sentence_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
+    """-log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
+    return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
+
+
+def means(nats: Tensor) -> Tensor:
+    """Mean over the items: nats [n] -> scalar; 0 where there are none."""
+    return nats.sum() / max(len(nats), 1)
+
+
+@dataclass(frozen=True)
+class MaskedLoss:
+    """loss(model, batch) -> (L_MLM + L_NSP, parts), each a mean of -log p in nats; without `next_sentence`, L_MLM.
+
+    A model with several readouts is trained on its first.
+    """
+
+    next_sentence: bool = True
+
+    def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        states = next(iter(model.hidden(batch.ids, batch.real, batch.types).values()))
+        loss = means(word_nats(model, states, batch))
+        parts = {"mlm": loss.detach()}
+        if self.next_sentence:
+            follows = means(sentence_nats(model, states, batch))
+            loss, parts["nsp"] = loss + follows, follows.detach()
+        return loss, parts

@@ -1,0 +1,36 @@
+"""An encoder with the heads of BERT's pre-training: scores of the vocabulary, and of the next sentence."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from workflow_scripts.common.options import without_name
+from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.models.loading import model_module
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class Pretraining(EncoderWithHeads):
+    """heads.words is a linear layer d -> V, heads.next_sentence one from the first token's state to 2 scores; the
+    second is that of a sentence which follows. The same heads read every readout.
+    """
+
+    def __init__(self, inner: "PreTrainedModel", hidden: Callable[..., dict[str, Tensor]], tied: bool):
+        super().__init__(inner, hidden)
+        embeddings = inner.get_input_embeddings().weight
+        vocabulary, width = embeddings.shape
+        self.heads = nn.ModuleDict({"words": nn.Linear(width, vocabulary), "next_sentence": nn.Linear(width, 2)})
+        for head in self.heads.values():
+            nn.init.normal_(head.weight, std=inner.config.initializer_range)
+            nn.init.zeros_(head.bias)
+        if tied:
+            self.heads["words"].weight = embeddings
+
+
+def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
+    """Encoder and heads drawn from torch's global generator, in training mode. `section`: `model` of a spec."""
+    module, settings = model_module(section), without_name(section)
+    return Pretraining(module.build(settings, vocabulary), module.hidden, settings.get("tied", False))

@@ -1,0 +1,83 @@
+"""What pre-training on masked words needs: model, loss, batches, validation."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.encoder.model import checkpoint_blocks
+from workflow_scripts.models.encoder.vocabulary import read_vocabulary
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.masked_lm.batches import (
+    Drawn,
+    MaskedBatch,
+    SentencePairs,
+    batch_rows,
+    fixed_batches,
+    read_split,
+)
+from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, word_nats
+from workflow_scripts.tasks.masked_lm.model import Pretraining, build
+from workflow_scripts.tasks.masked_lm.sememes import read_lexicon
+from workflow_scripts.tasks.masked_lm.settings import Settings
+from workflow_scripts.tasks.settings import Training
+
+
+def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+    """A model of random weights, and batches on `device` whose masks are drawn anew in each epoch.
+
+    Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout, under masks that are
+    always the same. The tokenizer is that of the data.
+    """
+    if init:
+        raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+    tokenizer = read_tokenizer(data)
+    model = build(spec["model"], tokenizer.get_vocab_size()).to(device)
+    if settings.gradient_checkpointing:
+        checkpoint_blocks(model.encoder)
+    train = read_pairs(spec, data, "train")
+    valid = fixed_batches(read_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device)
+    batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
+
+    write_beside = companions(model.encoder.config, data)
+    return Problem(
+        model,
+        MaskedLoss(checked(Settings, spec["problem"], "problem").next_sentence),
+        batches,
+        lambda model: likelihood(model, valid),
+        write_beside,
+    )
+
+
+def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
+    """The pairs of a split for the objective of `spec`: with sememes, where the objective weighs these.
+
+    Raises UserError when the last codebook has another number of codes than the data have sememes.
+    """
+    tokenizer, objective = read_tokenizer(data), spec["objective"]
+    settings = checked(Settings, spec["problem"], "problem")
+    options: dict = {"next_sentence": settings.next_sentence}
+    if objective.get("decomposition"):
+        options["lexicon"], count = read_lexicon(data, tokenizer)
+        if count != spec["model"]["last_codes"]:
+            raise UserError(
+                f"{spec['task']}/{spec['method']}: model.last_codes is {spec['model']['last_codes']}, but {data} has "
+                f"{count} sememes; set it to {count}"
+            )
+        options |= {name: objective[name] for name in ("masked_words", "several_pieces")}
+    vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
+    first, second, options["orders"] = read_split(data, split)
+    return SentencePairs(first, second, vocabulary, settings.longest, **options)
+
+
+def likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:
+    """Of the model's first readout: mean log-likelihood of a masked token, in nats. Call it in eval mode without
+    gradients."""
+    nats = words = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        found = word_nats(model, next(iter(model.hidden(batch.ids, batch.real, batch.types).values())), batch)
+        nats, words = nats + found.double().sum(), words + len(found)
+    return {"log_likelihood": -float(nats / words)}

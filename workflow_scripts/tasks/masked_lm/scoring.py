@@ -1,0 +1,92 @@
+"""Scores of an encoder on the masked words and the second sentences of its pre-training text, by readout."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch, batch_rows
+from workflow_scripts.tasks.masked_lm.loss import sentence_nats, word_nats
+from workflow_scripts.tasks.masked_lm.model import Pretraining, build
+from workflow_scripts.tasks.masked_lm.problem import read_pairs
+from workflow_scripts.tasks.settings import Evaluation
+
+
+@torch.no_grad()
+def score(
+    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(what was found for each pair and readout, score rows) of every split: `cross_entropy` of a masked token (nats),
+    `mlm_accuracy` and, of models that have learnt it, `nsp_accuracy` (percent). The masks are the same for every run
+    with next sentences, and for every run without.
+    """
+    model = load_model(run["spec"], checkpoint).to(device).eval()
+    splits = {split: read_pairs(run["spec"], data, split) for split in settings.splits}
+    tables, scores = [], []
+    with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="pairs") as reporter:
+        for split, pairs in splits.items():
+            reporter.stage(f"read {split}")
+            # Rows are those of the file: pairs of a batch are not its neighbours.
+            found: dict[str, dict[str, np.ndarray]] = {}
+            rng = np.random.default_rng(0)
+            for rows in batch_rows(pairs, settings.batch_tokens, None):
+                batch = pairs.batch(rows, rng).to(device)
+                for readout, states in model.hidden(batch.ids, batch.real, batch.types).items():
+                    columns = found.setdefault(readout, {})
+                    for name, values in of_pairs(model, states, batch).items():
+                        columns.setdefault(name, np.empty(len(pairs)))[rows] = values.cpu()
+                reporter.advance(len(rows))
+            for readout, columns in found.items():
+                if not pairs.next_sentence:
+                    del columns["follows_right"]
+                names = {"split": [split] * len(pairs), "readout": [readout] * len(pairs)}
+                tables.append(pa.table({**names, "pair": np.arange(len(pairs)), **columns}))
+                scores += [{"split": split, "subset": "all", "readout": readout, **row} for row in score_rows(columns)]
+    return pa.concat_tables(tables), scores
+
+
+def load_model(spec: dict, checkpoint: Path) -> Pretraining:
+    """Encoder and heads of a run. Raises UserError where the file is missing, broken or another's."""
+    file = checkpoint / "model.safetensors"
+    weights = read_weights(file)
+    (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
+    model = build(spec["model"], vocabulary)
+    load_weights(model, weights, file)
+    return model
+
+
+def of_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
+    """Of each pair [B] float64: nats of its masked tokens, how many these are, how many are right, and whether the
+    answer on the second sentence is."""
+    chosen = batch.labels.ne(IGNORED)
+
+    def per_pair(values: Tensor) -> Tensor:
+        table = torch.zeros(chosen.shape, dtype=torch.float64, device=chosen.device)
+        table[chosen] = values.double()
+        return table.sum(1)
+
+    right = model.heads["words"](states[chosen]).argmax(-1).eq(batch.labels[chosen])
+    return {
+        "nats": per_pair(word_nats(model, states, batch)),
+        "masked": chosen.sum(1).double(),
+        "right": per_pair(right),
+        "follows_right": sentence_nats(model, states, batch).lt(torch.tensor(2.0).log()).double(),
+    }
+
+
+def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Metrics over all pairs, from the columns [N] of `of_pairs`."""
+    masked = int(columns["masked"].sum())
+    rows = [
+        {"metric": "cross_entropy", "value": columns["nats"].sum() / masked, "unit": "nats", "n": masked},
+        {"metric": "mlm_accuracy", "value": 100 * columns["right"].sum() / masked, "unit": "percent", "n": masked},
+    ]
+    if "follows_right" in columns:
+        right = columns["follows_right"]
+        rows.append({"metric": "nsp_accuracy", "value": 100 * right.mean(), "unit": "percent", "n": len(right)})
+    return rows

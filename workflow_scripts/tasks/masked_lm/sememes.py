@@ -1,0 +1,106 @@
+"""The sememes of a prepared folder, looked up for the words of a batch by the pieces that they are made of."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.tasks.batching import sequences
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+NONE = -1  # behind the last sememe of a word
+LONGEST = 4096  # pieces of a word, at most
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """R words: keys [R] uint64, rising, made of their pieces; sememes [R + 1, M] int32, NONE behind each row's sememes,
+    the last row that of all other words; counts [R + 1] of their sememes."""
+
+    keys: np.ndarray
+    sememes: np.ndarray
+    counts: np.ndarray
+
+    def look_up(
+        self, ids: np.ndarray, words: np.ndarray, continues: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(number of its word [n] for each of the n tokens where `words` is true, pieces of each word [W], its sememes
+        [W, M]), with at least one column. ids, words [B, S]; continues [V] bool.
+
+        A word begins with a piece that is no continuation, and behind what is no word.
+        """
+        flat = words.ravel()
+        tokens = ids.ravel()[flat]
+        behind = np.concatenate([[False], flat[:-1]])[flat]
+        begins = ~(continues[tokens] & behind)
+        number = np.cumsum(begins) - 1
+        starts = np.flatnonzero(begins)
+        pieces = np.bincount(number, minlength=len(starts))
+        keys = word_keys(tokens, starts, number)
+        row = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
+        known = self.keys[row] == keys if len(self.keys) else np.zeros(len(keys), bool)
+        row = np.where(known, row, len(self.keys))
+        most = max(int(self.counts[row].max(initial=0)), 1)
+        return number, pieces, self.sememes[row, :most]
+
+
+def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """A number [W] uint64 for the pieces of each word, in their order: tokens [n], starts [W] where the words begin,
+    number [n] of the word of a token. Two of a million words share one with a probability of 1 in 37 million."""
+    if not len(starts):
+        return np.empty(0, np.uint64)
+    place = np.arange(len(tokens)) - starts[number]
+    value = (tokens * LONGEST + place).astype(np.uint64)
+    # The mixing function of SplitMix64.
+    value += np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.add.reduceat(value ^ (value >> np.uint64(31)), starts)
+
+
+def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
+    """(the single words of sememes.parquet as pieces of the tokenizer, number of sememes).
+
+    Words with an unknown piece, and phrases, are left out. Of the keys that the tokenizer makes one word of, that which
+    is written as the tokenizer writes it counts alone: `be` is no metal, `may` no month. Where there is none (`CD`, a
+    disc, and `Cd`, cadmium), the text does not tell them apart, and the word has the sememes of all. Raises UserError
+    when a file is missing or broken.
+    """
+    names = read_json(data / "sememe_names.json")
+    table = read_table(data, "sememes", ["word", "sememes"])
+    found = sequences(table["sememes"])
+    if not isinstance(names, list) or found.ids.min(initial=0) < 0 or found.ids.max(initial=0) >= len(names):
+        raise UserError(f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again")
+    unknown = tokenizer.token_to_id("[UNK]")
+    words = table["word"].to_pylist()
+    encoded = [tuple(row.ids) for row in tokenizer.encode_batch(words, add_special_tokens=False)]
+    single = [
+        (pieces, tokenizer.normalizer.normalize_str(word) == word, numbers)
+        for word, pieces, numbers in zip(words, encoded, table["sememes"].to_pylist(), strict=True)
+        if pieces and unknown not in pieces and " " not in word.strip()
+    ]
+    if not single:
+        raise UserError(f"{data / 'sememes.parquet'}: the tokenizer knows no word; delete {data} and prepare it again")
+    as_written = {pieces for pieces, exact, _ in single if exact}
+    known: dict[tuple[int, ...], set[int]] = {}
+    for pieces, exact, numbers in single:
+        if exact or pieces not in as_written:
+            known.setdefault(pieces, set()).update(numbers)
+    length = np.array([len(pieces) for pieces in known])
+    starts = np.cumsum(length) - length
+    keys = word_keys(
+        np.concatenate([np.array(pieces) for pieces in known]), starts, np.arange(len(known)).repeat(length)
+    )
+    keys, first = np.unique(keys, return_index=True)
+    lists = [sorted(numbers) for numbers in known.values()]
+    count = np.array([len(lists[row]) for row in first] + [0])
+    sememes = np.full((len(first) + 1, max(int(count.max()), 1)), NONE, np.int32)
+    for row, chosen in enumerate(first):
+        sememes[row, : count[row]] = lists[chosen]
+    return Lexicon(keys, sememes, count), len(names)

@@ -1,0 +1,17 @@
+"""Settings of pre-training on masked words. No torch here."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from workflow_scripts.common.validation import Strict
+from workflow_scripts.tasks.settings import Traits
+
+TRAITS = Traits(validation_metrics=("log_likelihood",), gradient_checkpointing=True)
+
+
+class Settings(Strict):
+    """BERT's pre-training: masked words and, unless `next_sentence` is false, whether the second sentence follows."""
+
+    next_sentence: bool = True
+    longest: Annotated[int, Field(ge=5)] = 128  # tokens of a pair, with the three special ones

@@ -1,0 +1,127 @@
+"""What the fine-tuning of a causal language model on prompts needs: model, loss, batches, validation."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.reading import has_column, read_table
+from workflow_scripts.models.causal_lm.model import begin_token, last_logits, load
+from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
+from workflow_scripts.tasks.prompt.loss import AnswerLoss
+from workflow_scripts.tasks.prompt.settings import Settings
+from workflow_scripts.tasks.settings import Training
+
+# A task with no more answers than this must not lose one, and is also scored with the choice among them alone.
+FEW_ANSWERS = 10
+COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+
+
+def make_problem(spec: dict, settings: Training, data: Path, init: Path, device: torch.device) -> Problem:
+    """The model of the folder `init`, and batches on `device`. Validation: share of right answers, and their nats.
+
+    Raises UserError when a file is missing or broken, or when no answer is one token of the model's tokenizer.
+    """
+    model = load(init, checked_model_settings(spec)).to(device)
+    if settings.gradient_checkpointing:
+        # Each block is run again with the random numbers, and under the autocast, of its first run.
+        model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+    train = read_prompts(spec, model, init, data, "train")
+    batches = prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
+    valid = read_prompts(spec, model, init, data, settings.validation["split"])
+    valid_batches = prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
+
+    def write_beside(folder: Path) -> None:
+        for name in COMPANIONS:
+            if (init / name).exists():
+                shutil.copyfile(init / name, folder / name)
+
+    def validate(trained: nn.Module) -> dict[str, float]:
+        return answered(trained, valid_batches)
+
+    # A share of right answers is often the same twice; the nats of the answers are the task's own loss.
+    tie = "cross_entropy" if settings.validation["metric"] == "exact_match" else None
+    loss = AnswerLoss(checked(Settings, spec["problem"], "problem").label_smoothing)
+    return Problem(model, loss, batches, validate, write_beside, tie)
+
+
+def checked_model_settings(spec: dict) -> dict:
+    """The settings of the model. Raises UserError when they have no template."""
+    settings = without_name(spec["model"])
+    if not settings.get("template"):
+        raise UserError(
+            f"{spec['task']}/{spec['method']}: model.template is empty; a prompt needs one with {{content}}"
+        )
+    return settings
+
+
+def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
+    """The prompts of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`.
+
+    Where the split has a column `groups`, that says which words are one (see `encode_prompts`). Items whose answer is
+    several tokens are left out, but where there are few answers that is an error, since one of them would be lost.
+    """
+    table = read_table(data, split, ["content", "label"])
+    settings = checked_model_settings(spec)
+    bos = begin_token(model, settings.get("bos", False), f"{spec['task']}/{spec['method']}")
+    contents, labels = (table[column].to_pylist() for column in ("content", "label"))
+    groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
+    tokenizer, space = read_tokenizer(tokenizer_folder), settings.get("label_space", False)
+    tokens, rows = tokenizer.get_vocab_size(), model.get_input_embeddings().num_embeddings
+    if tokens > rows:
+        raise UserError(
+            f"{tokenizer_folder}: tokenizer.json has {tokens} tokens, and the model embeddings of {rows}; "
+            "take the tokenizer that belongs to the model"
+        )
+    where, whose = data / f"{split}.parquet", f"of {tokenizer_folder / 'tokenizer.json'}"
+    try:
+        prompts = encode_prompts(tokenizer, contents, labels, settings["template"], bos, space, groups)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+    if not len(prompts.items):
+        raise UserError(f"{where}: no answer is a single token {whose}")
+    lost = sorted(set(labels) - {labels[row] for row in prompts.items})
+    if lost and len(set(labels)) <= FEW_ANSWERS:
+        raise UserError(
+            f"{where}: the answer '{lost[0]}', one of {len(set(labels))}, is no single token {whose}; "
+            "take another tokenizer or set model.label_space"
+        )
+    longest, positions = int(prompts.length.max()), model.config.max_position_embeddings
+    if longest > positions:
+        raise UserError(f"{where}: a prompt has {longest} tokens, more than the model's {positions} positions")
+    return prompts
+
+
+def prompt_batches(
+    prompts: Prompts, batch_tokens: int, batch_sentences: int | None, device: torch.device
+) -> list[PromptBatch]:
+    """All prompts in batches of similar length. Raises UserError when one is longer than `batch_tokens`."""
+    length = prompts.length
+    try:
+        chosen = bucketed_rows(length, np.zeros_like(length), batch_tokens, batch_sentences)
+    except ValueError as error:
+        raise UserError(f"{error}; raise training.batch_tokens") from error
+    return [prompts.batch(rows).to(device) for rows in chosen]
+
+
+def answered(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str, float]:
+    """Exact match of the next token (percent) and its mean cross-entropy (nats), over the whole vocabulary.
+
+    Call it in eval mode without gradients.
+    """
+    count = sum(len(batch.ids) for batch in batches)
+    right = nats = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        logits = last_logits(model, batch.ids, batch.last).float()
+        right = right + (logits.argmax(-1) == batch.label).sum()
+        nats = nats + torch.nn.functional.cross_entropy(logits, batch.label, reduction="sum")
+    return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}

@@ -1,0 +1,97 @@
+"""Scores of a causal language model on prompts: the token it would write next against the answer."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.evaluation.scores import share_scores
+from workflow_scripts.models.causal_lm.model import last_logits, load
+from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts
+from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, checked_model_settings, read_prompts
+from workflow_scripts.tasks.settings import Evaluation
+
+
+def score(
+    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(predictions, score rows) of every split: `exact_match` over the whole vocabulary, `constrained` over the
+    answers of the split where these are few. Items whose answer is not one token are left out; `n` says how many stay.
+    """
+    model = load_model(run["spec"], checkpoint, device)
+    splits = {split: read_prompts(run["spec"], model, checkpoint, data, split) for split in settings.splits}
+    texts = token_texts(checkpoint, model)
+    predictions, scores = [], []
+    total = sum(len(prompts.items) for prompts in splits.values())
+    with Reporter(run["run"], total, progress, unit="prompts") as reporter:
+        for split, prompts in splits.items():
+            reporter.stage(f"answer {split}")
+            table = read_table(data, split, ["item", "subset"]).take(prompts.items)
+            answers = np.unique(prompts.label)
+            written, chosen = predict(model, prompts, answers, settings.batch_tokens, device, reporter)
+            subsets = table["subset"].to_numpy()
+            correct = matches(written, prompts.label, texts, settings.match)
+            rows = share_scores("exact_match", correct, subsets, {})
+            scores += [{"split": split, "readout": "vocabulary", **row} for row in rows]
+            content = {"item": table["item"], "subset": subsets, "prediction": texts[written], "correct": correct}
+            if len(answers) <= FEW_ANSWERS:
+                right = chosen == prompts.label
+                rows = share_scores("constrained", right, subsets, {})
+                scores += [{"split": split, "readout": "labels", **row} for row in rows]
+                content["correct_among_answers"] = right
+            predictions.append(pa.table({"split": [split] * len(correct), **content}))
+    return pa.concat_tables(predictions), scores
+
+
+def load_model(spec: dict[str, Any], checkpoint: Path, device: torch.device) -> nn.Module:
+    """The model of a run, in eval mode. Raises UserError as `causal_lm.load` does."""
+    return load(checkpoint, checked_model_settings(spec)).to(device).eval()
+
+
+def token_texts(folder: Path, model: nn.Module) -> np.ndarray:
+    """The text of each of a model's V tokens, without the spaces around it, by the tokenizer of a folder: [V] str.
+
+    A model of the hub may have more tokens than its tokenizer, and may answer with one: their text is empty.
+    """
+    tokenizer = read_tokenizer(folder)
+    ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
+    return np.array([text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)])
+
+
+def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: str) -> np.ndarray:
+    """[N] bool: the token ids `written` [N] are the answers `label` [N], as tokens or by their `texts` [V]."""
+    if match == "token":
+        return written == label
+    lowered = np.char.lower(texts.astype(str))
+    return lowered[written] == lowered[label]
+
+
+@torch.no_grad()
+def predict(
+    model: nn.Module,
+    prompts: Prompts,
+    answers: np.ndarray,
+    batch_tokens: int,
+    device: torch.device,
+    reporter: Reporter | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(the likeliest token of the vocabulary [N], the likeliest of `answers` [N]) behind each prompt, as ids."""
+    length = prompts.length
+    batches = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())))
+    among = torch.from_numpy(answers).to(device)
+    written, chosen = (np.empty(len(length), np.int64) for _ in range(2))
+    for rows in batches:
+        batch: PromptBatch = prompts.batch(rows).to(device)
+        logits: Tensor = last_logits(model, batch.ids, batch.last)
+        written[rows] = logits.argmax(-1).cpu()
+        chosen[rows] = among[logits[:, among].argmax(-1)].cpu()
+        if reporter:
+            reporter.advance(len(rows))
+    return written, chosen

@@ -1,0 +1,108 @@
+"""Questions with windows of their paragraphs, as padded batches; tokenised once."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.models.encoder.model import PAD
+from workflow_scripts.models.encoder.vocabulary import read_vocabulary
+from workflow_scripts.tasks.batching import TensorBatch, bucketed_rows
+from workflow_scripts.tasks.question_answering.settings import Settings
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+NOT_HERE = 0  # both ends in a window without the answer: [CLS]
+
+
+@dataclass(frozen=True)
+class SpanBatch(TensorBatch):
+    """Windows `[CLS] question [SEP] part of the paragraph [SEP]`, padded on the right.
+
+    ids, types [B, S] int64; real [B, S] bool, false on padding; allowed [B, S] bool: [CLS] and the paragraph's tokens;
+    ends [B, 2] int64: the answer's first and last token, NOT_HERE in a window without it.
+    """
+
+    ids: Tensor
+    types: Tensor
+    real: Tensor
+    allowed: Tensor
+    ends: Tensor
+
+
+@dataclass(frozen=True)
+class Windows:
+    """All windows of a split. item [W]: the row of a window's question. ids, types: per window an int64 array of its
+    tokens. offsets: per window [length, 2], characters of the paragraph where a token begins and ends. ends [W, 2].
+    """
+
+    item: np.ndarray
+    ids: list[np.ndarray]
+    types: list[np.ndarray]
+    offsets: list[np.ndarray]
+    ends: np.ndarray
+    contexts: list[str]
+    answers: list[list[str]]
+
+    def batches(
+        self, batch_tokens: int, batch_sentences: int | None, device: torch.device
+    ) -> tuple[list[np.ndarray], list[SpanBatch]]:
+        """(windows of each batch, the batches on `device`), of similar length."""
+        length = np.array([len(row) for row in self.ids])
+        rows = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+        return rows, [self._batch(chosen, length).to(device) for chosen in rows]
+
+    def _batch(self, rows: np.ndarray, length: np.ndarray) -> SpanBatch:
+        real = np.arange(length[rows].max()) < length[rows][:, None]
+        ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
+        ids[real] = np.concatenate([self.ids[row] for row in rows])
+        types[real] = np.concatenate([self.types[row] for row in rows])
+        # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
+        allowed = (types == 1) & (np.arange(real.shape[1]) < length[rows][:, None] - 1)
+        allowed[:, 0] = True
+        return SpanBatch(*map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows])))
+
+
+def read_windows(data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file: Path, s: Settings) -> Windows:
+    """The windows of a split, in the order of its file."""
+    from tokenizers.processors import BertProcessing
+
+    table = read_table(data, split, ["question", "context", "start", "answer", "answers"]).to_pydict()
+    vocabulary = read_vocabulary(tokenizer, tokenizer_file)
+    tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
+    questions = cut(tokenizer, table["question"], s.longest_question)
+    tokenizer.enable_truncation(s.longest, stride=s.stride, strategy="only_second")
+    found = tokenizer.encode_batch(list(zip(questions, table["context"], strict=True)))
+    windows = [(row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)]
+    item = np.array([row for row, _ in windows])
+    types = [np.array(part.type_ids, np.int64) for _, part in windows]
+    offsets = [np.array(part.offsets, np.int64) for _, part in windows]
+    begin = np.array(table["start"], np.int64)
+    end = begin + np.array([len(answer) for answer in table["answer"]])
+    ends = [answer_tokens(o, t, begin[row], end[row]) for o, t, row in zip(offsets, types, item, strict=True)]
+    answers = [json.loads(text) for text in table["answers"]]
+    ids = [np.array(part.ids, np.int64) for _, part in windows]
+    return Windows(item, ids, types, offsets, np.array(ends), table["context"], answers)
+
+
+def cut(tokenizer: "Tokenizer", texts: Sequence[str], longest: int) -> list[str]:
+    """Texts of at most so many tokens."""
+    tokenizer.enable_truncation(longest)
+    found = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    return [text[: one.offsets[-1][1]] if one.overflowing else text for text, one in zip(texts, found, strict=True)]
+
+
+def answer_tokens(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
+    """Positions of the tokens of a window [length] that hold the paragraph's characters `begin` and `end` - 1; NOT_HERE
+    twice where one of them lies outside of it."""
+    inside = np.flatnonzero(types == 1)[:-1]  # without the last [SEP]
+    start, stop = offsets[inside, 0], offsets[inside, 1]
+    first, last = inside[(start <= begin) & (begin < stop)], inside[(start < end) & (end <= stop)]
+    return (int(first[0]), int(last[-1])) if len(first) and len(last) else (NOT_HERE, NOT_HERE)

@@ -1,0 +1,72 @@
+"""An encoder that finds the answer to a question in a paragraph: where it begins, and where it ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.tasks.question_answering.batches import SpanBatch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class SpanModel(EncoderWithHeads):
+    """heads.span is one linear layer d -> 2 on each token's state of one readout: scores of the first and of the last
+    token."""
+
+    def __init__(
+        self,
+        inner: "PreTrainedModel",
+        hidden: Callable[..., dict[str, Tensor]],
+        readout: str,
+        frozen: bool,
+        dropout: float,
+    ):
+        super().__init__(inner, hidden, frozen)
+        self.readout = readout
+        layers = nn.Sequential(nn.Dropout(dropout), nn.Linear(inner.config.hidden_size, 2))
+        self.heads = nn.ModuleDict({"span": layers})
+
+    def forward(self, batch: SpanBatch) -> Tensor:
+        """Scores [B, 2, S] of each token as the first and as the last one: -inf on what is neither [CLS] nor of the
+        paragraph."""
+        states = self.hidden(batch.ids, batch.real, batch.types)[self.readout]
+        scores = self.heads["span"](states).transpose(1, 2)
+        return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
+
+
+def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
+    """A trained encoder with a head drawn from torch's global generator, in training mode. `section`: `model` of a
+    spec."""
+    module = model_module(section)
+    s = checked(module.Settings, without_name(section), "model")
+    return SpanModel(inner, module.hidden, s.readout, s.frozen, s.dropout).train()
+
+
+def load(folder: Path, section: dict[str, Any]) -> SpanModel:
+    """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
+    model = build(model_module(section).load(folder, without_name(section)), section)
+    file = folder / "model.safetensors"
+    load_weights(model, read_weights(file), file)
+    return model
+
+
+def best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(score [B], first token [B], last token [B]) of the likeliest span of at most `longest` tokens, from scores
+    [B, 2, S]. [CLS], the first position, is no answer."""
+    first, last = scores[:, 0, 1:], scores[:, 1, 1:]
+    size = first.size(-1)
+    summed = first[:, :, None] + last[:, None, :]
+    position = torch.arange(size, device=scores.device)
+    distance = position[None, :] - position[:, None]
+    summed = summed.masked_fill((distance < 0) | (distance >= longest), -torch.inf)
+    best, where = summed.flatten(1).max(-1)
+    return best, where // size + 1, where % size + 1

@@ -1,0 +1,79 @@
+"""What the fine-tuning of an encoder on questions needs: model, loss, batches, validation."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.validation import checked
+from workflow_scripts.evaluation.span_metrics import exact_match, f1
+from workflow_scripts.models.encoder.model import checkpoint_blocks
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
+from workflow_scripts.tasks.question_answering.loss import span_loss
+from workflow_scripts.tasks.question_answering.model import SpanModel, best_spans, build
+from workflow_scripts.tasks.question_answering.settings import Settings
+from workflow_scripts.tasks.settings import Training
+
+
+def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+    """The encoder of the folder `init` with a new head, and batches on `device`. Validation: exact match and F1
+    (percent). Raises UserError when a file is missing or broken."""
+    if not init:
+        raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
+    inner = model_module(spec["model"]).load(init, without_name(spec["model"]))
+    if settings.gradient_checkpointing:
+        checkpoint_blocks(inner)
+    model = build(inner, spec["model"]).to(device)
+    train = read_split(spec, init, data, "train").batches(settings.batch_tokens, settings.batch_sentences, device)[1]
+    valid = read_split(spec, init, data, settings.validation["split"])
+    batches = valid.batches(settings.batch_tokens, None, device)
+    longest = problem_settings(spec).longest_answer
+
+    def validate(trained: SpanModel) -> dict[str, float]:
+        given = found_answers(trained, valid, batches, longest)
+        return {
+            name: 100 * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
+            for name, measure in (("exact_match", exact_match), ("f1", f1))
+        }
+
+    write_beside = companions(model.encoder.config, init)
+    return Problem(model, span_loss, train, validate, write_beside)
+
+
+def problem_settings(spec: dict) -> Settings:
+    """How the run of `spec` asks its questions."""
+    return checked(Settings, spec["problem"], "problem")
+
+
+def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
+    """The windows of a split. Raises UserError when one can be longer than the model's positions."""
+    settings, positions = problem_settings(spec), spec["model"]["positions"]
+    if settings.longest > positions:
+        raise UserError(
+            f"{spec['task']}/{spec['method']}: problem.longest is {settings.longest}, more than the model's "
+            f"{positions} positions"
+        )
+    file = tokenizer_folder / "tokenizer.json"
+    return read_windows(data, split, read_tokenizer(tokenizer_folder), file, settings)
+
+
+@torch.no_grad()
+def found_answers(
+    model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]], longest: int
+) -> list[str]:
+    """The answer to each question: the text of the likeliest span of all its windows."""
+    best = np.full(len(windows.contexts), -np.inf)
+    answers = [""] * len(windows.contexts)
+    for rows, batch in zip(*batches, strict=True):
+        scores, first, last = (part.cpu().numpy() for part in best_spans(model(batch).float(), longest))
+        for row, score, begin, end in zip(rows, scores, first, last, strict=True):
+            item = windows.item[row]
+            if score > best[item]:
+                best[item] = score
+                answers[item] = windows.contexts[item][windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]]
+    return answers

@@ -1,0 +1,48 @@
+"""Scores of an encoder on questions: exact match and F1 of the spans that it gives as answers."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.evaluation.span_metrics import exact_match, f1, worst_variants
+from workflow_scripts.tasks.question_answering.model import load
+from workflow_scripts.tasks.question_answering.problem import found_answers, problem_settings, read_split
+from workflow_scripts.tasks.settings import Evaluation
+
+
+def score(
+    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows; of a split with
+    variants of its questions also `adversarial_exact_match` and `adversarial_f1`, means over questions of what
+    `worst_variants` gives."""
+    spec = run["spec"]
+    model = load(checkpoint, spec["model"]).to(device).eval()
+    splits = {split: read_split(spec, checkpoint, data, split) for split in settings.splits}
+    predictions, scores = [], []
+    total = sum(len(windows.contexts) for windows in splits.values())
+    with Reporter(run["run"], total, progress, unit="questions") as reporter:
+        for split, windows in splits.items():
+            reporter.stage(f"answer {split}")
+            batches = windows.batches(settings.batch_tokens, None, device)
+            given = found_answers(model, windows, batches, problem_settings(spec).longest_answer)
+            content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
+            for name, measure in (("exact_match", exact_match), ("f1", f1)):
+                content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
+            items = content["item"].to_pylist()
+            rows = {"": list(range(len(items)))}
+            if any("-" in item for item in items):
+                rows["adversarial_"] = worst_variants(items, content["f1"])
+            for prefix, name in itertools.product(rows, ("exact_match", "f1")):
+                value = 100 * float(np.mean(np.array(content[name])[rows[prefix]]))
+                row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(rows[prefix])}
+                scores.append({**row, "split": split, "subset": "all", "readout": model.readout})
+            predictions.append(pa.table({"split": [split] * len(given), **content}))
+            reporter.advance(len(given))
+    return pa.concat_tables(predictions), scores

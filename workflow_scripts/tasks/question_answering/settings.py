@@ -1,0 +1,28 @@
+"""Settings of fine-tuning on questions about paragraphs. No torch here."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from workflow_scripts.common.validation import AtLeastOne, Strict
+from workflow_scripts.tasks.settings import Traits
+
+TRAITS = Traits(validation_metrics=("f1", "exact_match"), gradient_checkpointing=True)
+
+
+class Settings(Strict):
+    """How questions are asked of a paragraph that may be longer than a sequence: in windows that overlap."""
+
+    longest: AtLeastOne = 384  # tokens of a question and a window, with the special ones
+    stride: AtLeastOne = 128  # tokens that a window shares with the one before
+    longest_question: AtLeastOne = 64  # tokens; the rest is cut
+    longest_answer: AtLeastOne = 30  # tokens of an answer that is given
+
+    @model_validator(mode="after")
+    def windows_move_on(self) -> Self:
+        if self.longest - self.longest_question - 3 <= self.stride:
+            raise ValueError(
+                f"longest {self.longest} leaves a window no more than its stride {self.stride} beside "
+                f"longest_question {self.longest_question} and three special tokens"
+            )
+        return self

@@ -1,0 +1,137 @@
+"""Sentences and pairs of them as padded batches for encoders; tokenised once, made into batches of similar length."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.models.encoder.model import PAD
+from workflow_scripts.models.encoder.vocabulary import read_vocabulary
+from workflow_scripts.tasks.batching import Sequences, TensorBatch, bucketed_rows
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class SentenceBatch(TensorBatch):
+    """Items of T texts: one, a sentence or a pair, or the two of a pair that are read apart.
+
+    ids, types [B, T, S] int64: `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, padded; types are 1
+    from the second sentence on. real [B, T, S] bool, false on padding. label [B] float32: a class's number or a score.
+    """
+
+    ids: Tensor
+    types: Tensor
+    real: Tensor
+    label: Tensor
+
+
+@dataclass(frozen=True)
+class StateBatch:
+    """Items that a frozen encoder has read: states [B, T, d], label [B] float32."""
+
+    states: Tensor
+    label: Tensor
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The items of a split, in the order of its file.
+
+    second: None where there is one sentence. apart: whether the two of a pair are texts of their own. limit: tokens of
+    the longest text with its special ones; cls, sep: their ids.
+    """
+
+    first: Sequences
+    second: Sequences | None
+    label: np.ndarray
+    apart: bool
+    limit: int
+    cls: int
+    sep: int
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @cached_property
+    def length(self) -> np.ndarray:
+        """Tokens of an item's longer text [N]."""
+        one = self.first.length + 2
+        if self.second is None:
+            return np.minimum(one, self.limit)
+        other = self.second.length + 2
+        return np.minimum(np.maximum(one, other) if self.apart else one + other - 1, self.limit)
+
+    def batch(self, rows: np.ndarray) -> SentenceBatch:
+        """The items of `rows` as one padded batch."""
+        width = int(self.length[rows].max())
+        if self.apart:
+            texts = [self._laid_out(sentences, None, rows, width) for sentences in (self.first, self.second)]
+        else:
+            texts = [self._laid_out(self.first, self.second, rows, width)]
+        ids, types, real = (torch.from_numpy(np.stack(tables, 1)) for tables in zip(*texts, strict=True))
+        return SentenceBatch(ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32)))
+
+    def _laid_out(
+        self, first: Sequences, second: Sequences | None, rows: np.ndarray, width: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(ids, types, real), all [len(rows), width]. Of a pair that is too long, the sentence that has more than half
+        of the room is cut, or both."""
+        room = self.limit - (2 if second is None else 3)
+        one, other = first.length[rows], np.zeros(len(rows), np.int64) if second is None else second.length[rows]
+        one = np.minimum(one, np.maximum(room - other, room if second is None else (room + 1) // 2))
+        other = np.minimum(other, room - one)
+        column, middle = np.arange(width), one[:, None] + 1
+        end = middle if second is None else middle + other[:, None] + 1
+        real = column <= end
+        ids = np.where(real, self.sep, PAD)
+        ids[:, 0] = self.cls
+        for sentences, begin, stop in ((first, np.ones_like(middle), middle), (second, middle + 1, end)):
+            inside = (column >= begin) & (column < stop)
+            if sentences is not None:
+                position = sentences.start[rows][:, None] + column - begin
+                ids[inside] = sentences.ids[position[inside]]
+        return ids, (real & (column > middle)).astype(np.int64), real
+
+
+def read_sentences(
+    data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file: Path, longest: int, apart: bool
+) -> Sentences:
+    """The items of a split, tokenised. `apart`: whether the sentences of a pair are read each alone."""
+    table = read_table(data, split, ["first", "second", "label"])
+    vocabulary = read_vocabulary(tokenizer, tokenizer_file)
+    tokenizer.enable_truncation(longest)  # no text has more room than that
+    second = table["second"]
+    return Sentences(
+        tokenised(tokenizer, table["first"].to_pylist()),
+        None if second.null_count else tokenised(tokenizer, second.to_pylist()),
+        table["label"].to_numpy(),
+        apart and not second.null_count,
+        longest,
+        vocabulary.cls,
+        vocabulary.sep,
+    )
+
+
+def tokenised(tokenizer: "Tokenizer", texts: Sequence[str]) -> Sequences:
+    """The tokens of texts, without special ones."""
+    ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+    length = np.array([len(row) for row in ids], np.int64)
+    return Sequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
+
+
+def sentence_batches(
+    sentences: Sentences, batch_tokens: int, batch_sentences: int | None, device: torch.device
+) -> tuple[list[np.ndarray], list[SentenceBatch]]:
+    """(rows of each batch, the batches on `device`), of similar length; `bucketed_rows` says how. A batch has at least
+    one item, however many tokens that is."""
+    length = sentences.length
+    rows = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+    return rows, [sentences.batch(chosen).to(device) for chosen in rows]

@@ -1,0 +1,21 @@
+"""The loss of fine-tuning on sentences: cross-entropy of classes, mean square of scores."""
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy, mse_loss
+
+from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, StateBatch
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel
+
+
+def distance(predicted: Tensor, label: Tensor) -> Tensor:
+    """Of scores of classes [B, C], the mean of -log p(label), in nats; of numbers [B], the mean of their squared
+    distance to `label` [B] float32, which holds the numbers of the classes in the first case."""
+    if predicted.dim() == 1:
+        return mse_loss(predicted.float(), label)
+    return cross_entropy(predicted.float(), label.long())
+
+
+def sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
+    """(`distance` of the model's predictions, parts)."""
+    loss = distance(model(batch), batch.label)
+    return loss, {"sentence": loss.detach()}

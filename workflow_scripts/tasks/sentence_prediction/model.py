@@ -1,0 +1,83 @@
+"""An encoder that says something of one sentence or two: a class, a score, or how alike two sentences are."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, StateBatch
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class SentenceModel(EncoderWithHeads):
+    """heads.sentence reads the last layer's state of [CLS] of one readout, and gives `outputs` numbers: a score for
+    each of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is
+    trained."""
+
+    def __init__(
+        self,
+        inner: "PreTrainedModel",
+        hidden: Callable[..., dict[str, Tensor]],
+        readout: str,
+        frozen: bool,
+        outputs: int,
+        dropout: float,
+        settings: Settings,
+    ):
+        super().__init__(inner, hidden, frozen)
+        self.readout = readout
+        self.heads = nn.ModuleDict()
+        if settings.prediction == "head":
+            self.heads["sentence"] = head(inner.config.hidden_size, outputs, dropout, settings)
+
+    def states(self, batch: SentenceBatch) -> dict[str, Tensor]:
+        """The last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
+        ids, real, types = (tensor.flatten(0, 1) for tensor in (batch.ids, batch.real, batch.types))
+        found = self.hidden(ids, real, types)
+        return {name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()}
+
+    def forward(self, batch: SentenceBatch | StateBatch) -> Tensor:
+        """Scores of the classes [B, C], or numbers [B]."""
+        states = batch.states if isinstance(batch, StateBatch) else self.states(batch)[self.readout]
+        if "sentence" not in self.heads:
+            return cosine(states)
+        return self.heads["sentence"](states[:, 0]).squeeze(-1)
+
+
+def head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Sequential:
+    """Dropout and a linear layer d -> outputs, behind a layer of `head_width` with tanh where two are asked for."""
+    if settings.head_layers == 1:
+        return nn.Sequential(nn.Dropout(dropout), nn.Linear(width, outputs))
+    inner = settings.head_width
+    return nn.Sequential(nn.Linear(width, inner), nn.Tanh(), nn.Dropout(dropout), nn.Linear(inner, outputs))
+
+
+def cosine(states: Tensor) -> Tensor:
+    """Of two states of an item, [B, 2, d] -> [B]; 0 where one of them is all zero."""
+    return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
+
+
+def build(inner: "PreTrainedModel", section: dict[str, Any], problem: Settings, outputs: int) -> SentenceModel:
+    """A trained encoder with a head drawn from torch's global generator, in training mode. `section`: `model` of a
+    spec."""
+    module = model_module(section)
+    s = checked(module.Settings, without_name(section), "model")
+    return SentenceModel(inner, module.hidden, s.readout, s.frozen, outputs, s.dropout, problem).train()
+
+
+def load(folder: Path, section: dict[str, Any], problem: Settings, outputs: int) -> SentenceModel:
+    """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
+    model = build(model_module(section).load(folder, without_name(section)), section, problem, outputs)
+    file = folder / "model.safetensors"
+    load_weights(model, read_weights(file), file)
+    return model

@@ -1,0 +1,136 @@
+"""What the fine-tuning of an encoder on sentences needs: model, loss, batches, validation."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.options import without_name
+from workflow_scripts.common.validation import checked
+from workflow_scripts.evaluation.sentence_metrics import LEAST, class_metrics, score_metrics
+from workflow_scripts.models.encoder.model import PAD, checkpoint_blocks
+from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.sentence_prediction.batches import (
+    SentenceBatch,
+    Sentences,
+    StateBatch,
+    read_sentences,
+    sentence_batches,
+)
+from workflow_scripts.tasks.sentence_prediction.loss import sentence_loss
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
+from workflow_scripts.tasks.settings import Training
+
+STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
+
+
+def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+    """The encoder of the folder `init` with a new head, and batches on `device`. Validation: the measures of
+    `evaluation.sentence_metrics`; one that is not defined counts LEAST.
+
+    What a frozen encoder says of a sentence is computed once. Raises UserError when a file is missing or broken.
+    """
+    if not init:
+        raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
+    names = labels(data)
+    inner = model_module(spec["model"]).load(init, without_name(spec["model"]))
+    if settings.gradient_checkpointing:
+        checkpoint_blocks(inner)
+    model = build(inner, spec["model"], problem_settings(spec), len(names) if names else 1).to(device)
+
+    def read(split: str) -> Sentences:
+        return read_split(spec, model, init, data, split)
+
+    train: Sequence[SentenceBatch | StateBatch] = []
+    if settings.max_steps:
+        if not (data / "train.parquet").exists():
+            raise UserError(f"{spec['task']} has no training set; set training.max_steps to 0")
+        train = batches(model, read("train"), settings.batch_tokens, settings.batch_sentences, device)
+    split = settings.validation["split"]
+    valid = batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
+    label = np.concatenate([batch.label.cpu().numpy() for batch in valid])
+
+    write_beside = companions(model.encoder.config, init)
+    return Problem(model, sentence_loss, train, validation(valid, label, names, settings), write_beside)
+
+
+def problem_settings(spec: dict) -> Settings:
+    """What the run of `spec` makes of its sentences."""
+    return checked(Settings, spec["problem"], "problem")
+
+
+def labels(data: Path) -> list[str] | None:
+    """The names of a task's classes; None where its labels are scores."""
+    return read_json(data / "dataset.json")["labels"]
+
+
+def read_split(spec: dict, model: SentenceModel, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
+    """The items of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`.
+
+    Raises UserError when the run compares sentences of which an item has one only.
+    """
+    settings = problem_settings(spec)
+    apart = settings.prediction == "cosine"
+    # RoBERTa's positions begin behind the padding's.
+    room = model.encoder.config.max_position_embeddings - (1 + PAD) * (model.prefix == "roberta")
+    tokenizer = read_tokenizer(tokenizer_folder)
+    found = read_sentences(
+        data, split, tokenizer, tokenizer_folder / "tokenizer.json", min(settings.longest, room), apart
+    )
+    if apart and not found.apart:
+        raise UserError(f"{data / split}.parquet: items have one sentence, and prediction cosine compares two")
+    return found
+
+
+def batches(
+    model: SentenceModel,
+    sentences: Sentences,
+    batch_tokens: int,
+    batch_sentences: int | None,
+    device: torch.device,
+) -> list[SentenceBatch] | list[StateBatch]:
+    """All items in batches: of tokens, or, for a frozen encoder, of the states that it gives, which have no length and
+    are taken in the order of the file."""
+    if not model.frozen:
+        return sentence_batches(sentences, batch_tokens, batch_sentences, device)[1]
+    states = read_states(model, sentences, device)
+    label = torch.from_numpy(sentences.label.astype(np.float32)).to(device)
+    size = batch_sentences or len(label)
+    return [StateBatch(*both) for both in zip(states.split(size), label.split(size), strict=True)]
+
+
+@torch.no_grad()
+def read_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> torch.Tensor:
+    """The states of the model's readout of all items, [N, T, d]."""
+    rows, made = sentence_batches(sentences, STATES_TOKENS, None, device)
+    states = torch.cat([model.eval().states(batch)[model.readout].float() for batch in made])
+    model.train()
+    return states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]
+
+
+def validation(
+    valid: Sequence[SentenceBatch | StateBatch], label: np.ndarray, names: list[str] | None, settings: Training
+) -> Callable[[SentenceModel], dict[str, float]]:
+    """A function of the model, in eval mode and without gradients, to the measures of its predictions."""
+
+    def validate(model: SentenceModel) -> dict[str, float]:
+        predicted = torch.cat([model(batch).float() for batch in valid]).cpu()
+        if predicted.dim() == 1:
+            found, _ = score_metrics(predicted.numpy(), label)
+        else:
+            found, _ = class_metrics(*decided(predicted), label)
+        return {settings.validation["metric"]: LEAST, **found}
+
+    return validate
+
+
+def decided(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+    """(the class of the greatest score, the likelihood of class 1 where there are two) of scores [N, C]."""
+    likelihood = scores.softmax(-1)[:, 1].numpy() if scores.size(1) == 2 else None
+    return scores.argmax(-1).numpy(), likelihood

@@ -1,0 +1,91 @@
+"""Scores of an encoder on sentences: classes and scores of its head, or cosines of [CLS] by every readout."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.evaluation.scores import rows_of_subsets
+from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
+from workflow_scripts.tasks.sentence_prediction.batches import Sentences, sentence_batches
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, cosine, load
+from workflow_scripts.tasks.sentence_prediction.problem import decided, labels, problem_settings, read_split
+from workflow_scripts.tasks.settings import Evaluation
+
+
+def score(
+    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(predictions, score rows) of every split, by readout: that of the head, or, where cosines are compared, all.
+
+    zero_states is the percentage of items of which a [CLS] is all zero. A measure that is not defined has a row with a
+    `reason` in place of its value.
+    """
+    spec, names = run["spec"], labels(data)
+    model = load(checkpoint, spec["model"], problem_settings(spec), len(names) if names else 1).to(device).eval()
+    splits = {split: read_split(spec, model, checkpoint, data, split) for split in settings.splits}
+    predictions, scores = [], []
+    with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="items") as reporter:
+        for split, sentences in splits.items():
+            reporter.stage(f"score {split}")
+            table = read_table(data, split, ["item", "subset", "label"])
+            label, subsets = (table[name].to_numpy() for name in ("label", "subset"))
+            found, zero = predict(model, sentences, settings.batch_tokens, device, reporter)
+            rows = []
+            for readout, predicted in found.items():
+                made = decided(predicted) if names else (predicted.numpy(), None)
+                rows += measured(readout, made, label, subsets, bool(names))
+                share = {"metric": "zero_states", "value": 100 * float(zero[readout].mean()), "n": len(label)}
+                rows.append({"subset": "all", "readout": readout, **share})
+                likelihood = pa.nulls(len(label), pa.float32()) if made[1] is None else made[1]
+                names_of = {"split": [split] * len(label), "item": table["item"], "subset": table["subset"]}
+                content = {"label": label, "prediction": made[0].astype(float), "likelihood": likelihood}
+                predictions.append(pa.table(names_of | {"readout": [readout] * len(label)} | content))
+            scores += [{"split": split, "unit": "percent", **row} for row in rows]
+    return pa.concat_tables(predictions), scores
+
+
+@torch.no_grad()
+def predict(
+    model: SentenceModel, sentences: Sentences, batch_tokens: int, device: torch.device, reporter: Reporter
+) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
+    """By readout: scores of the classes [N, C] or numbers [N], and whether one of an item's states is all zero [N]."""
+    found: dict[str, list[torch.Tensor]] = {}
+    zero: dict[str, list[torch.Tensor]] = {}
+    batches = sentence_batches(sentences, batch_tokens, None, device)
+    for rows, batch in zip(*batches, strict=True):
+        for readout, states in model.states(batch).items():
+            if "sentence" not in model.heads:
+                found.setdefault(readout, []).append(cosine(states).cpu())
+            elif readout == model.readout:
+                found.setdefault(readout, []).append(model.heads["sentence"](states[:, 0]).squeeze(-1).float().cpu())
+            zero.setdefault(readout, []).append((states == 0).all(-1).any(-1).cpu())
+        reporter.advance(len(rows))
+    order = np.argsort(np.concatenate(batches[0]))
+    return (
+        {readout: torch.cat(parts)[order] for readout, parts in found.items()},
+        {readout: torch.cat(zero[readout])[order].numpy() for readout in found},
+    )
+
+
+def measured(
+    readout: str, made: tuple[np.ndarray, np.ndarray | None], label: np.ndarray, subsets: np.ndarray, classes: bool
+) -> list[dict[str, Any]]:
+    """A row for each measure of each subset; one that is not defined has a `reason` in place of its value.
+
+    made: what was predicted [N], and the likelihood of class 1 [N] or None; label, subsets [N].
+    """
+    rows = []
+    for subset, chosen in rows_of_subsets(subsets).items():
+        predicted, likelihood = made[0][chosen], None if made[1] is None else made[1][chosen]
+        values, reasons = (
+            class_metrics(predicted, likelihood, label[chosen]) if classes else score_metrics(predicted, label[chosen])
+        )
+        where = {"subset": subset, "readout": readout, "n": len(chosen)}
+        rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]
+        rows += [{**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()]
+    return rows

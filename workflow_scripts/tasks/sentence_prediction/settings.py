@@ -1,0 +1,22 @@
+"""Settings of fine-tuning on sentences. No torch here."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.validation import AtLeastOne, Strict
+from workflow_scripts.tasks.settings import Traits
+
+TRAITS = Traits(
+    validation_metrics=("accuracy", "f1", "matthews", "pearson", "spearman"),
+    gradient_checkpointing=True,
+)
+
+
+class Settings(Strict):
+    """What an encoder's state of [CLS] is made into: by a head, a class or a score; or the cosine of two sentences."""
+
+    prediction: Literal["head", "cosine"] = "head"  # cosine: each sentence is read alone
+    head_layers: Literal[1, 2] = 1  # 2: with a tanh between them
+    head_width: AtLeastOne = 768  # of the first of two layers
+    longest: Annotated[int, Field(ge=5)] = 128  # tokens of a sentence or a pair, with the special ones

@@ -1,0 +1,67 @@
+"""The checkpoint of a sequence-to-sequence run: weights, the model's settings and both vocabularies, in one folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, write_json
+from workflow_scripts.common.options import without_name
+from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.tasks.trained_run import checked_run
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.roberta_decoder.pieces import Pieces
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+
+
+def build_model(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> nn.Module:
+    """A model drawn from torch's global generator. `section`: `model` of a spec."""
+    sizes = {f"{side}_vocabulary": len(vocabulary[side]) for side in ("source", "target")}
+    return model_module(section).build(without_name(section), **sizes)
+
+
+def find_pieces(section: dict[str, Any], folder: Path) -> "Pieces | None":
+    """The word pieces of the encoder in a folder with weights; None where the model reads words."""
+    module = model_module(section)
+    return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
+
+
+def writer(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> Callable[[Path], None]:
+    """A function that writes into a folder what else than weights `load_checkpoint` needs."""
+
+    def write(folder: Path) -> None:
+        write_json(folder / CONFIG, {"model": section})
+        write_json(folder / "vocabulary.json", vocabulary)
+
+    return write
+
+
+def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, dict[str, list[str]]]:
+    """(model in eval mode on the CPU, tokens by id of each side) of a `checkpoint/`. `weights`: name of the file, for
+    runs that keep further ones. Raises UserError when a file is missing or broken."""
+    config, vocabulary = read_json(folder / CONFIG), read_vocabulary(folder)
+    if not isinstance(config, dict) or "model" not in config:
+        raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
+    model = build_model(config["model"], vocabulary)
+    file = folder / f"{weights}.safetensors"
+    load_weights(model, read_weights(file), file)
+    return model.eval(), vocabulary
+
+
+def load_run(
+    run_dir: Path, data_dir: Path, device: torch.device | str = "cpu"
+) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
+    """(model in eval mode, vocabulary by side, run.json) of a trained run.
+
+    Raises UserError when a file is missing or broken, or when run.json and data do not belong together.
+    """
+    run = checked_run(run_dir, data_dir)
+    model, vocabulary = load_checkpoint(run_dir / "checkpoint")
+    return model.to(device), vocabulary, run

@@ -1,0 +1,33 @@
+"""Validation by metrics of decoded outputs, such as BLEU, in place of a teacher-forced pass."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.tasks.seq2seq.scoring import COLUMNS, decode, joined, measured
+from workflow_scripts.tasks.settings import Evaluation
+
+WHERE = "settings: training.validation.decoding"
+
+
+def validator(data: Path, validation: dict[str, Any], device: torch.device) -> Callable[[nn.Module], dict[str, float]]:
+    """A function that decodes the validation split with a model in eval mode, and returns each metric over all of it.
+
+    Raises UserError for wrong settings or data.
+    """
+    split = validation["split"]
+    settings = checked(Evaluation, {"splits": [split], **validation["decoding"]}, WHERE)
+    table, words = read_table(data, split, COLUMNS), read_vocabulary(data)["target"]
+    references = joined(table["target"].to_pylist(), settings.joined)
+
+    def validate(model: nn.Module) -> dict[str, float]:
+        outputs = joined(decode(model, table, words, settings, device), settings.joined)
+        rows = measured(outputs, references, data, split, settings)
+        return {row["metric"]: row["value"] for row in rows if row["subset"] == "all"}
+
+    return validate

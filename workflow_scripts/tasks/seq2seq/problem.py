@@ -1,0 +1,89 @@
+"""What a training of a sequence-to-sequence task needs: model, loss, batches, validation."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import bucketed, training_batches
+from workflow_scripts.tasks.seq2seq import decoded_validation
+from workflow_scripts.tasks.seq2seq.batches import read_source_pairs
+from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, writer
+from workflow_scripts.tasks.seq2seq.exact_match import teacher_forced
+from workflow_scripts.tasks.seq2seq.loss import WordLoss
+from workflow_scripts.tasks.seq2seq.phrases import with_phrases
+from workflow_scripts.tasks.seq2seq.settings import Settings
+from workflow_scripts.tasks.settings import Training
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.roberta_decoder.pieces import Pieces
+
+
+def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings name a module for it;
+    of the splits that further weights are kept for, values have the split's name before theirs. With `phrases` in the
+    spec, batches for training say which phrase a source token is part of.
+
+    With `init`, the folder of a pre-trained encoder, the model reads its weights, and source sentences are cut into its
+    pieces.
+
+    Raises UserError when a file is missing or broken, when an example is longer than `batch_tokens`, or for the `init`
+    of a model that starts from random weights.
+    """
+    vocabulary, pieces = read_vocabulary(data), None
+    if init:
+        pieces = find_pieces(spec["model"], init)
+        if pieces is None:
+            raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+        vocabulary["source"] = pieces.vocabulary()
+    model = build_model(spec["model"], vocabulary)
+    if init:
+        model.read_pretrained(init)
+    model = model.to(device)
+    loss = WordLoss(checked(Settings, spec["problem"], "problem").label_smoothing)
+    train = read_source_pairs(data, "train", pieces)
+    if "phrases" in spec:
+        train = with_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
+    try:
+        shuffle_seed = spec["seed"] if settings.shuffle_rows else None
+        batches = training_batches(train, settings.batch_tokens, device, shuffle_seed)
+    except ValueError as error:
+        raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
+
+    def write_beside(folder: Path) -> None:
+        writer(spec["model"], vocabulary)(folder)
+        if init:
+            shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
+
+    validations = {"": validator(data, settings.validation, settings.batch_tokens, pieces, device)}
+    for split in settings.kept_splits:
+        one = {**settings.validation, "split": split}
+        validations[f"{split}_"] = validator(data, one, settings.batch_tokens, pieces, device)
+
+    def validate(trained: nn.Module) -> dict[str, float]:
+        return {
+            prefix + name: value for prefix, values in validations.items() for name, value in values(trained).items()
+        }
+
+    return Problem(model, loss, batches, validate, write_beside)
+
+
+def validator(
+    data: Path, validation: dict[str, Any], batch_tokens: int, pieces: "Pieces | None", device: torch.device
+) -> Callable[[nn.Module], dict[str, float]]:
+    """A function from a model in eval mode to its scores on the split of `validation`: teacher-forced, and decoded
+    where the settings say how."""
+    pairs = read_source_pairs(data, validation["split"], pieces)
+    longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
+    batches = [batch.to(device) for batch in bucketed(pairs, max(batch_tokens, longest))]
+    if "decoding" not in validation:
+        return lambda trained: teacher_forced(trained, batches)
+    decoded = decoded_validation.validator(data, validation, device)
+    return lambda trained: teacher_forced(trained, batches) | decoded(trained)

@@ -1,0 +1,127 @@
+"""Scores of a sequence-to-sequence run: its decoded outputs against the references."""
+
+import importlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import nn
+
+from workflow_scripts.common.files import read_json
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.data.reading import read_table
+from workflow_scripts.evaluation.scores import share_scores
+from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.tasks.batching import EOS, PAD, UNK, bucketed_rows, sequences
+from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
+from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
+from workflow_scripts.tasks.settings import Evaluation
+
+COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
+
+
+def score(
+    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """(predictions, score rows) of every split, for the run's own checkpoint and then for each further one that it
+    kept, whose name is their readout. Identical source sentences are decoded once.
+    """
+    model, vocabulary = load_checkpoint(checkpoint)
+    model.to(device)
+    groups = read_json(data / "dataset.json").get("subset_groups", {})
+    splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
+    if pieces := find_pieces(run["spec"]["model"], checkpoint):
+        splits = {split: pieces.cut(table) for split, table in splits.items()}
+    readouts = [None, *run["spec"]["training"].get("also_keep", [])]
+    total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
+    predictions, scores = [], []
+    with Reporter(run["run"], total, progress, unit="sentences") as reporter:
+        for readout in readouts:
+            if readout:
+                file = checkpoint / f"{readout}.safetensors"
+                load_weights(model, read_weights(file), file)
+            for split, table in splits.items():
+                reporter.stage(f"decode {split} ({readout})" if readout else f"decode {split}")
+                decoded = decode(model, table, vocabulary["target"], settings, device, reporter)
+                outputs, targets = joined(decoded, settings.joined), table["target"].to_pylist()
+                references, subsets = joined(targets, settings.joined), table["subset"].to_numpy()
+                correct = np.array(outputs) == np.array(references)
+                rows = share_scores("exact_match", correct, subsets, groups)
+                rows += [] if readout else size_scores(table)
+                rows += measured(outputs, references, data, split, settings)
+                if settings.same_word:
+                    right = same_structure(outputs, references, settings.same_word)
+                    rows += share_scores("structure_match", right, subsets, groups)
+                scores += [{"split": split, "readout": readout, **row} for row in rows]
+                names = {"split": [split] * len(correct), "readout": pa.array([readout] * len(correct), pa.string())}
+                content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
+                predictions.append(pa.table(names | content | {"correct": correct}))
+    return pa.concat_tables(predictions), scores
+
+
+def decode(
+    model: nn.Module,
+    table: pa.Table,
+    target_words: list[str],
+    settings: Evaluation,
+    device: torch.device,
+    reporter: Reporter | None = None,
+) -> list[str]:
+    """The model's output, words joined by one space, for each row of a split (columns `source`, `source_ids`)."""
+    coded = table["source"].combine_chunks().dictionary_encode()
+    which = coded.indices.to_numpy()
+    first = np.unique(which, return_index=True)[1]
+    sources = sequences(table["source_ids"].take(first))
+    length = sources.length + 1
+    outputs: list[str] = [""] * len(first)
+    longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
+    for rows in bucketed_rows(length, length, max(settings.batch_tokens, int(length.max()))):
+        source, limit = (torch.from_numpy(values).to(device) for values in (sources.padded(rows), longest[rows]))
+        ids = greedy(model, source, limit) if settings.beam == 1 else beam(model, source, settings.beam, limit)
+        for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
+            end = sentence.index(EOS) if EOS in sentence else len(sentence)
+            outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
+        if reporter:
+            reporter.advance(len(rows))
+    return [outputs[index] for index in which]
+
+
+def joined(texts: Sequence[str], into: str) -> list[str]:
+    """Tokens with spaces between them as `Evaluation.joined` says: `tokens` as they are, `words`, or one `text`."""
+    if into == "tokens":
+        return list(texts)
+    words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
+    return words if into == "words" else [text.replace(" ", "") for text in words]
+
+
+def measured(
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
+) -> list[dict[str, Any]]:
+    """Score rows of the modules that the settings name; outputs and references are joined."""
+    modules = {importlib.import_module(name): options for name, options in settings.measures.items()}
+    return [row for module, given in modules.items() for row in module.measure(outputs, references, data, split, given)]
+
+
+def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
+    """[N] bool: the output equals the target when all words that match `same_word` are taken for one word."""
+    words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
+    taken_for = {word: "" if re.fullmatch(same_word, word) else word for word in words}
+
+    def structure(sentence: str) -> list[str]:
+        return [taken_for[word] for word in sentence.split(" ")]
+
+    return np.array([structure(output) == structure(target) for output, target in zip(outputs, targets, strict=True)])
+
+
+def size_scores(table: pa.Table) -> list[dict[str, Any]]:
+    """How many examples a split has, and how many of its tokens, on both sides, training never showed."""
+    unknown = sum(int((sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
+    counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
+    return [
+        {"subset": "all", "metric": name, "value": count, "unit": "count", "n": len(table)}
+        for name, count in counts.items()
+    ]

@@ -1,0 +1,132 @@
+"""Settings that the runs of every kind of task share: of training, evaluation and search. No torch here."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from workflow_scripts.common.validation import Pattern, Seed, SplitName, Strict, once
+
+LAST = "last"  # of Training.also_keep: the weights after the last update
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the settings of a run of one kind may ask for.
+
+    validation_metrics: what may choose the best weights; greater is better. gradient_checkpointing: whether blocks can
+    be computed again in the backward pass. decoding: whether outputs are decoded, so that validation may score these,
+    and further checkpoints may be kept.
+    """
+
+    validation_metrics: tuple[str, ...]
+    gradient_checkpointing: bool = False
+    decoding: bool = False
+
+
+class Training(Strict):
+    """What the training loop does; every value reaches the digest of a run."""
+
+    max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
+    batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
+    batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
+    shuffle_rows: bool = Field(
+        True,
+        description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
+        "batches, as in fairseq; for sequence-to-sequence tasks.",
+    )
+    learning_rate: float = Field(gt=0, description="Peak learning rate.")
+    schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
+        "inverse_square_root",
+        description="After the warm-up; linear falls to 0 at max_steps, constant_then_linear in the last decay_steps.",
+    )
+    decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
+    warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
+    warmup_fraction: float | None = Field(
+        None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
+    )
+    betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
+    adam_epsilon: float = Field(gt=0)
+    weight_decay: float = Field(ge=0, description="Decoupled, on all parameters.")
+    clip_norm: float = Field(ge=0, description="Gradient norm; 0 is off.")
+    validate_every: int = Field(gt=0, description="Steps between validations.")
+    log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
+    validation: dict[Literal["split", "metric", "decoding"], Any] = Field(
+        description="What chooses the best weights: a metric on a split; greater is better. With `decoding` (keys of "
+        "an evaluation) it is computed from decoded outputs, where a teacher-forced pass does not give it."
+    )
+    also_keep: Annotated[list[SplitName], AfterValidator(once)] = Field(
+        [],
+        description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
+        "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
+    )
+    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
+    gradient_checkpointing: bool = Field(
+        False,
+        description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for "
+        "prompts and encoders.",
+    )
+    torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
+
+    @model_validator(mode="after")
+    def decay_fits(self) -> Self:
+        if (self.schedule == "constant_then_linear") != bool(self.decay_steps):
+            raise ValueError(
+                f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps with "
+                "constant_then_linear, and only with it"
+            )
+        if self.decay_steps > self.max_steps:
+            raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
+        return self
+
+    @property
+    def kept_splits(self) -> list[str]:
+        """The splits whose best weights are kept next to those that `validation` chooses."""
+        return [name for name in self.also_keep if name != LAST]
+
+    @property
+    def warmup(self) -> int:
+        """Steps of the warm-up."""
+        return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
+
+
+class Evaluation(Strict):
+    splits: list[str] = Field(min_length=1)
+    beam: int = Field(1, ge=1, description="1 is greedy.")
+    max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
+    max_length_ratio: float = Field(
+        0.0, ge=0, description="So many tokens more for each source token, the end symbol among them."
+    )
+    batch_tokens: int = Field(gt=0)
+    joined: Literal["tokens", "words", "text"] = Field(
+        "tokens",
+        description="What output and reference are compared as: their tokens, the words that parts with @@ make, or "
+        "text without any spaces.",
+    )
+    measures: dict[str, dict[str, Any]] = Field(
+        {}, description="Modules that score the outputs beside exact match, each with its options."
+    )
+    match: Literal["token", "text"] = Field(
+        "token",
+        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
+    )
+    same_word: Pattern | None = Field(
+        None, description="Regular expression of output words that count as one and the same for structure_match."
+    )
+
+
+class Search(Strict):
+    """Which learning rates and batch sizes are tried, each with each, before a variant is trained; none: no search."""
+
+    seed: Seed = Field(1, description="Of the trainings of the search; best none of the runs' own.")
+    learning_rate: list[Annotated[float, Field(gt=0)]] = []
+    batch_sentences: list[Annotated[int, Field(gt=0)]] = []
+    epochs: float | None = Field(
+        None, gt=0, description="Passes over the training set, whatever the batch size; none: training.max_steps."
+    )
+
+    @model_validator(mode="after")
+    def both_or_none(self) -> Self:
+        if bool(self.learning_rate) != bool(self.batch_sentences):
+            raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
+        return self
