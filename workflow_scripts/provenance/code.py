@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -19,13 +20,21 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """(sha256 of the module's syntax tree, modules of the package that it imports)."""
     tree = _tree(root, name)
     imports = set()
-    for node in ast.walk(tree):
+    for node in _run_nodes(tree):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     ours = sorted(name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists())
     return _sha256(tree), tuple(ours)
+
+
+def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a tree, without what is there for type checkers alone."""
+    yield node
+    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        for child in ast.iter_child_nodes(node):
+            yield from _run_nodes(child)
 
 
 def _source(root: Path, name: str) -> bytes:

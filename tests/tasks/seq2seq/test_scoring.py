@@ -33,7 +33,8 @@ from workflow_scripts.data.reading import data_digest
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import beam
-from workflow_scripts.tasks.seq2seq.scoring import decode, same_structure
+from workflow_scripts.tasks.seq2seq.outputs import decode
+from workflow_scripts.tasks.seq2seq.scoring import same_structure
 from workflow_scripts.tasks.settings import Evaluation
 
 SETTINGS = {"splits": ["test", "valid"], "beam": 1, "max_length": 12, "batch_tokens": 60}

@@ -26,7 +26,7 @@ from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
 from workflow_scripts.provenance.fingerprints import of_evaluation, of_training
 from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.scoring import COLUMNS, decode, joined
+from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined
 from workflow_scripts.tasks.settings import Evaluation
 
 RUN = "cognition/transformer/default/seed-1"

@@ -9,7 +9,7 @@ from torch import nn
 
 from workflow_scripts.common.validation import checked
 from workflow_scripts.data.reading import read_table, read_vocabulary
-from workflow_scripts.tasks.seq2seq.scoring import COLUMNS, decode, joined, measured
+from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined, measured
 from workflow_scripts.tasks.settings import Evaluation
 
 WHERE = "settings: training.validation.decoding"

@@ -1,0 +1,61 @@
+"""The outputs of a sequence-to-sequence model: decoded, joined, and scored by the modules that the settings name."""
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import nn
+
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.tasks.batching import EOS, PAD, bucketed_rows, sequences
+from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
+from workflow_scripts.tasks.settings import Evaluation
+
+COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
+
+
+def decode(
+    model: nn.Module,
+    table: pa.Table,
+    target_words: list[str],
+    settings: Evaluation,
+    device: torch.device,
+    reporter: Reporter | None = None,
+) -> list[str]:
+    """The model's output, words joined by one space, for each row of a split (columns `source`, `source_ids`)."""
+    coded = table["source"].combine_chunks().dictionary_encode()
+    which = coded.indices.to_numpy()
+    first = np.unique(which, return_index=True)[1]
+    sources = sequences(table["source_ids"].take(first))
+    length = sources.length + 1
+    outputs: list[str] = [""] * len(first)
+    longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
+    for rows in bucketed_rows(length, length, max(settings.batch_tokens, int(length.max()))):
+        source, limit = (torch.from_numpy(values).to(device) for values in (sources.padded(rows), longest[rows]))
+        ids = greedy(model, source, limit) if settings.beam == 1 else beam(model, source, settings.beam, limit)
+        for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
+            end = sentence.index(EOS) if EOS in sentence else len(sentence)
+            outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
+        if reporter:
+            reporter.advance(len(rows))
+    return [outputs[index] for index in which]
+
+
+def joined(texts: Sequence[str], into: str) -> list[str]:
+    """Tokens with spaces between them as `Evaluation.joined` says: `tokens` as they are, `words`, or one `text`."""
+    if into == "tokens":
+        return list(texts)
+    words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
+    return words if into == "words" else [text.replace(" ", "") for text in words]
+
+
+def measured(
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
+) -> list[dict[str, Any]]:
+    """Score rows of the modules that the settings name; outputs and references are joined."""
+    modules = {importlib.import_module(name): options for name, options in settings.measures.items()}
+    return [row for module, given in modules.items() for row in module.measure(outputs, references, data, split, given)]
