@@ -7,8 +7,8 @@ import torch
 
 from benchmarks.training_step import step
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import read_pairs, read_vocabulary
 from workflow_scripts.objectives.loading import build_objective
 from workflow_scripts.tasks.batching import bucketed, fixed_size

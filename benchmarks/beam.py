@@ -13,8 +13,8 @@ from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.tasks.batching import EOS, PAD, bucketed_rows, sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model

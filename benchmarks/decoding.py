@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import read_pairs, read_vocabulary
 from workflow_scripts.tasks.batching import bucketed
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model

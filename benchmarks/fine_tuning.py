@@ -15,8 +15,8 @@ from transformers import BertForSequenceClassification
 
 from benchmarks.cat_layer import DROPOUT, SIZES, settings
 from benchmarks.turns import ratio, show, take_turns
+from workflow_scripts.config.schema import Task
 from workflow_scripts.models.encoder import model as encoder
-from workflow_scripts.schema import Task
 from workflow_scripts.tasks.batching import Sequences
 from workflow_scripts.tasks.sentence_prediction import loss as sentence_loss
 from workflow_scripts.tasks.sentence_prediction import model as sentence

@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.loading import build_objective
 from workflow_scripts.tasks.batching import Batch

@@ -20,18 +20,18 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import (
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import read_entries
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import (
     parent,
     resolve_evaluation,
     resolve_intervention,
     resolve_run,
 )
-from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_entries
+from workflow_scripts.config.runs import parse_run
+from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 
 SCALES = ("demo", "small", "paper")
 KINDS = {

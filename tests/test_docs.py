@@ -4,7 +4,7 @@ import ast
 import re
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.config.loading import load_catalogue
 
 ROOT = Path(__file__).parents[1]
 

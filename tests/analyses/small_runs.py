@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import save_file
 
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.common.files import write_json
 from workflow_scripts.common.hashing import digest
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.data.reading import data_digest, read_vocabulary

@@ -6,7 +6,7 @@ import pytest
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.provenance.record import FIELDS
 

@@ -20,8 +20,8 @@ from workflow_scripts.analyses.printed_numbers import (
     t_value,
 )
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.evaluation.published import Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.reporting.published import Published, read_published
 
 
 def number(printed: str, value: float | None = None) -> Published:

@@ -10,9 +10,9 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import codes_of
 from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
-from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.lines import text_lines
-from workflow_scripts.reporting.published import read_published
+from workflow_scripts.evaluation.published import read_published
 
 
 def test_equal_maps_agree_wholly() -> None:

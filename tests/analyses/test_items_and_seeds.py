@@ -11,7 +11,7 @@ from scipy import stats
 
 from workflow_scripts.analyses.items_and_seeds import Answers, analyse, over_seeds_and_items
 from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.reporting.statistics import seeds_and_items
+from workflow_scripts.evaluation.statistics import seeds_and_items
 
 OPTIONS = {"variant": "carma", "over": "ft", "layer": 1}
 POOLINGS, DRAWS, RATES = ("max", "mean"), (42, 7, 19), (0.25, 0.4)

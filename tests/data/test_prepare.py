@@ -8,11 +8,11 @@ import json
 import pyarrow.parquet
 import pytest
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.commands import prepare
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data import scan
 from workflow_scripts.data.sources import load_sources, select
 from workflow_scripts.provenance.fingerprints import of_data

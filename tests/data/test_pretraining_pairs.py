@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data import sst2, wordpiece
 from workflow_scripts.data.held_out import SOURCES, HeldOut, plain, read_held_out
 from workflow_scripts.data.pretraining_pairs import Pair, prepare, split_up, wiki_pairs

@@ -6,9 +6,9 @@ import zipfile
 
 import pytest
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data import inverse_dictionary, pretraining_text, sst
 from workflow_scripts.data.inverse_dictionary import Item, clean
 from workflow_scripts.data.pretraining_text import (

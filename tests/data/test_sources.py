@@ -8,9 +8,9 @@ import sys
 import pytest
 import yaml
 
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.data.sources import SOURCES_FILE, load_sources, select
 from workflow_scripts.planning.downloads import source_names
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
+from workflow_scripts.data.cognition import read_lexicon
 from workflow_scripts.data.lines import text_lines
 from workflow_scripts.evaluation.compounds import (
     PART_OF,
@@ -18,7 +19,6 @@ from workflow_scripts.evaluation.compounds import (
     compound_errors,
     error_rates,
     phrase_of,
-    read_lexicon,
     without_spaces,
     words_of,
 )

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.moses_bleu import measure
 
 TOKENS = ["The well @-@ known member can &apos;t vote .", "He said : &quot; yes &quot; ."]
@@ -21,7 +22,10 @@ def data(tmp_path):
 
 
 def scores(outputs, data, split="test"):
-    return {row["metric"]: row["value"] for row in measure(outputs, ["", ""], data, split, {"language": "en"})}
+    return {
+        row["metric"]: row["value"]
+        for row in measure(outputs, ["", ""], read_table(data, split), data, {"language": "en"})
+    }
 
 
 def test_the_reference_itself_scores_100(data):
@@ -51,7 +55,8 @@ def test_text_is_put_together_as_its_language_writes_it(tmp_path):
     pq.write_table(pa.table({"target_words": [tokens], "target_text": [text]}), tmp_path / "test.parquet")
     for language, right in (("fr", True), ("en", False)):
         found = {
-            row["metric"]: row["value"] for row in measure([tokens], [""], tmp_path, "test", {"language": language})
+            row["metric"]: row["value"]
+            for row in measure([tokens], [""], read_table(tmp_path, "test"), tmp_path, {"language": language})
         }
         assert found["bleu_tokenised"] == pytest.approx(100)
         assert (found["bleu_detokenised"] == pytest.approx(100)) == right
@@ -59,4 +64,4 @@ def test_text_is_put_together_as_its_language_writes_it(tmp_path):
 
 def test_an_unknown_language_is_refused(data):
     with pytest.raises(UserError, match="key 'language' is 'zh'"):
-        measure(TOKENS, TOKENS, data, "test", {"language": "zh"})
+        measure(TOKENS, TOKENS, read_table(data, "test"), data, {"language": "zh"})

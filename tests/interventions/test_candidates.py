@@ -9,12 +9,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.catalogue.copies import ROOT
+from tests.config.copies import ROOT
 from tests.interventions.small_lexicon import write_sources
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.interventions.candidates import (
     build,
     candidates_of,

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.options import without_name
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.planning import resources

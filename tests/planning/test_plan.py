@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.config.loading import _catalogue, load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.hours import hours

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.test_planned import SEEDS, plan
+from tests.config.test_planned import SEEDS, plan
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import _catalogue, load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.config.loading import _catalogue, load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.task_specs import resolve_candidates
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.planning.changes import fact_changes
 from workflow_scripts.provenance.fingerprints import (
     SHORT,
@@ -21,7 +22,6 @@ from workflow_scripts.provenance.fingerprints import (
     published,
     store_definitions,
 )
-from workflow_scripts.reporting.published import PUBLISHED_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.files import write_json
+from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import write_scores
 
 

@@ -9,13 +9,13 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.claims import judge_paper, write_claims
-from workflow_scripts.reporting.spec import display_analyses
-from workflow_scripts.schema import Config
 
 REFERENCE = ROOT / "results/reference/small"
 PAPERS = ("carma", "cat", "lrf", "sq_transformer")

@@ -7,13 +7,13 @@ from itertools import product
 
 import pytest
 
-from tests.catalogue.copies import ROOT
+from tests.config.copies import ROOT
 from tests.reporting.test_papers import paper_text
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/carma"
 METHODS = {

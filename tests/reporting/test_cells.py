@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.display_schema import Column, Row, TableDisplay
+from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS, read_published
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.layout import explanations, reproduced_text
-from workflow_scripts.reporting.published import PUBLISHED_COLUMNS, read_published
-from workflow_scripts.reporting.spec import Column, Row, TableDisplay
 from workflow_scripts.reporting.table import csv_row
 
 DISPLAY = TableDisplay.model_validate(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data import scan, scan_grammar
 from workflow_scripts.reporting.checks import OFFICIAL, audit_checks, digest_of, grammar_checks
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.config.display_schema import Claim
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = {file.parent.name: read_yaml(file) for file in sorted(ROOT.glob("papers/*/claims.yaml"))}

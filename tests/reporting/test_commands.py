@@ -16,14 +16,14 @@ from scipy import stats
 
 from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.common.files import read_json, sha256_file, sha256_files, write_json
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.provenance.record import FIELDS
 from workflow_scripts.reporting.claims import CLAIM_COLUMNS
 from workflow_scripts.reporting.first_page import asked, compared
-from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
+from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.crate import RECORDS, SCORES, SHOWN, asked_for
 from workflow_scripts.reporting.verify import expected_results
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.reporting.made_up import write_run
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
+from workflow_scripts.config.runs import Run
+from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.cells import Cell
 from workflow_scripts.reporting.examples import ExampleTest, compare_with, correctness
-from workflow_scripts.reporting.statistics import Effect
 
 
 def cell(row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match", values=None):

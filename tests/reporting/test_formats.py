@@ -6,14 +6,14 @@ from html.parser import HTMLParser
 
 import pytest
 
+from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.statistics import independent_difference
 from workflow_scripts.reporting import latex, markdown
 from workflow_scripts.reporting.cells import Cell
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.layout import arrange, effect_decimals, explanations, number, published_text, unit_note
 from workflow_scripts.reporting.page import html_table, page, thousands
-from workflow_scripts.reporting.published import Published
-from workflow_scripts.reporting.spec import TableDisplay
-from workflow_scripts.reporting.statistics import independent_difference
 from workflow_scripts.reporting.trained import Trained
 
 DISPLAY = TableDisplay.model_validate(

@@ -7,10 +7,10 @@ from statistics import mean
 
 import pytest
 
-from tests.catalogue.copies import ROOT
+from tests.config.copies import ROOT
 from tests.reporting.test_sq_transformer import borne_out, claims
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.reporting.published import read_published
+from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/lrf"
 VARIANTS = {

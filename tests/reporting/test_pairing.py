@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.pairing import difference, gains, weights_of
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import Claim, TableDisplay
 from workflow_scripts.reporting.verdicts import judge
 
 # Where a table's text has more than one row of headings, or more than one column of names.

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.catalogue.copies import ROOT
-from workflow_scripts.reporting.analysis_plan import AnalysisPlan
+from tests.config.copies import ROOT
+from workflow_scripts.config.analysis_plan import AnalysisPlan
 
 PLANS = [file.relative_to(ROOT) for file in sorted(ROOT.glob("papers/*/analysis_plan.yaml"))]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from workflow_scripts.reporting.analysis_plan import PrimaryClaim
+from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.reporting.power import mean_power, powers, rates_power
 
 DRAWS = 40_000

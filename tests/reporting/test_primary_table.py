@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.commands.readme import BEGIN, COLUMNS, END, format_tables, read_claims, replace_tables
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = "results/reference/small/claims.csv"

@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from tests.catalogue.copies import ROOT
+from tests.config.copies import ROOT
 from tests.reporting.test_papers import paper_text, printed_table
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import Claim
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/sq_transformer"
 JUMP, AROUND = "scan-jump-x2", "scan-around-right"

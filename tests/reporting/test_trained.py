@@ -1,7 +1,7 @@
 """What the pages say of the runs behind them."""
 
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.files import write_json
+from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.trained import precision_note
 
 

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.evaluation.published import Published
 from workflow_scripts.reporting.cells import Cell
-from workflow_scripts.reporting.published import Published
-from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.verdicts import judge
 
 MANY = list(range(1, 9))

@@ -9,15 +9,15 @@ import pytest
 from tests.data import upstream_files
 from tests.training.sentence_toy import SIZES, write_encoder
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
-from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.catalogue.task_specs import resolve_data
+from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data import paws_qqp
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.spec import TableDisplay
 
 # Few rows are there to draw from.
 FEWER = {

@@ -24,10 +24,10 @@ from tests.training.toy import (
     write_data,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.commands.train import weights_digest
 from workflow_scripts.common.files import write_json
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.provenance.record import FIELDS
 
 

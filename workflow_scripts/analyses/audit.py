@@ -4,7 +4,7 @@ from typing import Any
 
 from workflow_scripts.analyses.printed_numbers import audit
 from workflow_scripts.analyses.trained import Analysis
-from workflow_scripts.reporting.published import Key, Published
+from workflow_scripts.evaluation.published import Key, Published
 
 
 def analyse(published: dict[Key, Published], given: dict[str, Any]) -> Analysis:

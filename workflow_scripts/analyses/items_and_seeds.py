@@ -17,7 +17,7 @@ from workflow_scripts.analyses.item_sets import read_answers
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.common.options import options_from
 from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.reporting.statistics import Effect, difference_from_constant, seeds_and_items
+from workflow_scripts.evaluation.statistics import Effect, difference_from_constant, seeds_and_items
 
 READOUT = "vocabulary"
 Place = tuple[tuple[str, Any], ...]  # the selectors of a measure and their values

@@ -21,7 +21,7 @@ from scipy import stats
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import options_from
-from workflow_scripts.reporting.published import Key, Published
+from workflow_scripts.evaluation.published import Key, Published
 
 LEVEL, POWER = 0.05, 0.8  # two-sided
 MOST_RUNS = 10**9  # more than this many runs are no number of runs

@@ -4,11 +4,11 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.common.outputs import check_made_here
+from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources import downloaded
-from workflow_scripts.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.provenance.fingerprints import of_analysis, published
 from workflow_scripts.provenance.record import make_record
@@ -33,8 +33,8 @@ def main(args: argparse.Namespace) -> None:
     import torch
 
     from workflow_scripts.analyses.trained import TrainedRun
+    from workflow_scripts.evaluation.published import read_published
     from workflow_scripts.evaluation.scores import write_scores
-    from workflow_scripts.reporting.published import read_published
     from workflow_scripts.training.machine import describe
 
     trained, specs = [], []

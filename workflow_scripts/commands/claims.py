@@ -3,16 +3,16 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import replacing
-from workflow_scripts.displays import asked_runs, intervened
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import asked_runs, intervened
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import claimed, of_claims
 from workflow_scripts.reporting.claims import judge_paper, write_claims
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
 from workflow_scripts.reporting.ledger import print_ledger
 from workflow_scripts.reporting.record import write_record
-from workflow_scripts.reporting.spec import display_analyses
 from workflow_scripts.reporting.trained import what_was_run
 
 

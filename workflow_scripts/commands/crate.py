@@ -6,9 +6,9 @@ Checkpoints, data and predictions stay out. https://www.researchobject.org/workf
 import argparse
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing
+from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.crate import make_crate
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
+from workflow_scripts.data.cognition import read_lexicon
 from workflow_scripts.data.lines import aligned_lines
 from workflow_scripts.evaluation.compounds import (
     Lexicon,
     compound_errors,
     rates_by_phrase,
-    read_lexicon,
     without_spaces,
     words_of,
 )

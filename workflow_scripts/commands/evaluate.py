@@ -5,14 +5,14 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_evaluation, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.common.validation import checked
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import of_evaluation
 from workflow_scripts.provenance.record import make_record

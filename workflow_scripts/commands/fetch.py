@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from workflow_scripts.catalogue.loading import load_config
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.download import Patience
 from workflow_scripts.data.fetch import fetch, write_manifest
 from workflow_scripts.data.sources import load_repositories, load_sources, select

@@ -6,10 +6,10 @@ from pathlib import Path
 from filelock import FileLock
 from rich.console import Console
 
-from workflow_scripts.catalogue.loading import load_config
 from workflow_scripts.commands.fetch import progress_bars
 from workflow_scripts.common.files import replacing
 from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.download import Patience
 from workflow_scripts.data.hub import download_files
 from workflow_scripts.data.model_files import MANIFEST, wanted

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.task_specs import read_data_spec, resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.common.outputs import check_made_here
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.task_specs import read_data_spec, resolve_data
 from workflow_scripts.data.prepare import prepare
 from workflow_scripts.data.sources import downloaded
 from workflow_scripts.provenance.fingerprints import of_data

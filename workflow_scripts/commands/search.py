@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import searched
-from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.commands.train import add_common_arguments, check_data, default_state, identity, read_spec
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing, sha256_files, write_json
 from workflow_scripts.common.outputs import check_replaceable, make_writable
 from workflow_scripts.common.validation import checked
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import searched
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.provenance.fingerprints import of_search
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Search, Training

@@ -7,17 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.packages import check_sections, packages, traits
-from workflow_scripts.catalogue.planned import plans_naming
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.outputs import check_replaceable, make_writable
 from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.packages import check_sections, packages, traits
+from workflow_scripts.config.planned import plans_naming
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import parse_run
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.provenance.fingerprints import of_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Training

@@ -23,10 +23,10 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
-from workflow_scripts.data.lines import aligned_lines
+from workflow_scripts.data.lines import aligned_lines, text_lines
 from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.data.stand_ins import cognition as stand_in
-from workflow_scripts.evaluation.compounds import phrase_of, read_lexicon, words_of
+from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, phrase_of, words_of
 
 WHERE = "options of workflow_scripts.data.cognition"
 NEW_COMPOUNDS = ["cg-test_cg-test.en", "cg-test_cg-test.zh", "cg-test_cg-test.compound"]
@@ -42,6 +42,26 @@ class Options(Strict):
     training: Literal["upstream", "valid_and_test"] = "upstream"
     held_out: Annotated[int, Field(gt=0)] = 1000
     seed: int = 0
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """Translations of each word of compounds, from lines `word TAB translation/translation/...`.
+
+    A word whose only translation is nothing (`/`) is [] here: it needs none. Raises UserError with file and line.
+    """
+    lexicon: Lexicon = {}
+    for number, line in enumerate(text_lines(path), start=1):
+        word, tab, translations = line.partition("\t")
+        if not word or not tab or not translations:
+            raise UserError(
+                f"{path}:{number}: not a word and its translations (separated by /) with a tab between them"
+            )
+        if word not in PART_OF:
+            raise UserError(
+                f"{path}:{number}: '{word}' is no word of CoGnition's compounds, its part of speech unknown"
+            )
+        lexicon[word] = [] if translations == "/" else translations.split("/")
+    return lexicon
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:

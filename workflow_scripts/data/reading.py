@@ -18,8 +18,8 @@ def read_vocabulary(folder: Path) -> dict[str, list[str]]:
     return content
 
 
-def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:
-    """The named columns of a split. Raises UserError naming the file when it is missing, broken or empty."""
+def read_table(folder: Path, split: str, columns: list[str] | None = None) -> pa.Table:
+    """The named columns of a split, or all. Raises UserError naming the file when it is missing, broken or empty."""
     path = folder / f"{split}.parquet"
     try:
         with pq.ParquetFile(path) as file:
@@ -29,7 +29,7 @@ def read_table(folder: Path, split: str, columns: list[str]) -> pa.Table:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
-    absent = sorted(set(columns) - set(table.column_names))
+    absent = sorted(set(columns or ()) - set(table.column_names))
     if absent:
         raise UserError(f"{path} has no column {absent[0]}; delete {folder} and prepare it again")
     if not table.num_rows:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 from sacrebleu.metrics import BLEU
 
 from workflow_scripts.common.validation import Strict, checked
-from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.scores import rows_of_subsets
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
@@ -24,10 +24,10 @@ class Options(Strict):
 
 
 def measure(
-    outputs: Sequence[str], references: Sequence[str], data: Path, split: str, given: dict[str, Any]
+    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Score rows: a BLEU (0 to 100) for each metric of the options and each subset of the split."""
-    subsets, found = read_table(data, split, ["subset"])["subset"].to_numpy(), []
+    """Score rows: a BLEU (0 to 100) for each metric of the options and each subset of the split that `table` is."""
+    subsets, found = table["subset"].to_numpy(), []
     for metric, options in given.items():
         # `force`: the texts are tokenised on purpose where they are.
         bleu = BLEU(tokenize=checked(Options, options, WHERE, metric).tokenize, force=True)

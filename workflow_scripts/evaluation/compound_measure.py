@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import Strict, checked
-from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
@@ -19,13 +18,13 @@ class Options(Strict):
 
 
 def measure(
-    outputs: Sequence[str], references: Sequence[str], data: Path, split: str, given: dict[str, Any]
+    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Score rows `cter_instance` and `cter_aggregate` (percent), of all sentences and by type of phrase."""
     checked(Options, given, WHERE)
-    if "compound" not in pq.read_schema(data / f"{split}.parquet").names:
+    if "compound" not in table.column_names:
         return []
-    compounds = read_table(data, split, ["compound"])["compound"].to_pylist()
+    compounds = table["compound"].to_pylist()
     errors = compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
     rows = []
     for subset, (instance, aggregate, sentences) in rates_by_phrase(compounds, errors).items():

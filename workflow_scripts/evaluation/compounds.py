@@ -14,10 +14,6 @@ Perfect translations have errors, too: upstream's references have 2.6% (instance
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.lines import text_lines
 
 SENTENCES_PER_COMPOUND = 5
 MODIFIERS = {"he liked": "mod0", "at the store": "mod1", "on the floor": "mod2"}
@@ -38,26 +34,6 @@ ORDER = [("DET", "N"), ("ADJ", "N")]
 ORDER_WITHOUT_VERB = [*ORDER, ("MOD", "N")]
 
 Lexicon = dict[str, list[str]]
-
-
-def read_lexicon(path: Path) -> Lexicon:
-    """Translations of each word of compounds, from lines `word TAB translation/translation/...`.
-
-    A word whose only translation is nothing (`/`) is [] here: it needs none. Raises UserError with file and line.
-    """
-    lexicon: Lexicon = {}
-    for number, line in enumerate(text_lines(path), start=1):
-        word, tab, translations = line.partition("\t")
-        if not word or not tab or not translations:
-            raise UserError(
-                f"{path}:{number}: not a word and its translations (separated by /) with a tab between them"
-            )
-        if word not in PART_OF:
-            raise UserError(
-                f"{path}:{number}: '{word}' is no word of CoGnition's compounds, its part of speech unknown"
-            )
-        lexicon[word] = [] if translations == "/" else translations.split("/")
-    return lexicon
 
 
 def words_of(compound: str) -> list[str]:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
 from workflow_scripts.common.validation import Strict, checked
-from workflow_scripts.data.reading import read_table
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
 
@@ -28,17 +27,17 @@ class Options(Strict):
 
 
 def measure(
-    outputs: Sequence[str], references: Sequence[str], data: Path, split: str, given: dict[str, Any]
+    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Score rows, BLEU from 0 to 100. `references` are not used: they lack characters that training lacks."""
     language = checked(Options, given, WHERE).language
-    tokens = read_table(data, split, ["target_words"])["target_words"].to_pylist()
+    tokens = table["target_words"].to_pylist()
     # `force`: the texts are tokenised on purpose.
     scores = {"bleu_tokenised": BLEU(tokenize="none", force=True).corpus_score(outputs, [tokens]).score}
-    if "target_text" in pq.read_schema(data / f"{split}.parquet").names:
+    if "target_text" in table.column_names:
         detokenizer = MosesDetokenizer(lang=language)
         texts = [detokenizer.detokenize(output.split(" ")) for output in outputs]
-        published = read_table(data, split, ["target_text"])["target_text"].to_pylist()
+        published = table["target_text"].to_pylist()
         scores["bleu_detokenised"] = BLEU(tokenize="13a").corpus_score(texts, [published]).score
     return [
         {"subset": "all", "metric": metric, "value": score, "unit": "BLEU", "n": len(outputs)}

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.planning.changes import RECORDS, result_changes
 from workflow_scripts.planning.dry_run import read_overrides

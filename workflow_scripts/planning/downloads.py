@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.displays import analysis_sources, display_runs, intervened_runs
+from workflow_scripts.config.displays import analysis_sources, display_runs, intervened_runs
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 
 
 def source_names(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:

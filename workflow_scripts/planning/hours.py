@@ -1,8 +1,8 @@
 """Training hours of runs, by the recorded times of a step."""
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
 from workflow_scripts.planning.step_times import read_step_times, seconds_per_step
 
 

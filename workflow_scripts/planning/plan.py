@@ -6,22 +6,22 @@ import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.catalogue.merging import merged
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
-from workflow_scripts.catalogue.runs import Run, parse_run
-from workflow_scripts.catalogue.task_specs import data_origins, resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing
 from workflow_scripts.common.hashing import canonical_json
+from workflow_scripts.config.displays import intervened_runs
+from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.merging import merged
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import parent, resolve_run, searched
+from workflow_scripts.config.runs import Run, parse_run
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.task_specs import data_origins, resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.displays import intervened_runs
 from workflow_scripts.planning import power
 from workflow_scripts.planning.downloads import hub_models, source_names
 from workflow_scripts.planning.hours import hours, hours_text
 from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, gpu_bytes, read_step_times, sizes
-from workflow_scripts.schema import Config
 
 NAMES = ("scale", "task", "method", "variant", "device")
 STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")

@@ -3,14 +3,14 @@
 from rich.console import Console
 from rich.table import Table
 
-from workflow_scripts.catalogue.loading import Catalogue, Paper
-from workflow_scripts.catalogue.planned import planned_runs
-from workflow_scripts.catalogue.requested import lineage
-from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.loading import Catalogue, Paper
+from workflow_scripts.config.planned import planned_runs
+from workflow_scripts.config.requested import lineage
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Config
 from workflow_scripts.planning.hours import hours, hours_text
-from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.reporting.power import Power, powers
-from workflow_scripts.schema import Config
 
 WIDTH = 100  # columns where no terminal says how many it has
 

@@ -7,9 +7,9 @@ for want of memory, so each further one asks for twice as much.
 from dataclasses import dataclass
 from functools import cache
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
 
 
 @dataclass(frozen=True)

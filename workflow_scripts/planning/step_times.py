@@ -5,9 +5,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources import load_repositories
 
 STEP_TIMES = Path("catalogue/step_times.csv")

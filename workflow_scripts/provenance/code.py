@@ -10,9 +10,11 @@ from workflow_scripts.common.errors import UserError
 
 PACKAGE = "workflow_scripts"
 PROJECT = Path(__file__).parents[2]
-# Packages and modules that cannot change a result. What most of them make (specs, names of files) is compared itself,
-# as parameters and inputs of the rules; `common` computes nothing.
-WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("catalogue", "common", "displays", "provenance", "schema")}
+# Packages that cannot change a result: `common` computes nothing, and what `config` makes (specs, names of files) is
+# compared itself, as parameters and inputs of the rules.
+WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
+# But these say how cells and claims are read.
+WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display_schema")}
 
 
 @cache
@@ -77,7 +79,7 @@ def closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
         name = waiting.pop()
-        if name not in found and WITHOUT_EFFECT.isdisjoint((name, name.rpartition(".")[0])):
+        if name not in found and (name in WITH_EFFECT or ".".join(name.split(".")[:2]) not in WITHOUT_EFFECT):
             found[name], imports = _module(root, name)
             waiting += imports
     return dict(sorted(found.items()))

@@ -12,21 +12,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
-from workflow_scripts.catalogue.runs import Run, parse_run
-from workflow_scripts.catalogue.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, sha256_file, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.validation import checked
+from workflow_scripts.config.display_schema import SIDES, cells_of
+from workflow_scripts.config.displays import display_runs
+from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
+from workflow_scripts.config.runs import Run, parse_run
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.displays import display_runs
 from workflow_scripts.interventions.settings import WHERE, Options, installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, definitions
-from workflow_scripts.reporting.spec import SIDES, cells_of
-from workflow_scripts.schema import Config
 
 # The digests of all functions and classes behind each code digest. `why` tells from them what changed.
 STORE = Path("results/code")

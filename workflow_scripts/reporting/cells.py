@@ -5,13 +5,13 @@ from functools import cached_property
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.display_schema import SELECTORS, TableDisplay
 from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.statistics import Summary, summarise
 from workflow_scripts.reporting.evidence import Evidence
 from workflow_scripts.reporting.pairing import check_paired, gains
-from workflow_scripts.reporting.published import Published
 from workflow_scripts.reporting.selection import chosen_rows, nothing_right, same_place, undefined_rows
-from workflow_scripts.reporting.spec import SELECTORS, TableDisplay
-from workflow_scripts.reporting.statistics import Summary, summarise
 
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
 UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines

@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.common.validation import checked
+from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.data import scan
+from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import Claim, TableDisplay
 from workflow_scripts.reporting.verdicts import judge
 
 SAME, DIFFERS, FINDING = "same", "differs", "finding"

@@ -5,16 +5,16 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import replacing
 from workflow_scripts.common.validation import checked, nearest
-from workflow_scripts.displays import display_runs, find_paper, intervened
+from workflow_scripts.config.display_schema import SIDES, Claim, TableDisplay, display_analyses
+from workflow_scripts.config.displays import display_runs, find_paper, intervened
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.cells import make_cells
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.ledger import CLAIM_COLUMNS
-from workflow_scripts.reporting.spec import SIDES, Claim, TableDisplay, display_analyses
 from workflow_scripts.reporting.verdicts import Outcome, judge
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")

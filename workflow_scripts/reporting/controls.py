@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from workflow_scripts.reporting.analysis_plan import PrimaryClaim
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.evaluation.statistics import Effect, difference_from_constant
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.effects import Side
-from workflow_scripts.reporting.spec import Claim
-from workflow_scripts.reporting.statistics import Effect, difference_from_constant
 
 
 def failed_control(

@@ -6,10 +6,10 @@ from pathlib import Path
 from rocrate.model.creativework import CreativeWork
 from rocrate.rocrate import ROCrate
 
-from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.common.files import read_json, sha256_file
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.verify import expected_results
-from workflow_scripts.schema import Config
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, Cell
-from workflow_scripts.reporting.pairing import difference
-from workflow_scripts.reporting.spec import Claim, stars
-from workflow_scripts.reporting.statistics import (
+from workflow_scripts.config.display_schema import Claim, stars
+from workflow_scripts.evaluation.statistics import (
     Effect,
     SuccessRates,
     association,
     difference_from_constant,
     kendall_tau,
 )
+from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, Cell
+from workflow_scripts.reporting.pairing import difference
 
 
 class NoEffectError(Exception):

@@ -4,14 +4,14 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.runs import Run, Variant
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.displays import score_files
+from workflow_scripts.config.displays import score_files
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run, Variant
+from workflow_scripts.evaluation.published import Key, Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.pairing import weights_of
-from workflow_scripts.reporting.published import Key, Published, read_published
 
 
 @dataclass(frozen=True)

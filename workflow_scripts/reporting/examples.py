@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_whole, missing, read_json
+from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.cells import MEASURED, Cell
 from workflow_scripts.reporting.pairing import difference
-from workflow_scripts.reporting.statistics import Effect, bootstrap_over_examples
 
 ALPHA = 0.01  # the paper's (footnote 8)
 

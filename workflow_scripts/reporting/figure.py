@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.displays import intervened
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.reporting.evidence import read_evidence
-from workflow_scripts.reporting.spec import display_analyses
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

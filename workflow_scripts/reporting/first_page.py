@@ -3,11 +3,11 @@
 import re
 from collections import Counter
 
-from workflow_scripts.catalogue.loading import Catalogue
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.reporting.effects import margin_of
 from workflow_scripts.reporting.layout import PROTOCOL_NOTES, effect_decimals, number, unbroken
 from workflow_scripts.reporting.page import duration, page, render
-from workflow_scripts.reporting.spec import Claim
 from workflow_scripts.reporting.trained import Trained
 from workflow_scripts.reporting.verdicts import (
     EXPLORATORY,

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.evaluation.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, Cell
 from workflow_scripts.reporting.examples import ALPHA, ExampleTest
-from workflow_scripts.reporting.spec import TableDisplay
-from workflow_scripts.reporting.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
 
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}

@@ -5,12 +5,12 @@ the same model of the hub. A seed is then one order of the data and one set of r
 in nothing else. Sides whose weights are drawn at random are independent, also where they have the same seeds.
 """
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Variant
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json
-from workflow_scripts.reporting.statistics import Effect, independent_difference, paired_difference
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Variant
+from workflow_scripts.evaluation.statistics import Effect, independent_difference, paired_difference
 
 
 def weights_of(catalogue: Catalogue, variant: Variant, scale: str) -> str:

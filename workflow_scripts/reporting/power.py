@@ -6,7 +6,7 @@ Imports nothing heavy; scipy.special alone, where it is called.
 import math
 from dataclasses import dataclass
 
-from workflow_scripts.reporting.analysis_plan import PrimaryClaim
+from workflow_scripts.config.analysis_plan import PrimaryClaim
 
 # Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
 VARIANCES, SHARES = 2000, 60
@@ -78,7 +78,7 @@ def rates_power(better: float, other: float, n: int, smallest: float, quantile: 
     """Power of a claim about success rates, over all outcomes of `n` seeds a side of which each succeeds with the
     chance `better`, or `other`: reproduced where Fisher's one-sided p is at most 1 - quantile, else not reproduced
     where the upper limit (Clopper and Pearson, one-sided) of the better side's share lies below `smallest`."""
-    from workflow_scripts.reporting.statistics import SuccessRates  # which imports numpy
+    from workflow_scripts.evaluation.statistics import SuccessRates  # which imports numpy
 
     reproduced = not_reproduced = 0.0
     for ours in range(n + 1):

@@ -4,9 +4,9 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.catalogue.runs import Run, Variant
 from workflow_scripts.common.files import sha256_file, write_json
-from workflow_scripts.displays import score_files
+from workflow_scripts.config.displays import score_files
+from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.provenance.fingerprints import Facts
 from workflow_scripts.provenance.record import make_record
 

@@ -5,10 +5,11 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.validation import checked
-from workflow_scripts.displays import intervened
+from workflow_scripts.config.display_schema import TableDisplay, display_analyses
+from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.evidence import read_evidence
@@ -17,7 +18,6 @@ from workflow_scripts.reporting.latex import latex_table
 from workflow_scripts.reporting.layout import arrange, explanations
 from workflow_scripts.reporting.markdown import markdown_table
 from workflow_scripts.reporting.page import html_table, page
-from workflow_scripts.reporting.spec import TableDisplay, display_analyses
 from workflow_scripts.reporting.trained import precision_note, reduced_data, what_was_run
 
 TABLE_COLUMNS = (

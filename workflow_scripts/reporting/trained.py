@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.files import read_json
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.reporting.cells import MEASURED, Cell
 

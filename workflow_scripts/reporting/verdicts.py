@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.evaluation.statistics import QUANTILE, Effect, SuccessRates, benjamini_hochberg
 from workflow_scripts.reporting.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.controls import failed_control, failed_floor
 from workflow_scripts.reporting.effects import (
@@ -23,8 +25,6 @@ from workflow_scripts.reporting.effects import (
     sides_of,
     success_rates,
 )
-from workflow_scripts.reporting.spec import Claim
-from workflow_scripts.reporting.statistics import QUANTILE, Effect, SuccessRates, benjamini_hochberg
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 NO_VERDICT = "no verdict"  # measured, but a control fails, the data are made up, or seeds of the plan are missing

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, sha256_file
-from workflow_scripts.displays import display_runs, intervened_runs
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import display_runs, intervened_runs
+from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Config
+from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.claims import claim_row, judge_paper, sides_text
 from workflow_scripts.reporting.examples import ExampleTest
 from workflow_scripts.reporting.figure import draw_figure
-from workflow_scripts.reporting.spec import display_analyses
-from workflow_scripts.reporting.statistics import Effect
 from workflow_scripts.reporting.table import TABLE_COLUMNS, make_table
 from workflow_scripts.reporting.verdicts import Outcome
-from workflow_scripts.schema import Config
 
 METADATA = "ro-crate-metadata.json"
 CELL = ("row", "column", "metric")

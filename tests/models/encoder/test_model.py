@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.encoder import model as bert
 from workflow_scripts.models.loading import model_module

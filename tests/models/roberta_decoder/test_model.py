@@ -6,9 +6,9 @@ from transformers import RobertaModel
 
 from tests.models.small_models import decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
 from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
 

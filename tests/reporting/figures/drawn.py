@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.runs import parse_run
-from workflow_scripts.displays import display_runs
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import display_runs
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.reporting.evidence import read_evidence
 from workflow_scripts.reporting.figures.inputs import Inputs
-from workflow_scripts.reporting.spec import display_analyses
 
 PAPER = "sq_transformer"
 DISPLAYS = load_catalogue(ROOT).papers[PAPER].displays

@@ -12,8 +12,8 @@ import torch
 from tests.training.test_killed import Runs, wait_for_new_state
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.tasks.masked_lm.batches import batch_rows
 from workflow_scripts.tasks.masked_lm.loss import IGNORED

@@ -12,10 +12,10 @@ import torch
 from tests.tasks.prompt.test_problem import FAMILIES, train
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.kept import kept_for_backward
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_file
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.causal_lm.model import build
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.hidden_states import blocks, recorded

@@ -9,9 +9,9 @@ import torch
 from tests.training.kept import kept_for_backward
 from tests.training.sentence_toy import model_name, model_settings, sentence_spec, write_encoder, write_pairs
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.common.files import sha256_file
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.loading import model_module
 
 FAMILIES = ("bert", "roberta", "distilbert", "cat")

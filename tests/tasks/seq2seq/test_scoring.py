@@ -24,11 +24,11 @@ from tests.training.toy import (
     write_split,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_run
 from workflow_scripts.common.files import sha256_file
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import data_digest
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run

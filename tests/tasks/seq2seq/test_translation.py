@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
 from tests.training.toy import ROOT, assert_one_line_error, call
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.cognition import prepare
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.reading import read_table, read_vocabulary
@@ -71,7 +71,7 @@ def test_bleu_over_characters_is_that_by_hand(data):
     outputs = references[1:] + references[:1]
     rows = {
         row["subset"]: row
-        for row in bleu.measure(outputs, references, data, "cg_test", BLEUS)
+        for row in bleu.measure(outputs, references, read_table(data, "cg_test"), data, BLEUS)
         if row["metric"] == "bleu_char"
     }
     assert rows["all"]["value"] == pytest.approx(bleu_by_hand(list(map(list, outputs)), list(map(list, references))))
@@ -84,7 +84,10 @@ def test_bleu_over_characters_is_that_by_hand(data):
 def test_bleu_in_both_ways_of_the_literature(data):
     references = pq.read_table(data / "cg_test.parquet")["target"].to_pylist()
     outputs = [text.replace("蛋糕", "cake") for text in references]
-    rows = {row["metric"]: row["value"] for row in bleu.measure(outputs, references, data, "cg_test", BLEUS)[::4]}
+    rows = {
+        row["metric"]: row["value"]
+        for row in bleu.measure(outputs, references, read_table(data, "cg_test"), data, BLEUS)[::4]
+    }
     spaced = [[" ".join(text) for text in side] for side in (outputs, references)]
     assert rows["bleu_char"] == pytest.approx(corpus_bleu(spaced[0], [spaced[1]], tokenize="none").score)
     assert rows["bleu_zh"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="zh").score)
@@ -93,14 +96,14 @@ def test_bleu_in_both_ways_of_the_literature(data):
 
 def test_an_unknown_tokenizer_is_named(data):
     with pytest.raises(UserError, match=r"bleu_zh\.tokenize' is 'jieba'"):
-        bleu.measure(["x"], ["x"], data, "test", {"bleu_zh": {"tokenize": "jieba"}})
+        bleu.measure(["x"], ["x"], read_table(data, "test"), data, {"bleu_zh": {"tokenize": "jieba"}})
 
 
 def test_errors_of_compounds_by_type(data):
     table = pq.read_table(data / "cg_test.parquet")
     compounds, references = table["compound"].to_pylist(), table["target"].to_pylist()
     outputs = references[:90] + ["x"] * 90
-    found = compound_measure.measure(outputs, references, data, "cg_test", {})
+    found = compound_measure.measure(outputs, references, read_table(data, "cg_test"), data, {})
     values = {(row["metric"], row["subset"]): (row["value"], row["n"]) for row in found}
     assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (50, 36)
     assert values["cter_instance", "NP"] == (0, 60) and values["cter_aggregate", "PP"] == (100, 12)
@@ -109,7 +112,7 @@ def test_errors_of_compounds_by_type(data):
         values["cter_instance", "VP"][0]
         == rates_by_phrase(compounds, compound_errors(compounds, outputs, lexicon))["VP"][0]
     )
-    assert compound_measure.measure(["x"], ["x"], data, "test", {}) == []
+    assert compound_measure.measure(["x"], ["x"], read_table(data, "test"), data, {}) == []
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=12))

@@ -6,12 +6,12 @@ from typing import Any
 
 import pandas
 
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_whole, missing
 from workflow_scripts.common.options import options_from
+from workflow_scripts.config.runs import Run
+from workflow_scripts.evaluation.published import Published
 from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.published import Published
 from workflow_scripts.reporting.selection import chosen_rows
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]

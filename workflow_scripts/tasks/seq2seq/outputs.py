@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.data.reading import read_table
 from workflow_scripts.tasks.batching import EOS, PAD, bucketed_rows, sequences
 from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
 from workflow_scripts.tasks.settings import Evaluation
@@ -57,5 +58,8 @@ def measured(
     outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
 ) -> list[dict[str, Any]]:
     """Score rows of the modules that the settings name; outputs and references are joined."""
+    if not settings.measures:
+        return []
+    table = read_table(data, split)
     modules = {importlib.import_module(name): options for name, options in settings.measures.items()}
-    return [row for module, given in modules.items() for row in module.measure(outputs, references, data, split, given)]
+    return [row for module, given in modules.items() for row in module.measure(outputs, references, table, data, given)]

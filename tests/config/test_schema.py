@@ -5,15 +5,17 @@ import jsonschema
 import pytest
 import yaml
 
-from workflow_scripts import schema
+from workflow_scripts.config import schema
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_json_schemas_are_in_step_with_the_models():
     for name, expected in schema.json_schemas().items():
         written = json.loads((ROOT / "catalogue/schemas" / name).read_text())
-        assert written == json.loads(json.dumps(expected)), f"{name} is old; run python -m workflow_scripts.schema"
+        assert written == json.loads(json.dumps(expected)), (
+            f"{name} is old; run `python -m workflow_scripts.config.schema`"
+        )
 
 
 @pytest.mark.parametrize("kind", ["analysis_plan", "claims", "displays", "requests"])

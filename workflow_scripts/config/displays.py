@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, Paper, find_scale, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.runs import Run, Variant, parse_run
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
-from workflow_scripts.reporting.spec import variants_of
+from workflow_scripts.config.display_schema import variants_of
+from workflow_scripts.config.loading import Catalogue, Paper, find_scale, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.runs import Run, Variant, parse_run
+from workflow_scripts.config.task_specs import resolve_data
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

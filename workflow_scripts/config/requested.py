@@ -1,10 +1,10 @@
 """The runs that papers ask for."""
 
-from workflow_scripts.catalogue.loading import Catalogue
-from workflow_scripts.catalogue.planned import check_requested
-from workflow_scripts.catalogue.run_specs import parent
-from workflow_scripts.catalogue.runs import Run
-from workflow_scripts.schema import Config
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.planned import check_requested
+from workflow_scripts.config.run_specs import parent
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Config
 
 
 def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:

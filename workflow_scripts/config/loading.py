@@ -8,9 +8,8 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked, nearest
 from workflow_scripts.common.yaml_files import read_entries, read_yaml
-from workflow_scripts.reporting.analysis_plan import AnalysisPlan, PrimaryClaim
-from workflow_scripts.reporting.published import read_published
-from workflow_scripts.reporting.spec import (
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.display_schema import (
     SIDES,
     Analysis,
     Claim,
@@ -20,7 +19,8 @@ from workflow_scripts.reporting.spec import (
     display_analyses,
     stars,
 )
-from workflow_scripts.schema import Config, Displays, Method, Requests, Scale, Task
+from workflow_scripts.config.schema import Config, Displays, Method, Requests, Scale, Task
+from workflow_scripts.evaluation.published import read_published
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-from tests.catalogue.copies import ROOT
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import parent, resolve_run
+from tests.config.copies import ROOT
 from workflow_scripts.common.hashing import digest
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import parent, resolve_run
 
 
 def test_seeds_of_the_configuration_replace_those_of_the_requests():

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.catalogue.copies import edit
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import parent, resolve_run, searched
-from workflow_scripts.catalogue.runs import parse_run
+from tests.config.copies import edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import parent, resolve_run, searched
+from workflow_scripts.config.runs import parse_run
 
 
 def catalogue(folder, **text_task):

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.catalogue.copies import ROOT, edit
+from tests.config.copies import ROOT, edit
 from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
-from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
-from workflow_scripts.catalogue.planned import planned_runs, plans_naming, primary_variants
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import resolve_run
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_file
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.loading import _catalogue, load_catalogue, load_config
+from workflow_scripts.config.planned import planned_runs, plans_naming, primary_variants
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
 from workflow_scripts.provenance.fingerprints import of_claims, of_training
-from workflow_scripts.reporting.analysis_plan import PrimaryClaim
 
 TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")
 CELLS = {"left": "table1/SQ-Transformer/JUMP/exact_match", "right": "table1/Transformer/JUMP/exact_match"}

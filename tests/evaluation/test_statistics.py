@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from workflow_scripts.reporting.statistics import (
+from workflow_scripts.evaluation.statistics import (
     SuccessRates,
     association,
     benjamini_hochberg,

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
-from workflow_scripts.catalogue.packages import packages
 from workflow_scripts.common.validation import Pattern, Seed, Seeds, Strict, once
+from workflow_scripts.config.packages import packages
 from workflow_scripts.evaluation.protocol import Protocol
 
 Kind = Literal[tuple(packages("tasks"))]
@@ -155,7 +155,7 @@ class Requests(Strict):
 
 
 class Displays(Strict):
-    """displays.yaml of a paper; its entries are described in workflow_scripts.reporting.spec."""
+    """displays.yaml of a paper; its entries are described in workflow_scripts.config.display_schema."""
 
     analyses: dict[str, dict[str, Any]] | None = None
     displays: dict[str, dict[str, Any]]
@@ -164,8 +164,8 @@ class Displays(Strict):
 def json_schemas() -> dict[str, dict]:
     """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above and those of tables,
     claims and analysis plans."""
-    from workflow_scripts.reporting.analysis_plan import AnalysisPlan
-    from workflow_scripts.reporting.spec import Analysis, Claim, FigureDisplay, TableDisplay
+    from workflow_scripts.config.analysis_plan import AnalysisPlan
+    from workflow_scripts.config.display_schema import Analysis, Claim, FigureDisplay, TableDisplay
 
     class Shown(Strict):
         analyses: dict[str, Analysis] = {}

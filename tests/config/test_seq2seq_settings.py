@@ -4,10 +4,10 @@ name says and nothing else."""
 
 import pytest
 
-from tests.catalogue.copies import ROOT
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
+from tests.config.copies import ROOT
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import parse_run
 
 SECTIONS = ("model", "problem", "objective", "training")
 JUMP = "scan-jump-x2"

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from tests.catalogue.copies import ROOT
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_intervention, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
+from tests.config.copies import ROOT
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.interventions.settings import Options
 
 TRAINING_ITEMS = {"idm": 9563, "sst": 8544}  # table 2

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from workflow_scripts.catalogue.loading import Catalogue, find_scale
-from workflow_scripts.catalogue.packages import settings_class
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json
 from workflow_scripts.common.validation import nearest
+from workflow_scripts.config.loading import Catalogue, find_scale
+from workflow_scripts.config.packages import settings_class
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Init, Settings
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.schema import Init, Settings
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
 SECTIONS = ("model", "problem", "objective", "training", "evaluation", "intervention", "init", "search")

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import ROOT, edit
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.packages import settings_class
-from workflow_scripts.catalogue.run_specs import resolve_run
+from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import without_name
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.packages import settings_class
+from workflow_scripts.config.run_specs import resolve_run
 
 
 @pytest.mark.parametrize(

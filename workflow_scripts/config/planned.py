@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from workflow_scripts.catalogue.loading import Catalogue, Paper
-from workflow_scripts.catalogue.runs import Run, Variant
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_file
-from workflow_scripts.reporting.analysis_plan import PrimaryClaim
-from workflow_scripts.reporting.spec import SIDES, cells_of, stars, variants_of
-from workflow_scripts.schema import Config
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.display_schema import SIDES, cells_of, stars, variants_of
+from workflow_scripts.config.loading import Catalogue, Paper
+from workflow_scripts.config.runs import Run, Variant
+from workflow_scripts.config.schema import Config
 
 
 def primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import ROOT
+from tests.config.copies import ROOT
 
 
 @pytest.fixture

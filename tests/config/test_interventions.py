@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import edit
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.run_specs import resolve_intervention, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
+from tests.config.copies import edit
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
+from workflow_scripts.config.runs import parse_run
 
 RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
 

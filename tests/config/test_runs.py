@@ -1,9 +1,9 @@
 import pytest
 
-from tests.catalogue.copies import ROOT
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.runs import parse_run
+from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.runs import parse_run
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import ROOT, edit
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import precision_as_made, resolve_evaluation, resolve_run
-from workflow_scripts.catalogue.runs import Run
+from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import Run
 
 
 def test_a_value_out_of_range_is_refused(copy: Path):

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import ROOT, edit
-from workflow_scripts.catalogue.loading import _catalogue, load_catalogue, load_config
-from workflow_scripts.catalogue.merging import merged
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import _resolved, resolve_evaluation, resolve_run
-from workflow_scripts.catalogue.runs import parse_run
+from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import _catalogue, load_catalogue, load_config
+from workflow_scripts.config.merging import merged
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import _resolved, resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import parse_run
 
 
 @pytest.mark.parametrize("section", ["model", "problem", "training", "evaluation"])

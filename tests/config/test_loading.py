@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import ROOT, edit
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.run_specs import resolve_evaluation, resolve_run
+from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
 from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 
 
 @pytest.mark.parametrize(

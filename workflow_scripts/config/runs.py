@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from workflow_scripts.catalogue.loading import Catalogue
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
+from workflow_scripts.config.loading import Catalogue
 
 Variant = tuple[str, str, str]  # task, method, variant
 

@@ -5,20 +5,20 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from workflow_scripts.catalogue.loading import Catalogue, load_catalogue
-from workflow_scripts.catalogue.merging import merged, placed
-from workflow_scripts.catalogue.packages import check_sections, packages, traits
-from workflow_scripts.catalogue.runs import Run, parse_run
-from workflow_scripts.catalogue.task_specs import resolve_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json, digest
 from workflow_scripts.common.options import without_name
 from workflow_scripts.common.validation import Strict, checked, nearest
+from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.merging import merged, placed
+from workflow_scripts.config.packages import check_sections, packages, traits
+from workflow_scripts.config.runs import Run, parse_run
+from workflow_scripts.config.schema import Init
+from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.objectives.carma.settings import Settings as CarmaSettings
-from workflow_scripts.schema import Init
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
 

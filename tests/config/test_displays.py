@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.catalogue.loading import load_catalogue
-from workflow_scripts.catalogue.runs import Run
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.displays import asked_runs, display_runs, find_entry
+from workflow_scripts.config.displays import asked_runs, display_runs, find_entry
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.runs import Run
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_display_reads_the_runs_of_its_cells():

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from workflow_scripts.catalogue.loading import Catalogue, find_scale, load_catalogue
-from workflow_scripts.catalogue.merging import placed
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import canonical_json
 from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.config.loading import Catalogue, find_scale, load_catalogue
+from workflow_scripts.config.merging import placed
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.interventions.settings import Intervention

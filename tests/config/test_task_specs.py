@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalogue.copies import ROOT, edit
-from workflow_scripts.catalogue.loading import load_catalogue, load_config
-from workflow_scripts.catalogue.requested import requested_runs
-from workflow_scripts.catalogue.task_specs import data_origins, resolve_data
+from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.task_specs import data_origins, resolve_data
 
 
 @pytest.mark.parametrize(
