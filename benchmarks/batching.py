@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.training_step import step
+from benchmarks.training_step import objective_of, step
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data.reading import read_pairs, read_vocabulary
-from workflow_scripts.objectives.loading import build_objective
+from workflow_scripts.data.reading import read_vocabulary
 from workflow_scripts.tasks.batching import bucketed, fixed_size
+from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "paper")
-    model, objective = build_model(spec, read_vocabulary(args.data)).train(), build_objective(spec)
+    model, objective = build_model(spec["model"], read_vocabulary(args.data)).train(), objective_of(spec)
     pairs = read_pairs(args.data, "train")
     epochs = {
         "bucketed": bucketed(pairs, spec["training"]["batch_tokens"]),

@@ -63,7 +63,7 @@ def main() -> None:
     models = {}
     for variant in ("sinusoidal", "default"):
         spec = resolve_run(load_catalogue(), f"cognition/transformer/{variant}/seed-1", args.scale)
-        models[variant] = build_model(spec, vocabulary).eval()
+        models[variant] = build_model(spec["model"], vocabulary).eval()
         if variant == "sinusoidal":
             marian = marian_like(spec["model"], len(vocabulary["source"]), len(vocabulary["target"]))
     for model in models.values():  # the end symbol is never the likeliest

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from benchmarks.training_step import step
 from benchmarks.turns import show, take_turns
 from workflow_scripts.objectives.carma import objective as carma
-from workflow_scripts.objectives.carma.settings import CarmaSettings
+from workflow_scripts.objectives.carma.settings import Settings
 
 # The size of GPT-2 small, but for the vocabulary, which is cut to 8,000 words: it makes the step without CARMA cheaper,
 # and so the ratio larger.
@@ -54,14 +54,10 @@ def random_prompts(sentences: int = SENTENCES, tokens: int = TOKENS) -> Prompts:
     return Prompts(ids, words, torch.ones_like(ids, dtype=torch.bool), torch.randint(VOCABULARY, (sentences,)))
 
 
-def build(settings: dict) -> Callable[[nn.Module, Prompts], tuple[Tensor, dict[str, Tensor]]]:
+def next_token_loss(model: nn.Module, batch: Prompts) -> tuple[Tensor, dict[str, Tensor]]:
     """The task of these steps: the token after the last one, with logits at that position alone."""
-
-    def objective(model: nn.Module, batch: Prompts) -> tuple[Tensor, dict[str, Tensor]]:
-        last = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, -1]
-        return nn.functional.cross_entropy(model.lm_head(last), batch.label), {}
-
-    return objective
+    last = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, -1]
+    return nn.functional.cross_entropy(model.lm_head(last), batch.label), {}
 
 
 def family_steps(family: str, batch: Prompts) -> dict[str, Callable[[], None]]:
@@ -69,15 +65,14 @@ def family_steps(family: str, batch: Prompts) -> dict[str, Callable[[], None]]:
     special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
     config = AutoConfig.for_model(family, vocab_size=VOCABULARY, **SIZES[family], **special)
     model = AutoModelForCausalLM.from_config(config).train()
-    task = "benchmarks.carma_step"
-    objectives = {"fine-tuning": carma.build({"task": task, "weight": 0}), "CARMA": carma.build({"task": task})}
+    objectives = {"fine-tuning": next_token_loss, "CARMA": carma.build({}, next_token_loss)}
     return {
         f"{family}, {name}": step(model, lambda o=objective: o(model, batch)[0])
         for name, objective in objectives.items()
     }
 
 
-def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: CarmaSettings) -> Tensor:
+def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: Settings) -> Tensor:
     """L_MI as its equation reads: blocks, sentences, words and pairs one after the other."""
     cosine = nn.functional.cosine_similarity
     spoken = [[[s for s, w in enumerate(row) if w == word] for word in dict.fromkeys(row)] for row in words.tolist()]
@@ -97,7 +92,7 @@ def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: CarmaSettings) -
 
 def mi_calls(batch: Prompts, spans: str) -> dict[str, Callable[[], None]]:
     """Forward and backward of L_MI alone, on random states, ours and in a loop."""
-    settings = CarmaSettings(spans=spans, stability=0.0, last_block_mi=3)
+    settings = Settings(spans=spans, stability=0.0, last_block_mi=3)
     states = {k: torch.randn(*batch.ids.shape, WIDTH, requires_grad=True) for k in settings.mi_blocks()}
 
     def ours() -> Tensor:

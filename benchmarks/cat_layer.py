@@ -21,13 +21,16 @@ from benchmarks.training_step import step
 from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.data import mapped_pairs
 from workflow_scripts.data.mapped_pairs import SIDES
+from workflow_scripts.models.cat import model as cat_model
 from workflow_scripts.models.cat.model import CatConfig, CodebookAttention, Mixing
+from workflow_scripts.models.cat.settings import Settings as CatSettings
 from workflow_scripts.models.encoder import model as encoder
-from workflow_scripts.objectives.compositional import objective as compositional_pretraining
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
+from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.tasks.batching import Sequences
-from workflow_scripts.tasks.masked_lm import loss as masked_language_modelling
 from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch, SentencePairs, Vocabulary, batch_rows, read_split
+from workflow_scripts.tasks.masked_lm.loss import MaskedLoss
 from workflow_scripts.tasks.masked_lm.sememes import NONE, Lexicon, word_keys
 
 # Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of the small scale.
@@ -36,11 +39,12 @@ LAYERS, DROPOUT = 4, 0.1
 MAPPED = 200_000  # pairs in files
 
 
-def settings(name: str, family: str) -> dict:
+def settings(name: str, model: str) -> dict:
+    """Of the model `encoder`, which is BERT, or `cat`."""
     width, feed_forward, heads, codes, last, _ = SIZES[name]
     sizes = {"layers": LAYERS, "width": width, "feed_forward": feed_forward, "heads": heads, "dropout": DROPOUT}
-    sizes |= {"family": family, "tied": True}  # as in BertForPreTraining
-    return sizes | ({"codes": codes, "last_codes": last} if family == "cat" else {})
+    sizes |= {"tied": True}  # as in BertForPreTraining
+    return sizes | ({"codes": codes, "last_codes": last} if model == "cat" else {})
 
 
 class Layer(nn.Module):
@@ -63,7 +67,7 @@ def layers(name: str, rounds: int, sentences: int, length: int) -> None:
     """Time and memory of a layer, forward and backward, and of codebook attention alone."""
     width, _, _, codes, last, _ = SIZES[name]
     states = torch.randn(sentences, length, width, requires_grad=True)
-    config = encoder.configuration(encoder.read_encoder_settings(settings(name, "cat")), 100)
+    config = cat_model.configuration(CatSettings(**settings(name, "cat")), 100)
     config._attn_implementation = "sdpa"  # what a model chooses
     models = {"BERT layer": None, f"CAT layer, {codes} codes": codes, f"CAT layer, {last} codes": last}
     made = {title: Layer(config, count) for title, count in models.items()}
@@ -138,10 +142,13 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     pairs = random_pairs(vocabulary, 4 * batch_tokens // 64, 60, sememes)
     rows, rng = batch_rows(pairs, batch_tokens, None)[-2], np.random.default_rng(0)
     batch = pairs.batch(rows, rng)
-    bert, cat = (pretraining.build(settings(name, family), vocabulary) for family in ("bert", "cat"))
-    config = encoder.configuration(encoder.read_encoder_settings(settings(name, "bert")), vocabulary)
+    bert, cat = (
+        pretraining.build({"name": model, **settings(name, model)}, vocabulary) for model in ("encoder", "cat")
+    )
+    config = encoder.configuration(EncoderSettings(**settings(name, "encoder")), vocabulary)
     hugging = BertForPreTraining._from_config(config).train()
-    masked, composed = masked_language_modelling.build({}), compositional_pretraining.build({})
+    masked = MaskedLoss()
+    composed = compositional.build({}, masked)
     calls = {
         "BERT, ours": step(bert, lambda: masked(bert, batch)[0]),
         "BertForPreTraining": step(hugging, lambda: theirs(hugging, batch)),

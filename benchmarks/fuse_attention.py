@@ -13,11 +13,10 @@ from benchmarks.training_step import SOURCE_WORDS, TARGET_WORDS, random_batch, s
 from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.models.lrf import model as fused_transformer
 from workflow_scripts.models.lrf.model import FusedLayer
-from workflow_scripts.objectives.loading import build_objective
+from workflow_scripts.tasks.seq2seq.loss import WordLoss
 
 # Width, feed-forward width, heads, layers: those of CoGnition, of SCAN and COGS, and of the small scale.
 SIZES = {"CoGnition": (512, 1024, 4, 6), "SCAN": (256, 512, 4, 3), "small": (128, 256, 4, 2)}
-OBJECTIVE = {"objective": {"module": "workflow_scripts.tasks.seq2seq.loss", "label_smoothing": 0.0}}
 TARGET = 1.5
 
 
@@ -75,11 +74,10 @@ def steps(name: str, sentences: int, source_length: int, target_length: int) -> 
     batch = random_batch(sentences, source_length, target_length)
     kinds = {"as many parameters": {"fuse_in": "wider"}, "LRF": {}}
     kinds |= {"one key": {"fuse_over": "previous"}, "shared": {"fuse_shared": True}}
-    calls = {}
+    loss, calls = WordLoss(), {}
     for title, more in kinds.items():
         model = fused_transformer.build(settings(name, **more), SOURCE_WORDS, TARGET_WORDS).train()
-        objective = build_objective(OBJECTIVE)
-        calls[title] = step(model, lambda m=model, o=objective: o(m, batch)[0])
+        calls[title] = step(model, lambda m=model: loss(m, batch)[0])
     return calls
 
 

@@ -16,8 +16,10 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.loading import build_objective
+from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
+from workflow_scripts.tasks.seq2seq.loss import WordLoss
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
 SOURCE_WORDS, TARGET_WORDS = 25, 18
@@ -77,6 +79,11 @@ def random_batch(sentences: int, source_length: int, target_length: int) -> Batc
     target = torch.randint(4, TARGET_WORDS, (sentences, target_length))
     end = torch.full((sentences, 1), 2)
     return Batch(torch.cat([source, end], 1), torch.cat([end, target], 1), torch.cat([target, end], 1))
+
+
+def objective_of(spec: dict) -> Loss:
+    """What a sequence-to-sequence run is trained by: its objective around the cross-entropy of the next word."""
+    return build_objective(spec["objective"], WordLoss(spec["problem"]["label_smoothing"]))
 
 
 def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
@@ -159,7 +166,7 @@ def main() -> None:
     vocabulary = {"source": [""] * SOURCE_WORDS, "target": [""] * TARGET_WORDS}
     for method, variant in (("transformer", "default"), ("sq-transformer", "sal"), ("sq-transformer", "srl")):
         spec = resolve_run(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "paper")
-        model, objective = build_model(spec, vocabulary).train(), build_objective(spec)
+        model, objective = build_model(spec["model"], vocabulary).train(), objective_of(spec)
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])
     seconds = take_turns(ours, args.rounds)
     show("The paper's models", seconds, "transformer default")

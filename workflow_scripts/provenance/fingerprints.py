@@ -102,7 +102,7 @@ def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str,
     """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
     models = sorted(set(map(model_module, specs)))
     given = entry if numbers is None else {"entry": entry, "published": numbers}
-    published_code = () if numbers is None else (f"{PACKAGE}.reporting.published",)
+    published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
     return Facts(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))
 
 

@@ -1,0 +1,169 @@
+"""What a change of code reaches, layer by layer, and what is new code reaches nobody else."""
+
+import csv
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from tests.workflow.projects import Project
+from tests.workflow.test_rerun import intervened, made, named, of_rule
+
+OF_A_RUN = ("train", "evaluate")
+
+
+def of_methods(*methods: str) -> Callable[[Project], set[str]]:
+    return lambda project: {run for method in methods for run in made(project, f"/{method}/")}
+
+
+def of_tasks(*tasks: str) -> Callable[[Project], set[str]]:
+    return lambda project: {run for task in tasks for run in made(project, f"{task}/") if run.startswith(f"{task}/")}
+
+
+def searched(project: Project) -> set[str]:
+    folder = project.root / "results/demo/search"
+    return {str(file.parent.relative_to(folder)) for file in folder.rglob("chosen.json")}
+
+
+def analyses_of(module: str) -> Callable[[Project], set[str]]:
+    def found(project: Project) -> set[str]:
+        names = set()
+        for file in (project.root / "papers").glob("*/displays.yaml"):
+            entries = yaml.safe_load(file.read_text())["analyses"] or {}
+            names |= {f"{file.parent.name}/{name}" for name, entry in entries.items() if entry["module"] == module}
+        finished = project.root / "results/demo/analyses"
+        return {name for name in names if (finished / name).exists()}
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "rule", "expected"),
+    [
+        ("evaluation/moses_bleu.py", "evaluate", of_tasks("wmt17-en-de")),
+        ("data/bird.py", "prepare", lambda project: {"bird", "bird-abba"}),
+        ("models/sq_transformer/quantisation.py", "train", of_methods("sq-transformer")),
+        ("tasks/sentence_prediction/scoring.py", "evaluate", None),
+        ("objectives/structural_quantisation/objective.py", "train", of_methods("sq-transformer")),
+        ("training/search.py", "search", searched),
+        ("interventions/cap.py", "intervene", intervened),
+        ("analyses/neighbours.py", "analyse", analyses_of("workflow_scripts.analyses.neighbours")),
+    ],
+)
+def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rule, expected):
+    """The first rule that it reaches: for these jobs, no other of that rule, and none of an earlier one."""
+    path = demo.root / "workflow_scripts" / file
+    path.write_text(path.read_text() + "\nCHANGED = 1\n")
+    planned = named(demo.planned())
+    if expected is None:  # of a kind of task
+        tasks = yaml.safe_load((demo.root / "catalogue/tasks.yaml").read_text())
+        kind = file.split("/")[1]
+        expected = of_tasks(*(name for name, task in tasks.items() if task["kind"] == kind))
+    wanted = expected(demo)
+    assert wanted and of_rule(planned, rule) == wanted
+    order = ["fetch", "prepare", "candidates", "search", "train", "evaluate", "intervene", "analyse", "table"]
+    assert of_rule(planned, *order[: order.index(rule)]) == set()
+
+
+def test_an_edit_of_what_computes_nothing_reruns_nothing(demo):
+    """All at once: arguments and files of commands, shared helpers, what describes and records, plans and starts."""
+    for folder in ("commands", "common", "config", "provenance", "planning"):
+        for path in (demo.root / "workflow_scripts" / folder).glob("*.py"):
+            if path.name not in (
+                "__init__.py",
+                "display_schema.py",
+                "analysis_plan.py",
+            ):  # these two are read by claims
+                path.write_text(path.read_text() + "\nCHANGED = 1\n")
+    assert demo.planned() == set()
+
+
+MODEL = '''"""A Transformer whose logits are scaled."""
+
+from torch import Tensor
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.models.scaled.settings import Settings
+from workflow_scripts.models.transformer.model import Seq2Seq
+
+
+class Scaled(Seq2Seq):
+    def project(self, states: Tensor) -> Tensor:
+        return self.settings.scale * super().project(states)
+
+
+def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Scaled:
+    return Scaled(checked(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+'''
+MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Settings as TransformerSettings
+
+
+class Settings(TransformerSettings):
+    scale: float = 1.0
+"""
+OBJECTIVE = """from workflow_scripts.common.validation import checked
+from workflow_scripts.objectives.with_norm.settings import Settings
+
+
+def build(settings, loss):
+    s = checked(Settings, settings, "objective")
+
+    def objective(model, batch):
+        value, parts = loss(model, batch)
+        norm = sum(parameter.square().sum() for parameter in model.parameters())
+        return value + s.weight * norm, {**parts, "norm": norm.detach()}
+
+    return objective
+"""
+OBJECTIVE_SETTINGS = """from workflow_scripts.common.validation import NotNegative, Strict
+
+
+class Settings(Strict):
+    weight: NotNegative = 0.001
+"""
+METRIC = '''"""Mean number of words of the outputs."""
+
+
+def measure(outputs, references, table, data, given):
+    mean = sum(len(output.split(" ")) for output in outputs) / len(outputs)
+    return [{"subset": "all", "metric": "words", "value": mean, "unit": "words", "n": len(outputs)}]
+'''
+
+
+def test_a_new_model_objective_and_metric_are_new_files_and_an_entry_and_rerun_nothing_else(demo):
+    package, run = demo.root / "workflow_scripts", "scan-jump-x2/mine/default/seed-1"
+    for name, text in {
+        "models/scaled/__init__.py": "",
+        "models/scaled/settings.py": MODEL_SETTINGS,
+        "models/scaled/model.py": MODEL,
+        "objectives/with_norm/__init__.py": "",
+        "objectives/with_norm/settings.py": OBJECTIVE_SETTINGS,
+        "objectives/with_norm/objective.py": OBJECTIVE,
+        "evaluation/words.py": METRIC,
+    }.items():
+        (package / name).parent.mkdir(exist_ok=True)
+        (package / name).write_text(text)
+    with demo.edited("catalogue/methods.yaml") as methods:
+        settings = methods["transformer"]["settings"]
+        methods["mine"] = {
+            "title": "Mine",
+            "kinds": ["seq2seq"],
+            "settings": settings
+            | {
+                "model": settings["model"] | {"name": "scaled", "scale": 0.5},
+                "objective": {"name": "with_norm", "weight": 0.0001},
+                "training": settings["training"] | {"max_steps": 4},
+                "evaluation": {"measures": {"workflow_scripts.evaluation.words": {}}},
+            },
+            "variants": {"default": {"title": "as it is", "settings": {"training": {"max_steps": 4}}}},
+        }
+    assert demo.planned() == set()
+    target = f"results/demo/runs/{run}/eval/scores.csv"
+    assert named(demo.planned(target)) == {(rule, run) for rule in OF_A_RUN}
+    done = demo.reproduce(target)
+    assert done.returncode == 0, done.stderr
+    with open(demo.root / target) as stream:
+        scores = {row["metric"]: float(row["value"]) for row in csv.DictReader(stream) if row["subset"] == "all"}
+    assert scores["words"] >= 1
+    curve = (demo.root / f"results/demo/runs/{run}/training.csv").read_text()
+    assert "norm" in curve
