@@ -10,20 +10,20 @@ from functools import cache
 from shlex import quote
 from shutil import which
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json, digest
+from workflow_scripts.common.yaml_files import read_entries
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import parent, resolve_run, searched
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.common.yaml_files import read_entries
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.config.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.provenance.fingerprints import asked, caption, claimed, of_job, store_definitions
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
-from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.provenance.fingerprints import asked, caption, claimed, of_job, store_definitions
 from workflow_scripts.timers import one_timer_at_a_time
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out: to look for garbage among them
