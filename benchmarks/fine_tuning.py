@@ -15,13 +15,16 @@ from transformers import BertForSequenceClassification
 
 from benchmarks.cat_layer import DROPOUT, SIZES, settings
 from benchmarks.turns import ratio, show, take_turns
-from workflow_scripts.config.schema import Task
 from workflow_scripts.models.encoder import model as encoder
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
+from workflow_scripts.models.loading import model_module
+from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import Sequences
-from workflow_scripts.tasks.sentence_prediction import loss as sentence_loss
 from workflow_scripts.tasks.sentence_prediction import model as sentence
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, sentence_batches
-from workflow_scripts.training.loop import AdamW, update
+from workflow_scripts.tasks.sentence_prediction.loss import sentence_loss
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
+from workflow_scripts.training.loop import update
 
 CLASSES = 2
 
@@ -45,11 +48,11 @@ def theirs(model: BertForSequenceClassification, batch: SentenceBatch) -> tuple[
     return loss, {"sentence": loss.detach()}
 
 
-def stepping(task: Task, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
+def stepping(problem: Problem, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
     """One step of the training loop on the next batch."""
-    optimiser = AdamW(task.model.parameters(), lr=1e-5, fused=True)
+    optimiser = torch.optim.AdamW(problem.model.parameters(), lr=1e-5, fused=True)
     fp32 = torch.autocast("cpu", enabled=False)
-    return lambda: update(task, next(batches), optimiser, 1e-5, 1.0, fp32) and None
+    return lambda: update(problem, next(batches), optimiser, 1e-5, 1.0, fp32) and None
 
 
 def main() -> None:
@@ -67,17 +70,17 @@ def main() -> None:
         batches = sentence_batches(sentences, 32768, 32, torch.device("cpu"))[1]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
-        objective = {"head_layers": 2, "head_width": width}
-        loss_of, tasks = sentence_loss.build(objective), {}
-        for title, family in (("BERT, ours", "bert"), ("CAT", "cat")):
-            sizes = settings(name, family) | {"readout": "mix" if family == "cat" else "last"}
-            model = sentence.build(encoder.build(sizes, vocabulary), sizes, objective, CLASSES)
-            tasks[title] = Task(model, loss_of, batches, lambda _: {})
-        config = encoder.configuration(encoder.read_encoder_settings(settings(name, "bert")), vocabulary)
+        head, problems = Settings(head_layers=2, head_width=width), {}
+        for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
+            section = {"name": kind, **settings(name, kind)}
+            inner = model_module(section).build(settings(name, kind), vocabulary)
+            model = sentence.build(inner, section, head, CLASSES)
+            problems[title] = Problem(model, sentence_loss, batches, lambda _: {})
+        config = encoder.configuration(EncoderSettings(**settings(name, "encoder")), vocabulary)
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
         hugging = BertForSequenceClassification._from_config(config).train()
-        tasks["BertForSequenceClassification"] = Task(hugging, theirs, batches, lambda _: {})
-        calls = {title: stepping(task, cycle(batches)) for title, task in tasks.items()}
+        problems["BertForSequenceClassification"] = Problem(hugging, theirs, batches, lambda _: {})
+        calls = {title: stepping(problem, cycle(batches)) for title, problem in problems.items()}
         seconds = take_turns(calls, args.rounds)
         show(f"{name}: a step of fine-tuning, 32 pairs", seconds, "BERT, ours")
         faster = ratio(seconds, "BertForSequenceClassification", "BERT, ours")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.candidates import SOURCES, build, load_resources
+from workflow_scripts.interventions.candidates import build, load_resources
 from workflow_scripts.interventions.lexical_vectors import gloss_vectors
+from workflow_scripts.interventions.settings import SOURCES
 from workflow_scripts.interventions.synonym_rules import best, queries_of, wordnet_pairs
 
 WEIGHT, TOP = 0.6, 5

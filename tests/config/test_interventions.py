@@ -61,9 +61,9 @@ def test_a_rate_is_a_share(copy: Path, rate: float):
 @pytest.mark.parametrize(
     ("values", "read"),
     [
-        ({"last_block_mi": 4}, "last_block_mi is 4 and reads block 4"),
-        ({"last_block_stability": 9}, "last_block_stability is 9 and reads block 9"),
-        ({"last_block_stability": 3, "stability_pairs": "paper"}, "last_block_stability is 3 and reads block 4"),
+        ({"last_block_mi": 4}, "last_block_mi 4 reads block 4"),
+        ({"last_block_stability": 9}, "last_block_stability 9 reads block 9"),
+        ({"last_block_stability": 3, "stability_pairs": "paper"}, "last_block_stability 3 reads block 4"),
     ],
 )
 def test_blocks_that_the_losses_read_are_blocks_of_the_model(copy: Path, values: dict, read: str):
@@ -71,6 +71,6 @@ def test_blocks_that_the_losses_read_are_blocks_of_the_model(copy: Path, values:
     catalogue = load_catalogue(copy)
     with pytest.raises(UserError) as caught:
         resolve_run(catalogue, RUN, "small")
-    assert f"objective: {read}, but the model has 4 blocks, 0 to 3; lower it (catalogue/" in str(caught.value)
+    assert f"objective: {read}, but the model has 4 blocks (0 to 3); lower it (catalogue/" in str(caught.value)
     # Fine-tuning alone reads none.
     assert resolve_run(catalogue, RUN.replace("carma", "ft"), "small")["objective"]["weight"] == 0

@@ -11,14 +11,13 @@ from workflow_scripts.common.options import without_name
 from workflow_scripts.common.validation import Strict, checked, nearest
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.merging import merged, placed
-from workflow_scripts.config.packages import check_sections, packages, traits
+from workflow_scripts.config.packages import check_sections, packages, settings_class, traits
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.objectives.carma.settings import Settings as CarmaSettings
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
 
@@ -138,19 +137,14 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
 
 
 def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
-    """Check that the model has the blocks whose states CARMA reads, as the training does once the model is there."""
-    if sections["objective"].get("name") != "carma" or "layers" not in sections["model"]:
-        return
-    settings, layers = CarmaSettings(**without_name(sections["objective"])), sections["model"]["layers"]
-    for weight, name, read in (
-        (settings.mi, "last_block_mi", settings.mi_blocks(layers)),
-        (settings.stability, "last_block_stability", settings.stability_blocks(layers)),
-    ):
-        if settings.weight and weight and read[-1] >= layers:
-            raise UserError(
-                f"{where}: objective: {name} is {getattr(settings, name)} and reads block {read[-1]}, but the model "
-                f"has {layers} blocks, 0 to {layers - 1}; lower it"
-            )
+    """Check that the model has the blocks that an objective reads, as the training does once the model is there."""
+    objective, layers = sections["objective"], sections["model"].get("layers")
+    described = settings_class("objective", objective.get("name"), "")
+    if layers and hasattr(described, "check_blocks"):
+        try:
+            described(**without_name(objective)).check_blocks(layers)
+        except ValueError as error:
+            raise UserError(f"{where}: objective: {error}") from None
 
 
 def _where(run: Run) -> str:

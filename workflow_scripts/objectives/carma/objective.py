@@ -156,17 +156,12 @@ def regularisers(
 def used_blocks(model: nn.Module, settings: Settings) -> range:
     """The blocks that the losses read; UserError for one that the model does not have."""
     count = len(blocks(model))
-    read = []
-    for weight, name, used in (
-        (settings.mi, "last_block_mi", settings.mi_blocks(count)),
-        (settings.stability, "last_block_stability", settings.stability_blocks(count)),
-    ):
-        if weight and used[-1] >= count:
-            raise UserError(
-                f"objective: {name} {getattr(settings, name)} reads block {used[-1]}, but the model has {count} blocks "
-                f"(0 to {count - 1}); lower it"
-            )
-        read += used if weight else []
+    try:
+        settings.check_blocks(count)
+    except ValueError as error:
+        raise UserError(f"objective: {error}") from None
+    read = [*(settings.mi_blocks(count) if settings.mi else ())]
+    read += settings.stability_blocks(count) if settings.stability else ()
     return range(min(read), max(read) + 1)
 
 

@@ -62,6 +62,18 @@ class Settings(Strict):
         last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
         return self._third(count) or range(self.first_block, last + 1)
 
+    def check_blocks(self, count: int) -> None:
+        """Raise ValueError for a block that is read and that a model with `count` blocks does not have."""
+        for weight, name, read in (
+            (self.mi, "last_block_mi", self.mi_blocks(count)),
+            (self.stability, "last_block_stability", self.stability_blocks(count)),
+        ):
+            if self.weight and weight and read[-1] >= count:
+                raise ValueError(
+                    f"{name} {getattr(self, name)} reads block {read[-1]}, but the model has {count} blocks "
+                    f"(0 to {count - 1}); lower it"
+                )
+
     def _third(self, count: int | None) -> range | None:
         if self.third == "none":
             return None
