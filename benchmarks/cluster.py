@@ -91,7 +91,7 @@ def main() -> None:
         for name in ("train", "evaluate"):
             whole, imports = start_up(name, project.root)
             print(f"{name}: {whole:.1f} s, of them {imports:.1f} s of imports ({imports / whole:.0%})")
-        work = read_json(project.root / "out/run.json")["seconds"]
+        work = read_json(project.root / "out/record.json")["seconds"]
         print(f"train: {work:.1f} s from its first step to its last")
     finally:
         cluster.down()

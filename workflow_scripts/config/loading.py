@@ -60,13 +60,10 @@ def _entries(model: type, file: Path) -> dict:
     return {name: checked(model, entry, file, name) for name, entry in read_entries(file).items()}
 
 
+@lru_cache(maxsize=8)
 def load_catalogue(root: str | Path = ".") -> Catalogue:
     """Read and cross-check catalogue/ and papers/. Raises UserError naming file and key."""
-    return _catalogue(Path(root))
-
-
-@lru_cache(maxsize=8)
-def _catalogue(root: Path) -> Catalogue:
+    root = Path(root)
     catalogue = Catalogue(
         root,
         _entries(Task, root / "catalogue/tasks.yaml"),

@@ -34,6 +34,7 @@ FIXED = {
 }
 
 
+@cache
 def of_run(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str = "gpus") -> Resources:
     """Of a search, a training, an evaluation or interventions. Time does not grow with the attempt: a training goes on
     where it was stopped. `gpu_option` is config.yaml's."""

@@ -20,7 +20,7 @@ from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
 
 from workflow_scripts.common.validation import checked
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.encoder.model import bert_sizes, checkpoint_blocks, drawn, read  # noqa: F401 (tasks ask this module for it)
+from workflow_scripts.models.encoder.model import bert_sizes, drawn, read
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 EPSILON = 1e-8

@@ -25,8 +25,8 @@ class RobertaTransformer(FusedTransformer):
     In the encoder H_a + dropout(H_p) goes to the feed-forward part, without a further norm, and the output projection
     of H_p starts at zero: a pre-trained encoder computes at first what it did without fuse-attention.
 
-    Source ids [B, S] are of words, or of the encoder's own pieces (`models.pieces`): 0 pads, 2 ends a sentence; <s> is
-    put before.
+    Source ids [B, S] are of words, or of the encoder's own pieces (`roberta_decoder.pieces`): 0 pads, 2 ends a
+    sentence; <s> is put before.
     """
 
     settings: Settings

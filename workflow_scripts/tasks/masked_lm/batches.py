@@ -186,7 +186,7 @@ class Runs(Sequence[np.ndarray]):
 
 
 def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
-    """The rows of each batch of similar length; `batches.bucketed_rows` says how."""
+    """The rows of each batch of similar length; `batching.bucketed_rows` says how."""
     if pairs.orders.by_length is not None:
         return Runs(pairs.orders.by_length, batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences))
     length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
@@ -195,7 +195,7 @@ def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | N
 
 def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
     """Where the batches of rows that are sorted by length end, from how many rows have 0, 1, 2, ... tokens without the
-    special ones: as many rows as `batches.bucketed_rows` puts into each, without a look at the rows."""
+    special ones: as many rows as `batching.bucketed_rows` puts into each, without a look at the rows."""
     behind = counts.cumsum()  # the last row of each length
     width = np.minimum(np.arange(len(counts)) + 3, limit)
     fitting = max(batch_tokens, limit) // width
