@@ -79,7 +79,7 @@ def of_evaluation(settings: dict, spec: dict) -> Facts:
 
 
 def of_candidates(spec: dict) -> Facts:
-    """`spec` is what `config.task_specs.resolve_candidates` returns. It only names the user's file of frequencies, and leaves
+    """`spec`: see `config.task_specs.resolve_candidates`. It only names the user's file of frequencies, and leaves
     open whether the spaCy model is installed: what of these is used is given beside it.
     """
     options, given = checked(Options, spec["options"], WHERE), dict(spec)
