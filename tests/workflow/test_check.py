@@ -110,7 +110,7 @@ def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project
     project = copy_results(made_once, tmp_path, "results")
     weights = {file: file.read_bytes() for file in (project.root / "results").rglob("*.safetensors")}
     assert weights and check(project) == ["3 results are what would be made now"]
-    done = project.reproduce("--touch", SCORES)
+    done = project.reproduce("--touch", "--forceall", SCORES)
     assert done.returncode == 0, done.stderr
     assert planned(project) == set()
     assert {file: file.read_bytes() for file in weights} == weights
