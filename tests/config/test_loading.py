@@ -151,6 +151,7 @@ def test_a_published_number_without_a_cell_is_refused_before_any_job(copy: Path,
 
 def test_a_paper_may_make_no_claims(copy: Path):
     (copy / "papers/lrf/claims.yaml").write_text("# none yet\n")
+    (copy / "papers/lrf/analysis_plan.yaml").unlink()
     assert load_catalogue(copy).papers["lrf"].claims == []
 
 

@@ -113,7 +113,7 @@ def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
     reason = f": {row['reason']}" if row["reason"] not in ("", seeds) else ""
     return (
         row["paper"],
-        row["statement"],
+        row["statement"] + (" (a control of ours)" if row["kind"] == "control" else ""),
         _published(row),
         effect_text(row) if complete else "",
         seeds,
