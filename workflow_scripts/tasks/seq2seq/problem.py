@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings name a module for it;
+    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings say how;
     of the splits that further weights are kept for, values have the split's name before theirs. With `phrases` in the
     spec, batches for training say which phrase a source token is part of.
 
