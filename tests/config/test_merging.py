@@ -5,7 +5,7 @@ import pytest
 
 from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.merging import merged
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import _resolved, resolve_evaluation, resolve_run
@@ -61,7 +61,7 @@ def test_two_papers_may_share_a_run_but_not_disagree_about_it(copy: Path):
         requests["requests"][0]["settings"] = {"training": {"learning_rate": 0.1}}
 
     edit(copy / "papers/other/requests.yaml", ask_differently)
-    load_catalogue.cache_clear()
+    read_catalogue.cache_clear()
     _resolved.cache_clear()
     with pytest.raises(UserError, match="ask for different settings of scan-jump-x2/transformer/default"):
         resolve_run(load_catalogue(copy), "scan-jump-x2/transformer/default/seed-11", "small")

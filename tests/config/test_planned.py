@@ -15,7 +15,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.planned import planned_runs, plans_naming, primary_variants
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
@@ -50,7 +50,7 @@ def plan(
     file.write_text(yaml.safe_dump(content).replace("'2026-01-31'", "2026-01-31"))
     for paper in ("sq_transformer", "recompose"):
         edit(copy / f"papers/{paper}/requests.yaml", lambda content: ask(content, scale, seeds))
-    load_catalogue.cache_clear()
+    read_catalogue.cache_clear()
     return file
 
 
@@ -121,7 +121,7 @@ def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[
     """One missing, one too many, all others. At another scale, or with seeds of config.yaml, it is no error."""
     plan(copy)
     edit(copy / "papers/sq_transformer/requests.yaml", lambda content: ask(content, "small", seeds))
-    load_catalogue.cache_clear()
+    read_catalogue.cache_clear()
     with pytest.raises(UserError) as caught:
         requested(copy)
     assert "papers/sq_transformer/requests.yaml" in str(caught.value) and "a-planned-one" in str(caught.value)
@@ -138,7 +138,7 @@ def test_a_planned_seed_that_only_extra_runs_have_is_missing_without_them(copy: 
                 request["extra"] = True
 
     edit(copy / "papers/sq_transformer/requests.yaml", only_extra)
-    load_catalogue.cache_clear()
+    read_catalogue.cache_clear()
     assert requested(copy)
     with pytest.raises(UserError, match=r"at small has the seeds \[\]"):
         requested(copy, extra=False)
@@ -157,7 +157,7 @@ def test_a_wrong_seed_is_said_before_anything_runs(copy: Path):
 
 def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_does(copy: Path):
     def facts() -> str:
-        load_catalogue.cache_clear()
+        read_catalogue.cache_clear()
         return str(of_claims(load_catalogue(copy), ["sq_transformer"], "small", []))
 
     file = plan(copy)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
@@ -31,7 +31,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "catalogue/step_times.csv").unlink(missing_ok=True)
     shutil.copy(ROOT / "config.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
-    load_catalogue.cache_clear()
+    read_catalogue.cache_clear()
     return tmp_path
 
 

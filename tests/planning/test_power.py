@@ -10,7 +10,7 @@ import pytest
 
 from tests.config.test_planned import SEEDS, plan
 from workflow_scripts.__main__ import main
-from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.loading import load_catalogue, read_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("analysis_plan.yaml"))
     shutil.copy(ROOT / "config.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
-    load_catalogue.cache_clear()
+    read_catalogue.cache_clear()
     return tmp_path
 
 

@@ -60,10 +60,15 @@ def _entries(model: type, file: Path) -> dict:
     return {name: checked(model, entry, file, name) for name, entry in read_entries(file).items()}
 
 
-@lru_cache(maxsize=8)
 def load_catalogue(root: str | Path = ".") -> Catalogue:
     """Read and cross-check catalogue/ and papers/. Raises UserError naming file and key."""
-    root = Path(root)
+    return read_catalogue(str(root))
+
+
+@lru_cache(maxsize=8)
+def read_catalogue(folder: str) -> Catalogue:
+    """`load_catalogue` of the same folder, which is read once."""
+    root = Path(folder)
     catalogue = Catalogue(
         root,
         _entries(Task, root / "catalogue/tasks.yaml"),
