@@ -12,6 +12,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import sha256_file
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.models.encoder.model import checkpoint_blocks
 from workflow_scripts.models.loading import model_module
 
 FAMILIES = ("bert", "roberta", "distilbert", "cat")
@@ -24,7 +25,7 @@ def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[
     encoder = model_module({"name": model_name(family)})
     model = encoder.build(model_settings(family, layers=4, dropout=0.1, **codes), 50)
     if checkpointed:
-        encoder.checkpoint_blocks(model)
+        checkpoint_blocks(model)
     ids = torch.randint(4, 50, (4, 20))
     real = torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]
     with kept_for_backward(model) as kept:
