@@ -18,7 +18,7 @@ from workflow_scripts.data.prepared import Example, Prepared
 from workflow_scripts.data.reading import data_digest, read_vocabulary
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.models.weights import named_weights
-from workflow_scripts.tasks.seq2seq.checkpoint import build_model, writer
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model, write_config
 from workflow_scripts.training.history import write_history
 
 ROOT = Path(__file__).parents[2]
@@ -69,7 +69,7 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "eval").mkdir()
     save_file(named_weights(model), folder / "checkpoint/model.safetensors")
-    writer(spec["model"], vocabulary)(folder / "checkpoint")
+    write_config(folder / "checkpoint", spec["model"], vocabulary)
     facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
     write_json(folder / "run.json", facts | {"data_digest": data_digest(data)})
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}

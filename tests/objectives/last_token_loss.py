@@ -6,7 +6,7 @@ from workflow_scripts.objectives import hidden_states
 
 
 def recorders(model):
-    """The hooks of ours on any module of a model; Hugging Face leaves some of its own."""
+    """The forward hooks that `hidden_states` has registered on the modules of a model."""
     hooks = [hook for module in model.modules() for hook in module._forward_hooks.values()]
     return [hook for hook in hooks if hook.__module__ == hidden_states.__name__]
 

@@ -15,5 +15,5 @@ def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 
 def without_name(section: dict[str, Any]) -> dict[str, Any]:
-    """Of a section of a spec, `model` or `objective`, what is not the name of its package: the package's settings."""
+    """The settings in a section `model` or `objective` of a spec: all but the name of their package."""
     return {key: value for key, value in section.items() if key != "name"}

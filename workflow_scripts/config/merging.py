@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json
 from workflow_scripts.common.validation import nearest
 from workflow_scripts.config.loading import Catalogue, find_scale
-from workflow_scripts.config.packages import settings_class
+from workflow_scripts.config.packages import NAMED, settings_class
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Init, Settings
 from workflow_scripts.interventions.settings import Intervention
@@ -71,13 +71,15 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
     for where, settings in layers(catalogue, run, scale):
         for section in SECTIONS:
             given = getattr(settings, section)
-            if given.get("name", _name(result[section])) != _name(result[section]):
+            before = result[section]["name"][0] if "name" in result[section] else None
+            name = given.get("name", before)
+            if name != before:
                 result[section] = {}
-            name = given.get("name", _name(result[section]))
-            own = None if section in fixed else settings_class(section, name, kind)
-            known = fixed.get(section) or {*(["name"] * (section != "problem")), *(own.model_fields if own else ())}
+            fields = fixed.get(section) or getattr(settings_class(section, name, kind), "model_fields", None)
+            known = {*(fields or ()), *(["name"] if section in NAMED else ())}
             for key, value in given.items():
-                if key not in known and (own or section in fixed or name is None):  # else `name` is unknown: said later
+                # A name that no package has is an error of its own, after the merge.
+                if key not in known and (fields or name is None):
                     file, entry = where.split(" ")
                     path = f"{entry if '.by_' in entry else f'{entry}.settings'}.{section}.{key}"
                     raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
@@ -102,7 +104,3 @@ def placed(entries: dict[str, dict[str, tuple[Any, str]]]) -> Iterator[None]:
         places = list(dict.fromkeys(named.values()))
         said = places if len(places) == 1 else [f"{key}: {where}" for key, where in named.items()]
         raise UserError(f"{error} ({'; '.join(said)})" if said else str(error)) from error
-
-
-def _name(section: dict[str, tuple[Any, str]]) -> str | None:
-    return section["name"][0] if "name" in section else None

@@ -3,11 +3,11 @@
 import importlib
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import without_name
 from workflow_scripts.common.validation import Strict, checked, nearest
+from workflow_scripts.tasks.settings import Traits
 
 FOLDER = Path(__file__).parents[1]
 NAMED = {"model": "models", "objective": "objectives"}  # sections that name a package -> its group
@@ -21,16 +21,16 @@ def packages(group: str) -> tuple[str, ...]:
 
 @cache
 def settings_class(section: str, name: str | None, kind: str) -> type[Strict] | None:
-    """The class that describes the section `model`, `problem` or `objective` of a run: that of the package that it
-    names, of `problem` that of the kind of task. None where there is no such package."""
+    """The class that checks the section `model`, `problem` or `objective` of a run. `model` and `objective` name their
+    package, and `problem` belongs to the kind of task. None where there is no such package."""
     group, name = (NAMED[section], name) if section in NAMED else ("tasks", kind)
     if name not in packages(group):
         return None
     return importlib.import_module(f"workflow_scripts.{group}.{name}.settings").Settings
 
 
-def traits(kind: str) -> Any:
-    """What the settings of runs of a kind of task may ask for: `tasks.settings.Traits`."""
+def traits(kind: str) -> Traits:
+    """What the settings of runs of a kind of task may ask for."""
     return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
 
 

@@ -13,7 +13,7 @@ PROJECT = Path(__file__).parents[2]
 # Packages that cannot change a result: `common` computes nothing, and what `config` makes (specs, names of files) is
 # compared itself, as parameters and inputs of the rules.
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
-# But these say how cells and claims are read.
+# Two modules of `config` can: reporting reads cells and claims by them.
 WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display_schema")}
 
 
@@ -32,11 +32,13 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree, without what is there for type checkers alone."""
-    yield node
-    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-        for child in ast.iter_child_nodes(node):
-            yield from _run_nodes(child)
+    """The nodes of a tree, in any order, without `if TYPE_CHECKING:`, which never runs."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            yield node
+            waiting += ast.iter_child_nodes(node)
 
 
 def _source(root: Path, name: str) -> bytes:

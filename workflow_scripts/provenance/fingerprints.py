@@ -53,14 +53,14 @@ def of_data(spec: dict) -> Facts:
     return Facts(spec, (f"{PACKAGE}.data.prepare", spec["prepare"]))
 
 
-def model_module(spec: dict) -> str:
-    """Entry point of the code of a spec's model."""
+def model_code(spec: dict) -> str:
+    """Name of the module that builds the model of a spec."""
     return f"{PACKAGE}.models.{spec['model']['name']}.model"
 
 
 def of_training(spec: dict) -> Facts:
     """`spec` is a resolved run."""
-    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", model_module(spec)]
+    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", model_code(spec)]
     if spec["objective"]:
         modules.append(f"{PACKAGE}.objectives.{spec['objective']['name']}.objective")
     measures = spec["training"]["validation"].get("decoding", {}).get("measures", {})
@@ -74,7 +74,7 @@ def of_search(spec: dict) -> Facts:
 
 def of_evaluation(settings: dict, spec: dict) -> Facts:
     """How the run of `spec` is scored. The run itself is an input file."""
-    modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", model_module(spec))
+    modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", model_code(spec))
     return Facts(settings, (*modules, *settings["measures"]))
 
 
@@ -95,12 +95,12 @@ def of_candidates(spec: dict) -> Facts:
 
 def of_intervention(settings: dict, spec: dict) -> Facts:
     """What is changed in the run of `spec`. The run itself and the candidates are input files."""
-    return Facts(settings, (f"{PACKAGE}.interventions.intervene", model_module(spec)))
+    return Facts(settings, (f"{PACKAGE}.interventions.intervene", model_code(spec)))
 
 
 def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None) -> Facts:
     """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
-    models = sorted(set(map(model_module, specs)))
+    models = sorted(set(map(model_code, specs)))
     given = entry if numbers is None else {"entry": entry, "published": numbers}
     published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
     return Facts(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))

@@ -20,9 +20,9 @@ class Problem:
     """What is trained, on what, by which loss.
 
     `validate(model)`, called in eval mode without gradients, returns named values; the training settings name the one
-    that chooses the best weights (greater is better). A model may define `after_step()`, called behind each update.
-    `write_beside(folder)` writes what else a checkpoint needs than weights. Of validations that are equally good the
-    one with the lowest value called `tie` is the best, and of those, or without a `tie`, the latest.
+    that chooses the best weights (greater is better). A model may define `after_step()`, called after each update.
+    `write_beside(folder)` writes what a checkpoint needs beside the weights. `tie` names a value that decides between
+    equally good validations: the lowest is the best. If it is equal too, or there is no `tie`, the latest is the best.
 
     Values of a split that the settings keep further weights for have its name before theirs: `<split>_<value>`.
     """
@@ -39,7 +39,7 @@ class MakeProblem(Protocol):
     """`tasks.<kind>.problem.make_problem`: the run of `spec` on the data in a folder, its tensors on `device`.
 
     init: folder of the weights that the run starts from, or None. The loss is the kind's own; an objective that the
-    spec names is put around it later. Raises UserError when a file is missing or broken, or the spec does not fit
+    spec names is added to it later. Raises UserError when a file is missing or broken, or the spec does not fit
     the data.
     """
 

@@ -24,6 +24,12 @@ class Traits:
     decoding: bool = False
 
 
+class CrossEntropySettings(Strict):
+    """Of a kind of task whose loss is a cross-entropy of words or tokens."""
+
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary.")
+
+
 class Training(Strict):
     """What the training loop does; every value reaches the digest of a run."""
 

@@ -20,7 +20,7 @@ from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
 
 from workflow_scripts.common.validation import checked
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.encoder.model import bert_sizes, drawn, read
+from workflow_scripts.models.encoder.model import bert_sizes, from_configuration, load_encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 EPSILON = 1e-8
@@ -213,7 +213,7 @@ class CatModel(PreTrainedModel):
 
 def build(settings: dict, vocabulary: int) -> CatModel:
     """An encoder drawn from torch's global generator, in training mode, without any head. `settings`: see Settings."""
-    return drawn(configuration(checked(Settings, settings, "model"), vocabulary))
+    return from_configuration(configuration(checked(Settings, settings, "model"), vocabulary))
 
 
 def load(folder: Path, settings: dict) -> CatModel:
@@ -221,7 +221,7 @@ def load(folder: Path, settings: dict) -> CatModel:
 
     Raises UserError when a file is missing or broken, or when the model is of another family.
     """
-    return read(folder, checked(Settings, settings, "model"), configuration)
+    return load_encoder(folder, checked(Settings, settings, "model"), configuration)
 
 
 def hidden(model: CatModel, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:

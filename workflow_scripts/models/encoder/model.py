@@ -67,7 +67,7 @@ def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
 def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
     """An encoder drawn from torch's global generator, in training mode, without any head or pooler. `settings`: see
     Settings."""
-    return drawn(configuration(checked(Settings, settings, "model"), vocabulary))
+    return from_configuration(configuration(checked(Settings, settings, "model"), vocabulary))
 
 
 def load(folder: Path, settings: dict) -> "PreTrainedModel":
@@ -75,19 +75,22 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
 
     Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
     """
-    return read(folder, checked(Settings, settings, "model"), configuration)
+    return load_encoder(folder, checked(Settings, settings, "model"), configuration)
 
 
-def drawn(config: "PretrainedConfig") -> "PreTrainedModel":
-    """A model of random weights for a configuration that the library knows."""
+def from_configuration(config: "PretrainedConfig") -> "PreTrainedModel":
+    """A model of random weights, in training mode and without a pooler."""
     from transformers import AutoModel
 
     quiet()
     return AutoModel.from_config(config, dtype=torch.float32, **_without_pooler(config)).train()
 
 
-def read(folder: Path, s: Settings, configure: Callable[[Settings, int], "PretrainedConfig"]) -> "PreTrainedModel":
-    """The encoder of a folder. `configure(s, vocabulary)` gives the rates of dropout."""
+def load_encoder(
+    folder: Path, s: Settings, configure: Callable[[Settings, int], "PretrainedConfig"]
+) -> "PreTrainedModel":
+    """The encoder of a folder, as `load` returns it. Its rates of dropout are those of `configure(s, vocabulary)` and
+    not those of the folder's config.json."""
     from transformers import AutoModel
 
     quiet()

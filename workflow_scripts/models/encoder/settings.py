@@ -23,7 +23,7 @@ class Settings(Strict):
     frozen: bool = False  # whether fine-tuning leaves the encoder as it is
 
     @model_validator(mode="after")
-    def model_has_the_readout(self) -> Self:
+    def sizes_and_readout_fit(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.readout not in self.readouts():

@@ -29,7 +29,7 @@ class SQTransformer(Seq2Seq):
     In evaluation mode only the word logits are computed: with SRL, or without attention from codes, by exactly the
     plain Transformer; with SAL the codes travel along, because they give the attention.
 
-    Settings: see Settings. Terms of a training step, each name after "source_" or "target_" (X = K, or
+    Terms of a training step, each name after "source_" or "target_" (X = K, or
     K + 1 with a mask code; n, m: numbers of positions):
       embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes and these codes' vectors
       real [S, B]: False on padding

@@ -25,9 +25,8 @@ class Settings(Strict):
     # code: (first, first + 1) .. (last - 1, last). paper: also (last, last + 1) (Eqn 6).
     stability_pairs: Literal["code", "paper"] = "code"
     temperature: Annotated[float, Field(gt=0)] = 0.1
-    negatives: Annotated[int, Field(ge=0)] = (
-        5  # drawn anew for each term and step, one draw for all blocks; 0: every possible one
-    )
+    # Drawn for each term and step, one draw for all blocks; 0: every possible one.
+    negatives: Annotated[int, Field(ge=0)] = 5
     similarity: Literal["cosine", "dot"] = "cosine"
     spans: Literal["own", "batch"] = "own"  # batch: words of all sentences, at the same places in each (official code)
     # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is, with all others of its

@@ -22,7 +22,7 @@ from workflow_scripts.tasks.settings import Training
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """A model of random weights (or that of the folder `init`), and batches on `device`.
+    """A model of random weights, and batches on `device`. Raises UserError when `init` is given.
 
     Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
     """

@@ -7,7 +7,7 @@ from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, St
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel
 
 
-def distance(predicted: Tensor, label: Tensor) -> Tensor:
+def prediction_loss(predicted: Tensor, label: Tensor) -> Tensor:
     """Of scores of classes [B, C], the mean of -log p(label), in nats; of numbers [B], the mean of their squared
     distance to `label` [B] float32, which holds the numbers of the classes in the first case."""
     if predicted.dim() == 1:
@@ -16,6 +16,6 @@ def distance(predicted: Tensor, label: Tensor) -> Tensor:
 
 
 def sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """(`distance` of the model's predictions, parts)."""
-    loss = distance(model(batch), batch.label)
+    """(`prediction_loss` of the model's predictions, parts)."""
+    loss = prediction_loss(model(batch), batch.label)
     return loss, {"sentence": loss.detach()}

@@ -1,6 +1,5 @@
 """The checkpoint of a sequence-to-sequence run: weights, the model's settings and both vocabularies, in one folder."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,14 +32,10 @@ def find_pieces(section: dict[str, Any], folder: Path) -> "Pieces | None":
     return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
 
 
-def writer(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> Callable[[Path], None]:
-    """A function that writes into a folder what else than weights `load_checkpoint` needs."""
-
-    def write(folder: Path) -> None:
-        write_json(folder / CONFIG, {"model": section})
-        write_json(folder / "vocabulary.json", vocabulary)
-
-    return write
+def write_config(folder: Path, section: dict[str, Any], vocabulary: dict[str, list[str]]) -> None:
+    """Write into a folder what `load_checkpoint` needs beside the weights."""
+    write_json(folder / CONFIG, {"model": section})
+    write_json(folder / "vocabulary.json", vocabulary)
 
 
 def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, dict[str, list[str]]]:

@@ -15,7 +15,7 @@ from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucketed, training_batches
 from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.batches import read_source_pairs
-from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, writer
+from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
 from workflow_scripts.tasks.seq2seq.exact_match import teacher_forced
 from workflow_scripts.tasks.seq2seq.loss import WordLoss
 from workflow_scripts.tasks.seq2seq.phrases import with_phrases
@@ -58,7 +58,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
 
     def write_beside(folder: Path) -> None:
-        writer(spec["model"], vocabulary)(folder)
+        write_config(folder, spec["model"], vocabulary)
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 

@@ -1,17 +1,9 @@
 """Settings of sequence-to-sequence tasks. No torch here."""
 
-from typing import Annotated
-
-from pydantic import Field
-
-from workflow_scripts.common.validation import Strict
-from workflow_scripts.tasks.settings import Traits
+from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
 
 TRAITS = Traits(validation_metrics=("exact_match", "log_likelihood"), decoding=True)
 
 
-class Settings(Strict):
+class Settings(CrossEntropySettings):
     """Cross-entropy of the next target word."""
-
-    # Share of the probability that is spread over the vocabulary.
-    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
