@@ -14,7 +14,15 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import canonical_json, digest
 from workflow_scripts.common.yaml_files import read_entries
 from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import analysis_sources, display_runs, intervened, intervened_runs, score_files
+from workflow_scripts.config.displays import (
+    analysis_sources,
+    claimed,
+    display_runs,
+    intervened,
+    intervened_runs,
+    score_files,
+    shown_displays,
+)
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import parent, resolve_run, searched
@@ -23,7 +31,7 @@ from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.planning import resources
 from workflow_scripts.planning.downloads import hub_models, source_names
-from workflow_scripts.provenance.fingerprints import asked, caption, claimed, of_job, store_definitions
+from workflow_scripts.provenance.fingerprints import asked, caption, of_job, store_definitions
 from workflow_scripts.timers import one_timer_at_a_time
 
 # A plan of thousands of jobs is millions of objects that live until it is carried out: to look for garbage among them
@@ -327,9 +335,10 @@ def display_caption(wildcards):
 
 
 def claims_inputs(wildcards):
-    shown_files = (
-        file for paper in CONFIG.papers for file in shown(paper, claimed(CATALOGUE, paper).values(), wildcards.scale)
-    )
+    shown_files = []
+    for paper in CONFIG.papers:
+        displays = shown_displays(CATALOGUE.papers[paper], asked(CONFIG, paper, wildcards.scale))
+        shown_files += shown(paper, claimed(CATALOGUE.papers[paper], displays).values(), wildcards.scale)
     # The overview beside the claims says what was run: all of it, whether a claim reads it or not.
     asked_runs = (f"results/{wildcards.scale}/runs/{run}/run.json" for run in claims_runs(wildcards))
     return list(dict.fromkeys([*shown_files, *asked_runs]))
@@ -357,12 +366,16 @@ def run_files():
     ]
 
 
+def shown_here(paper):
+    return shown_displays(CATALOGUE.papers[paper], asked(CONFIG, paper, CONFIG.scale))
+
+
 def analyses(outputs):
     """What is made of each analysis that a table or figure of the chosen papers shows."""
     names = {
         (paper, analysis): None
         for paper in CONFIG.papers
-        for display in CATALOGUE.papers[paper].displays.values()
+        for display in shown_here(paper).values()
         for analysis in display_analyses(display)
     }
     return [
@@ -377,7 +390,7 @@ def displays(kind, outputs):
     names = [
         {"paper": paper, "display": name}
         for paper in CONFIG.papers
-        for name, display in CATALOGUE.papers[paper].displays.items()
+        for name, display in shown_here(paper).items()
         if display["kind"] == kind
     ]
     return [str(output).format(scale=CONFIG.scale, **name) for name in names for output in outputs]

@@ -6,9 +6,9 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import replacing
 from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import asked_runs, intervened
+from workflow_scripts.config.displays import asked_runs, claimed, intervened, shown_displays
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.provenance.fingerprints import claimed, of_claims
+from workflow_scripts.provenance.fingerprints import of_claims
 from workflow_scripts.reporting.claims import judge_paper, write_claims
 from workflow_scripts.reporting.first_page import overview_html, overview_rst
 from workflow_scripts.reporting.ledger import print_ledger
@@ -46,7 +46,8 @@ def main(args: argparse.Namespace) -> None:
     outcomes = {paper: judge_paper(catalogue, paper, args.scale, asked[paper], args.results) for paper in args.papers}
     write_claims(args.out, outcomes)
     runs = dict.fromkeys(run for found in asked.values() for run in found)
-    displays = {paper: claimed(catalogue, paper).values() for paper in args.papers}
+    papers = {paper: catalogue.papers[paper] for paper in args.papers}
+    displays = {key: claimed(paper, shown_displays(paper, asked[key])).values() for key, paper in papers.items()}
     write_record(
         args.out.with_suffix(".json"),
         of_claims(catalogue, args.papers, args.scale, map(str, runs)),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
-from workflow_scripts.config.display_schema import variants_of
+from workflow_scripts.config.display_schema import SIDES, cells_of, display_analyses, variants_of
 from workflow_scripts.config.loading import Catalogue, Paper, find_scale, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.runs import Run, Variant, parse_run
@@ -79,6 +79,26 @@ def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
         tasks = [named["task"]] if isinstance(named["task"], str) else named["task"]
         wanted |= {(task, named["method"], named["variant"]) for task in tasks}
     return [run for run in runs if run.unseeded in wanted]
+
+
+def shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
+    """The tables and figures, by name, that show one of `runs`, an analysis of one, or an analysis that needs no run."""
+    runs = dict.fromkeys(runs)
+
+    def has_results(display: dict) -> bool:
+        read = [paper.analyses[name] for name in display_analyses(display)]
+        return any(display_runs(entry, runs) for entry in (display, *read)) or not all(
+            "runs" in entry for entry in read
+        )
+
+    return {name: display for name, display in paper.displays.items() if has_results(display)}
+
+
+def claimed(paper: Paper, displays: dict[str, dict]) -> dict[str, dict]:
+    """Those of `displays`, by name, of which the paper's claims compare cells."""
+    cells = [cell for claim in paper.claims for side in SIDES for cell in cells_of(claim.get(side))]
+    names = dict.fromkeys(cell.split("/")[0] for cell in cells)
+    return {name: displays[name] for name in names if name in displays}
 
 
 def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing
 from workflow_scripts.common.hashing import canonical_json
-from workflow_scripts.config.displays import intervened_runs
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import intervened_runs, shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.merging import merged
 from workflow_scripts.config.requested import requested_runs
@@ -127,7 +128,7 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
         tasks = list(dict.fromkeys(run.task for run in own))
         files = source_names(catalogue, config.scale, paper, own)
         missing = {file for file in files if not (results / "downloads" / file).exists()}
-        displays = Counter(display["kind"] for display in catalogue.papers[paper].displays.values())
+        displays = shown_displays(catalogue.papers[paper], own)
         models = {
             name: load_repositories()[name]
             for name in sorted(hub_models(catalogue, config.scale, config.precision, own))
@@ -143,7 +144,8 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
         jobs += Counter(candidates=len({run.task for run in changed}), intervene=len(changed))
         if models:
             jobs["fetch_model"] = len(models)
-        jobs += Counter(analyse=len(catalogue.papers[paper].analyses), **displays)
+        analyses = {name for display in displays.values() for name in display_analyses(display)}
+        jobs += Counter(analyse=len(analyses), **Counter(display["kind"] for display in displays.values()))
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
         print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")

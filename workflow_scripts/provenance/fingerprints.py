@@ -16,8 +16,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, sha256_file, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.validation import checked
-from workflow_scripts.config.display_schema import SIDES, cells_of
-from workflow_scripts.config.displays import display_runs
+from workflow_scripts.config.displays import claimed, display_runs
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
@@ -141,12 +140,14 @@ def caption(catalogue: Catalogue, paper: str, display: str) -> str:
 def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Facts:
     """The claims of all chosen papers, judged by the scores of `runs`."""
     runs = sorted(set(runs))
-    plans = {paper: catalogue.papers[paper].plan for paper in papers if catalogue.papers[paper].plan}
+    found = {paper: catalogue.papers[paper] for paper in papers}
+    plans = {name: paper.plan for name, paper in found.items() if paper.plan}
     tasks, methods = ({run.split("/")[place] for run in runs} for place in (0, 1))
+    displays = {name: claimed(paper, paper.displays) for name, paper in found.items()}
     given = {
-        "claims": {paper: {c["claim"]: c for c in catalogue.papers[paper].claims} for paper in papers},
-        "displays": {paper: claimed(catalogue, paper) for paper in papers},
-        "published": {paper: published(catalogue, paper, claimed(catalogue, paper)) for paper in papers},
+        "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
+        "displays": displays,
+        "published": {paper: published(catalogue, paper, names) for paper, names in displays.items()},
         "plans": {paper: plan.model_dump(mode="json") for paper, plan in plans.items()},
         "runs": runs,
         "scale": catalogue.scales[scale].model_dump(),
@@ -235,14 +236,6 @@ def asked(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
 def _asked(config: str) -> dict[Run, list[str]]:
     runs = requested_runs(load_catalogue(), Config.model_validate_json(config))
     return {run: runs[run] for run in sorted(runs, key=astuple)}
-
-
-def claimed(catalogue: Catalogue, paper: str) -> dict[str, dict]:
-    """The displays that the claims of a paper compare, by name."""
-    claims = catalogue.papers[paper].claims
-    cells = [cell for claim in claims for side in SIDES for cell in cells_of(claim.get(side))]
-    names = dict.fromkeys(cell.split("/")[0] for cell in cells)
-    return {name: catalogue.papers[paper].displays[name] for name in names}
 
 
 def store_definitions(found: Iterable[Facts], store: Path = STORE) -> None:

@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import replacing
 from workflow_scripts.common.validation import checked, nearest
 from workflow_scripts.config.display_schema import SIDES, Claim, TableDisplay, display_analyses
-from workflow_scripts.config.displays import display_runs, find_paper, intervened
+from workflow_scripts.config.displays import display_runs, find_paper, intervened, shown_displays
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.cells import make_cells
@@ -31,9 +31,10 @@ def judge_paper(
         if paper.displays.get(name, {}).get("kind") != "table":
             raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")
     runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
-    analyses = {analysis: None for name in names for analysis in display_analyses(paper.displays[name])}
-    shown = intervened(paper.displays[name] for name in names)
-    evidence = read_evidence(catalogue, key, scale, runs, analyses, results, shown)
+    shown = shown_displays(paper, asked)
+    analyses = {analysis: None for name in names if name in shown for analysis in display_analyses(shown[name])}
+    variants = intervened(paper.displays[name] for name in names)
+    evidence = read_evidence(catalogue, key, scale, runs, analyses, results, variants)
     cells = {}
     for name in names:
         display = checked(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)

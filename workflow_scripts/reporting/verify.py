@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, sha256_file
 from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import display_runs, intervened_runs
+from workflow_scripts.config.displays import display_runs, intervened_runs, shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.runs import Run
@@ -108,7 +108,7 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
             yield from (
                 f"runs/{run}/interventions/{name}" for name in ("intervention.json", "record.json", "scores.csv")
             )
-        for name, display in catalogue.papers[paper].displays.items():
+        for name, display in shown_displays(catalogue.papers[paper], asked).items():
             yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
             for analysis in display_analyses(display):
                 yield from (
@@ -159,7 +159,7 @@ def table_faults(
 ) -> tuple[int, list[str]]:
     """How many cells were made again from the scores, and the places where a file of a table differs."""
     count, faults = 0, []
-    for name, entry in catalogue.papers[paper].displays.items():
+    for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] != "table":
             continue
         file = results / "tables" / paper / f"{name}.csv"
@@ -197,7 +197,7 @@ def figure_faults(
 ) -> tuple[int, list[str]]:
     """How many figures were drawn again, and where the data in the CSV of one differ from what was plotted."""
     count, faults = 0, []
-    for name, entry in catalogue.papers[paper].displays.items():
+    for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] == "figure":
             drawn = draw_figure(catalogue, paper, name, scale, display_runs(entry, runs), results)
             faults += text_faults(results / "figures" / paper / f"{name}.csv", drawn.csv)
