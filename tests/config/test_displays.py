@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.displays import asked_runs, display_runs, find_entry
-from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import asked_runs, claimed, display_runs, find_entry, shown_displays
+from workflow_scripts.config.loading import Paper, load_catalogue
 from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Requests
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,3 +47,42 @@ def test_runs_are_those_named_or_those_that_the_paper_asks_for():
     assert len(asked_runs(catalogue, "sq_transformer", "demo", None)) > 5
     with pytest.raises(UserError, match="no scale 'large'"):
         asked_runs(catalogue, "sq_transformer", "large", None)
+
+
+def a_paper(**displays: dict) -> Paper:
+    analyses = {"curves": {"runs": [{"task": "cogs", "method": "lrf", "variant": "default"}]}, "audit": {}}
+    claims = [{"left": "scores/SQ/JUMP", "right": ["pieces/a/b", "scores/SQ/COGS"]}, {"left": "drawn/x/y", "right": 3}]
+    requests = Requests(title="", citation="", requests=[])
+    return Paper(requests, displays, analyses, claims)
+
+
+def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_none():
+    row = {"row": "SQ", "method": "sq-transformer", "variant": "sal", "task": "scan-jump-x2"}
+    paper = a_paper(
+        scores={"rows": [row], "columns": [{"column": "JUMP"}]},
+        drawn={"analyses": ["curves"]},
+        pieces={"analyses": ["audit"]},
+        printed={"rows": [{"row": "LSTM"}], "columns": [{"column": "JUMP"}]},
+    )
+    sal, lrf = Run("scan-jump-x2", "sq-transformer", "sal", 1), Run("cogs", "lrf", "default", 1)
+    assert list(shown_displays(paper, [sal])) == ["scores", "pieces"]
+    assert list(shown_displays(paper, [lrf])) == ["drawn", "pieces"]
+    assert list(shown_displays(paper, [])) == ["pieces"]
+
+
+def test_the_displays_of_claims_are_those_whose_cells_a_claim_compares():
+    paper = a_paper(scores={"title": "s"}, drawn={"title": "d"}, pieces={"title": "p"}, printed={"title": "x"})
+    assert list(claimed(paper, paper.displays)) == ["scores", "pieces", "drawn"]
+    assert list(claimed(paper, {"pieces": {}, "printed": {}})) == ["pieces"]
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_what_a_scale_shows_covers_every_run_that_it_asks_for(scale):
+    """No run is trained in vain: each is shown, or another starts from it."""
+    catalogue = load_catalogue(ROOT)
+    for key, paper in catalogue.papers.items():
+        runs = asked_runs(catalogue, key, scale, None)
+        shown = shown_displays(paper, runs)
+        read = [*shown.values(), *(paper.analyses[name] for d in shown.values() for name in display_analyses(d))]
+        unseen = set(runs) - {run for entry in read for run in display_runs(entry, runs)}
+        assert {run for run in unseen if run.variant != "pretrain"} == set()

@@ -8,7 +8,7 @@ import pytest
 from tests.disks import mounted
 from tests.workflow.projects import Project, add_demo, copied, plain_environment
 
-FIRST, SECOND = (f"scan-around-right/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
+FIRST, SECOND = (f"scan-jump-x2/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
 
 
 def scores(run: str) -> str:

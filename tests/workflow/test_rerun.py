@@ -154,16 +154,16 @@ def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
 
 def test_learning_rate_of_one_variant(demo):
     with demo.edited("catalogue/methods.yaml") as methods:
-        settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
+        settings = methods["sq-transformer"]["variants"]["sal"].setdefault("settings", {})
         settings.setdefault("training", {})["learning_rate"] = 0.00123
-    runs = made(demo, "/sq-transformer/codes-12/")
+    runs = made(demo, "/sq-transformer/sal/")
     assert runs
     assert named(demo.planned()) == retrained(demo, runs)
 
 
 def test_added_seed_adds_that_seed_only(demo):
     with demo.edited("papers/sq_transformer/requests.yaml") as content:
-        request = next(request for request in content["requests"] if "scan-around-right" in request["tasks"])
+        request = next(request for request in content["requests"] if request["tasks"] == ["cogs"])
         request["seeds"]["demo"].append(77)
     runs = {
         f"{task}/{method}/{variant}/seed-77"
@@ -219,10 +219,10 @@ def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
 def test_options_of_one_data_set(demo):
     """Its runs follow, and what shows them; no other task is touched."""
     with demo.edited("catalogue/scales.yaml") as content:
-        content["demo"]["data"]["scan-around-right"]["options"]["limit"]["train"] = 500
-    runs = made(demo, "scan-around-right/")
+        content["demo"]["data"]["cogs"]["options"]["limit"]["train"] = 500
+    runs = made(demo, "cogs/")
     assert runs
-    assert named(demo.planned()) == retrained(demo, runs) | {("prepare", "scan-around-right")}
+    assert named(demo.planned()) == retrained(demo, runs) | {("prepare", "cogs")}
 
 
 def test_two_values_swapped(demo):
@@ -231,9 +231,9 @@ def test_two_values_swapped(demo):
         weights = methods["sq-transformer"]["settings"]["objective"]
         first, second = weights["cluster_source"], weights["next_code_source"]
         assert first != second
-        settings = methods["sq-transformer"]["variants"]["codes-12"].setdefault("settings", {})
+        settings = methods["sq-transformer"]["variants"]["sal"].setdefault("settings", {})
         settings["objective"] = {"cluster_source": second, "next_code_source": first}
-    assert named(demo.planned()) == retrained(demo, made(demo, "/sq-transformer/codes-12/"))
+    assert named(demo.planned()) == retrained(demo, made(demo, "/sq-transformer/sal/"))
 
 
 def test_removed_seed_reruns_what_showed_it(demo):
@@ -291,7 +291,7 @@ def test_one_published_number(demo):
 
 
 def test_results_of_one_run_deleted(demo):
-    run = "scan-around-right/sq-transformer/sal/seed-1"
+    run = "cogs/sq-transformer/srl/seed-1"
     shutil.rmtree(demo.root / "results/demo/runs" / run)
     assert named(demo.planned()) == retrained(demo, {run})
 
@@ -299,7 +299,7 @@ def test_results_of_one_run_deleted(demo):
 @pytest.mark.quick_faults
 def test_a_training_that_failed_when_it_was_made_again(demo):
     """Snakemake has deleted its files, the scores of the first training are still there: `all` names the former too."""
-    run = "scan-around-right/sq-transformer/sal/seed-1"
+    run = "cogs/sq-transformer/srl/seed-1"
     for file in ("run.json", "training.csv", "checkpoint/model.safetensors"):
         (demo.root / "results/demo/runs" / run / file).unlink()
     assert named(demo.planned()) == retrained(demo, {run})
@@ -342,8 +342,8 @@ def of_rule(planned: set[tuple[str, str]], *rules: str) -> set[str]:
 
 def test_setting_of_one_fine_tuning(demo):
     with demo.edited("catalogue/methods.yaml") as methods:
-        methods["gpt2-small"]["variants"]["mi-only"]["settings"]["objective"]["mi"] = 0.9
-    planned, runs = named(demo.planned()), made(demo, "/gpt2-small/mi-only/")
+        methods["gpt2-small"]["variants"]["carma"].setdefault("settings", {})["objective"] = {"mi": 0.9}
+    planned, runs = named(demo.planned()), made(demo, "/gpt2-small/carma/")
     assert runs and of_rule(planned, "train", "evaluate") == runs
     assert of_rule(planned, "prepare", "candidates") == set()
 
@@ -354,9 +354,7 @@ def test_pre_training_reruns_what_starts_from_it(demo):
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     planned = named(demo.planned())
     causal = {
-        run
-        for method in ("gpt2-small", "llama-small", "llama-large", "gemma", "qwen-small")
-        for run in made(demo, f"/{method}/")
+        run for method in ("gpt2-small", "llama-small", "gemma", "qwen-small") for run in made(demo, f"/{method}/")
     }
     assert of_rule(planned, "train") == of_rule(planned, "evaluate") == causal
     assert of_rule(planned, "intervene") == {run for run in causal if "/pretrain/" not in run}

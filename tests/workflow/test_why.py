@@ -103,12 +103,12 @@ def test_a_claim_and_a_display(demo):
 
 def test_another_set_of_runs(demo):
     with demo.edited("papers/sq_transformer/requests.yaml") as content:
-        request = next(request for request in content["requests"] if "scan-around-right" in request["tasks"])
+        request = next(request for request in content["requests"] if request["tasks"] == ["cogs"])
         request["seeds"]["demo"].append(77)
     sentences = why(demo)
-    assert "train scan-around-right/transformer/default/seed-77: has no results yet" in sentences
+    assert "train cogs/transformer/default/seed-77: has no results yet" in sentences
     (table,) = [sentence for sentence in sentences if sentence.startswith("table sq_transformer/table1: ")]
-    assert table.endswith("shows scan-around-right/transformer/default/seed-77 too")
+    assert table.endswith("shows cogs/transformer/default/seed-77 too")
     with demo.edited("papers/sq_transformer/requests.yaml") as content:
         for request in content["requests"]:
             request["seeds"]["demo"] = [seed for seed in request["seeds"].get("demo", []) if seed not in (2, 77)]

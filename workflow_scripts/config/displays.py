@@ -82,7 +82,7 @@ def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
 
 
 def shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
-    """The tables and figures, by name, that show one of `runs`, an analysis of one, or an analysis that needs no run."""
+    """The tables and figures, by name, that show one of `runs`, an analysis of one, or one that needs no run."""
     runs = dict.fromkeys(runs)
 
     def has_results(display: dict) -> bool:

@@ -175,6 +175,12 @@ def test_the_loss_is_the_weighted_sum_of_its_terms():
     torch.testing.assert_close(loss, expected)
 
 
+def test_decomposition_of_batches_without_sememes_is_refused():
+    model, objective = case(decomposition=2.0)
+    with pytest.raises(UserError, match=r"decomposition is 2.0, but the batches have no sememes; set problem.sememes"):
+        objective(model, replace(batch(), gold=torch.zeros(2, 8, 0, dtype=torch.int32)))
+
+
 def test_each_representation_has_the_loss_of_its_own_words():
     model, objective = case()
     given = batch()

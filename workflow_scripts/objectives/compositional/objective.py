@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
@@ -110,6 +111,11 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
             terms["nuance_task"] = nuance_task(*tasks(model, output.gaps[-1], batch, next_sentence), s.nuance_task)
             weights["nuance_task"] = s.nuance
         if s.decomposition:
+            if not batch.gold.size(-1):
+                raise UserError(
+                    f"objective.decomposition is {s.decomposition}, but the batches have no sememes; set "
+                    "problem.sememes to true, or the weight to 0"
+                )
             terms["decomposition"] = guided_decomposition(output.codes[-1], batch.share, batch.gold, s.wrong_codes)
         if s.sparsity:
             terms["sparsity"] = sparsity(output.codes, batch.real)

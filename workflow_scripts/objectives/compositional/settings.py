@@ -22,7 +22,5 @@ class Settings(Strict):
     beta_on: Literal["contextual", "compositional"] = "contextual"  # compositional: official code
     # Of the weights of wrong codes of a word: their mean (paper) or their sum (official code).
     wrong_codes: Literal["mean", "sum"] = "mean"
-    masked_words: bool = True  # whether the word behind a mask is decomposed, too (official code: no)
-    several_pieces: bool = True  # whether words of several pieces are decomposed (official code: no)
     # exp(-NSP) + exp(-MLM) (Eqn 10 and official code), or exp(-(NSP + MLM)) (Eqn 7).
     nuance_task: Literal["two", "sum"] = "two"

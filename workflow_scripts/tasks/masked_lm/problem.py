@@ -53,21 +53,21 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
-    """The pairs of a split for the objective of `spec`: with sememes, where the objective weighs these.
+    """The pairs of a split, with the sememes of their words where the settings `problem` ask for these.
 
     Raises UserError when the last codebook has another number of codes than the data have sememes.
     """
-    tokenizer, objective = read_tokenizer(data), spec["objective"]
+    tokenizer = read_tokenizer(data)
     settings = checked(Settings, spec["problem"], "problem")
     options: dict = {"next_sentence": settings.next_sentence}
-    if objective.get("decomposition"):
+    if settings.sememes:
         options["lexicon"], count = read_lexicon(data, tokenizer)
         if count != spec["model"]["last_codes"]:
             raise UserError(
                 f"{spec['task']}/{spec['method']}: model.last_codes is {spec['model']['last_codes']}, but {data} has "
                 f"{count} sememes; set it to {count}"
             )
-        options |= {name: objective[name] for name in ("masked_words", "several_pieces")}
+        options |= {"masked_words": settings.masked_words, "several_pieces": settings.several_pieces}
     vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
     first, second, options["orders"] = read_split(data, split)
     return SentencePairs(first, second, vocabulary, settings.longest, **options)
