@@ -15,6 +15,7 @@ from tests.workflow.projects import ROOT, Project, add_demo, copied, plain_envir
 CUT = (
     "results/demo/analyses/sq_transformer/source-codes/analysis.json",
     "results/demo/runs/scan-jump-x2/sq-transformer/sal/seed-1/eval/scores.csv",
+    "results/demo/runs/scan-jump-x2/lrf/default/seed-1/run.json",
 )
 # Long enough to be disturbed, with a state saved every second: a kill must not cost the whole training.
 RUNS = tuple(f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (1, 2))

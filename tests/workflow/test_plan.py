@@ -6,6 +6,7 @@ from collections import Counter
 import yaml
 
 from tests.workflow.projects import Project
+from tests.workflow.test_rerun import readers
 
 
 def requested(project: Project, scale: str, extra: bool) -> set[str]:
@@ -37,13 +38,12 @@ def counted(last: str) -> Counter[str]:
 
 
 def test_a_first_run_makes_everything_that_is_asked_for(project):
-    displays = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())
-    kinds = Counter(display["kind"] for display in displays["displays"].values())
     runs = requested(project, "demo", extra=True)
     planned = jobs(project, *ONE_PAPER)
     assert planned["train"] == planned["evaluate"] == len(runs)
     assert planned["prepare"] == len({run.split("/")[0] for run in runs})
-    assert (planned["table"], planned["figure"]) == (kinds["table"], kinds["figure"])
+    shown = Counter(kind for kind, _ in readers(project, runs, {"sq_transformer"}))
+    assert (planned["table"], planned["figure"]) == (shown["table"], shown["figure"])
     assert (planned["claims"], planned["record_config"], planned["fetch"]) == (1, 1, 0)
 
 

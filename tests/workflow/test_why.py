@@ -108,7 +108,7 @@ def test_another_set_of_runs(demo):
     sentences = why(demo)
     assert "train cogs/transformer/default/seed-77: has no results yet" in sentences
     (table,) = [sentence for sentence in sentences if sentence.startswith("table sq_transformer/table1: ")]
-    assert table.endswith("shows cogs/transformer/default/seed-77 too")
+    assert table.endswith("shows cogs/sq-transformer/srl/seed-77, cogs/transformer/default/seed-77 too")
     with demo.edited("papers/sq_transformer/requests.yaml") as content:
         for request in content["requests"]:
             request["seeds"]["demo"] = [seed for seed in request["seeds"].get("demo", []) if seed not in (2, 77)]
