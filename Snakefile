@@ -23,20 +23,20 @@ rule all:
     input:
         f"results/{CONFIG.scale}/config.json",
         expand(map(str, rules.claims.output), scale=CONFIG.scale),
-        lambda _: displays("table", rules.table.output),
-        lambda _: displays("figure", rules.figure.output),
-        lambda _: analyses(rules.analyse.output),
-        lambda _: run_files(),
+        lambda _: TARGETS.displays("table", rules.table.output),
+        lambda _: TARGETS.displays("figure", rules.figure.output),
+        lambda _: TARGETS.analyses(rules.analyse.output),
+        lambda _: TARGETS.runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
 
 
 # The trained and scored runs alone, and the interventions on them: for a machine that has the accelerator but need not
 # draw the figures.
 rule runs:
     input:
-        lambda _: run_files(),
+        lambda _: TARGETS.runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
 
 
 # The source files and the hub's models alone: for a machine that has the network. Afterwards no job needs it.
 rule downloads:
     input:
-        lambda _: downloads(),
+        lambda _: TARGETS.downloads(),

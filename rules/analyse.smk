@@ -1,9 +1,9 @@
 rule analyse:
     input:
-        analysis_inputs,
+        WORKFLOW.analysis_inputs,
         # The manifests have their sha256: the time of a large file says nothing more.
-        sources=ancient(analysis_downloads),
-        checkpoints=ancient(analysis_checkpoints),
+        sources=ancient(WORKFLOW.analysis_sources),
+        checkpoints=ancient(WORKFLOW.analysis_checkpoints),
     output:
         # The manifest of the folder: it holds the sha256 of the other files.
         "results/{scale}/analyses/{paper}/{analysis}/analysis.json",
@@ -14,11 +14,11 @@ rule analyse:
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=fixed_resource("analyse", "mem_mb"),
-        runtime=fixed_resource("analyse", "runtime"),
+        mem_mb=WORKFLOW.fixed_resource("analyse", "mem_mb"),
+        runtime=WORKFLOW.fixed_resource("analyse", "runtime"),
     params:
-        facts=facts_of("analyse"),
-        runs=analysis_run_names,
+        fingerprint=WORKFLOW.fingerprint("analyse"),
+        runs=WORKFLOW.analysis_run_names,
     shell:
         "python -m workflow_scripts analyse --paper {wildcards.paper} --analysis {wildcards.analysis}"
         " --scale {wildcards.scale} --results results/{wildcards.scale}"

@@ -20,7 +20,7 @@ rule fetch:
         # Not a parameter: another mirror has the same files.
         mirror=f"--mirror {quote(CONFIG.data.mirror)}" if CONFIG.data.mirror else "",
     params:
-        facts=facts_of("fetch"),
+        fingerprint=WORKFLOW.fingerprint("fetch"),
     shell:
         "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
 
@@ -38,7 +38,7 @@ rule fetch_model:
         # Not a parameter: another folder has the same files.
         models=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
     params:
-        facts=facts_of("fetch_model"),
+        fingerprint=WORKFLOW.fingerprint("fetch_model"),
     shell:
         "python -m workflow_scripts fetch-model {wildcards.model}"
         " --out results/downloads/models/{wildcards.model} {resources.models} > {log} 2>&1"
@@ -46,9 +46,9 @@ rule fetch_model:
 
 rule prepare:
     input:
-        source_manifests,
+        WORKFLOW.data_source_manifests,
         # The manifests have their sha256: the time of a large file says nothing more.
-        sources=ancient(source_files),
+        sources=ancient(WORKFLOW.data_sources),
     output:
         # The manifest of the folder: it holds the sha256 of the other files.
         "results/{scale}/data/{task}/dataset.json",
@@ -57,7 +57,7 @@ rule prepare:
     conda:
         "../envs/environment.yaml"
     params:
-        facts=facts_of("prepare"),
+        fingerprint=WORKFLOW.fingerprint("prepare"),
     shell:
         "python -m workflow_scripts prepare --task {wildcards.task} --scale {wildcards.scale}"
         " --out results/{wildcards.scale}/data/{wildcards.task} > {log} 2>&1"
@@ -66,13 +66,12 @@ rule prepare:
 # Of the tasks that say how much disk they need: hours on many cores, which is no work for a login node.
 use rule prepare as prepare_large with:
     wildcard_constraints:
-        task=any_of(LARGE["task"]),
-        scale=any_of(LARGE["scale"]),
-    threads: fixed_resource("prepare_large", "threads")
+        **WORKFLOW.large_data(),
+    threads: WORKFLOW.fixed_resource("prepare_large", "threads")
     resources:
         nodes=1,
-        mem_mb=fixed_resource("prepare_large", "mem_mb"),
-        runtime=fixed_resource("prepare_large", "runtime"),
+        mem_mb=WORKFLOW.fixed_resource("prepare_large", "mem_mb"),
+        runtime=WORKFLOW.fixed_resource("prepare_large", "runtime"),
 
 
 ruleorder: prepare_large > prepare

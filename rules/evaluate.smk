@@ -12,20 +12,20 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("threads")
+    threads: WORKFLOW.run_resource("threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("mem_mb"),
-        runtime=run_resource("runtime"),
+        mem_mb=WORKFLOW.run_resource("mem_mb"),
+        runtime=WORKFLOW.run_resource("runtime"),
         # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
-        gpu=run_resource("gpu"),
-        gres=run_resource("gres"),
+        gpu=WORKFLOW.run_resource("gpu"),
+        gres=WORKFLOW.run_resource("gres"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
         # How a variant is scored is the same for all of its seeds.
-        facts=facts_of("evaluate", seed="seed-0"),
+        fingerprint=WORKFLOW.fingerprint("evaluate", seed="seed-0"),
         run=RUN,
     shell:
         "python -m workflow_scripts evaluate --device {resources.device}"

@@ -1,8 +1,8 @@
 rule candidates:
     input:
-        candidate_source_manifests,
+        WORKFLOW.candidate_source_manifests,
         # The manifests have their sha256: the time of a large file says nothing more.
-        sources=ancient(candidate_sources),
+        sources=ancient(WORKFLOW.candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
         # The manifest of the folder: it holds the sha256 of the other file.
@@ -14,10 +14,10 @@ rule candidates:
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=fixed_resource("candidates", "mem_mb"),
-        runtime=fixed_resource("candidates", "runtime"),
+        mem_mb=WORKFLOW.fixed_resource("candidates", "mem_mb"),
+        runtime=WORKFLOW.fixed_resource("candidates", "runtime"),
     params:
-        facts=facts_of("candidates"),
+        fingerprint=WORKFLOW.fingerprint("candidates"),
     shell:
         "python -m workflow_scripts candidates --task {wildcards.task} --scale {wildcards.scale}"
         " --data results/{wildcards.scale}/data/{wildcards.task} --out results/{wildcards.scale}/candidates/{wildcards.task} > {log} 2>&1"
@@ -39,20 +39,20 @@ rule intervene:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("threads")
+    threads: WORKFLOW.run_resource("threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("mem_mb"),
-        runtime=run_resource("runtime"),
+        mem_mb=WORKFLOW.run_resource("mem_mb"),
+        runtime=WORKFLOW.run_resource("runtime"),
         # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
-        gpu=run_resource("gpu"),
-        gres=run_resource("gres"),
+        gpu=WORKFLOW.run_resource("gpu"),
+        gres=WORKFLOW.run_resource("gres"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
     params:
         # What is done to a variant is the same for all of its seeds.
-        facts=facts_of("intervene", seed="seed-0"),
+        fingerprint=WORKFLOW.fingerprint("intervene", seed="seed-0"),
         run=RUN,
     shell:
         "python -m workflow_scripts intervene --device {resources.device} --candidates results/{wildcards.scale}/candidates/{wildcards.task}"

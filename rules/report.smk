@@ -12,7 +12,7 @@ localrules:
 
 rule table:
     input:
-        table_inputs,
+        WORKFLOW.table_inputs,
     output:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",
@@ -22,17 +22,17 @@ rule table:
             "results/{scale}/tables/{paper}/{display}.html",
             caption="captions/display.rst",
             category="{paper}",
-            subcategory=display_group,
-            labels=display_labels,
+            subcategory=WORKFLOW.display_group,
+            labels=WORKFLOW.display_labels,
         ),
     log:
         "results/{scale}/logs/table/{paper}/{display}.log",
     conda:
         "../envs/environment.yaml"
     params:
-        facts=facts_of("table"),
-        caption=display_caption,
-        runs=display_run_names,
+        fingerprint=WORKFLOW.fingerprint("table"),
+        caption=WORKFLOW.display_caption,
+        runs=WORKFLOW.display_run_names,
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper} --display {wildcards.display}"
         " --scale {wildcards.scale} --results results/{wildcards.scale}"
@@ -41,7 +41,7 @@ rule table:
 
 rule figure:
     input:
-        figure_inputs,
+        WORKFLOW.figure_inputs,
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",
@@ -50,17 +50,17 @@ rule figure:
             "results/{scale}/figures/{paper}/{display}.svg",
             caption="captions/display.rst",
             category="{paper}",
-            subcategory=display_group,
-            labels=display_labels,
+            subcategory=WORKFLOW.display_group,
+            labels=WORKFLOW.display_labels,
         ),
     log:
         "results/{scale}/logs/figure/{paper}/{display}.log",
     conda:
         "../envs/environment.yaml"
     params:
-        facts=facts_of("figure"),
-        caption=display_caption,
-        runs=display_run_names,
+        fingerprint=WORKFLOW.fingerprint("figure"),
+        caption=WORKFLOW.display_caption,
+        runs=WORKFLOW.display_run_names,
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper} --display {wildcards.display}"
         " --scale {wildcards.scale} --results results/{wildcards.scale}"
@@ -69,7 +69,7 @@ rule figure:
 
 rule claims:
     input:
-        claims_inputs,
+        WORKFLOW.claims_inputs,
     output:
         ledger="results/{scale}/claims.csv",
         sides="results/{scale}/claim_sides.csv",
@@ -86,9 +86,9 @@ rule claims:
     conda:
         "../envs/environment.yaml"
     params:
-        facts=facts_of("claims"),
+        fingerprint=WORKFLOW.fingerprint("claims"),
         papers=CONFIG.papers,
-        runs=claims_runs,
+        runs=WORKFLOW.claims_run_names,
     shell:
         "python -m workflow_scripts claims --papers {params.papers} --scale {wildcards.scale}"
         " --results results/{wildcards.scale} --out {output.ledger} --overview results/{wildcards.scale}"
@@ -99,8 +99,8 @@ rule claims:
 # result. ./reproduce gives it to the report.
 rule record_config:
     input:
-        displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
-        displays("figure", ["results/{scale}/figures/{paper}/{display}.svg"]),
+        TARGETS.displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
+        TARGETS.displays("figure", ["results/{scale}/figures/{paper}/{display}.svg"]),
         f"results/{CONFIG.scale}/claims.csv",
     output:
         f"results/{CONFIG.scale}/config.json",

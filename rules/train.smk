@@ -2,9 +2,9 @@
 rule search:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=origin_manifest,
+        init=WORKFLOW.init_manifest,
         # run.json has its sha256: the time of a large file says nothing more.
-        checkpoint=ancient(parent_checkpoint),
+        checkpoint=ancient(WORKFLOW.init_checkpoint),
     output:
         "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
         "results/{scale}/search/{task}/{method}/{variant}/search.csv",
@@ -12,22 +12,22 @@ rule search:
         "results/{scale}/logs/search/{task}/{method}/{variant}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("threads")
+    threads: WORKFLOW.run_resource("threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("mem_mb"),
-        runtime=run_resource("runtime"),
-        gpu=run_resource("gpu"),
-        gres=run_resource("gres"),
-        slurm_extra=run_resource("slurm_extra"),
+        mem_mb=WORKFLOW.run_resource("mem_mb"),
+        runtime=WORKFLOW.run_resource("runtime"),
+        gpu=WORKFLOW.run_resource("gpu"),
+        gres=WORKFLOW.run_resource("gres"),
+        slurm_extra=WORKFLOW.run_resource("slurm_extra"),
         # Not a parameter: a search that was made on another device is not made again.
         device=CONFIG.device,
     params:
-        facts=facts_of("search"),
-        state=search_state,
+        fingerprint=WORKFLOW.fingerprint("search"),
+        state=WORKFLOW.search_state,
         precision=CONFIG.precision,
-        init=init_option,
+        init=WORKFLOW.init_option,
     shell:
         "python -m workflow_scripts search --run {wildcards.task}/{wildcards.method}/{wildcards.variant}"
         " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
@@ -40,10 +40,10 @@ rule search:
 rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=origin_manifest,
+        init=WORKFLOW.init_manifest,
         # run.json has its sha256: the time of a large file says nothing more.
-        checkpoint=ancient(parent_checkpoint),
-        search=chosen_settings,
+        checkpoint=ancient(WORKFLOW.init_checkpoint),
+        search=WORKFLOW.search_result,
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
@@ -52,26 +52,26 @@ rule train:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: run_resource("threads")
+    threads: WORKFLOW.run_resource("threads")
     resources:
         # A job is one process: on a cluster it gets one node, whatever it asks for there.
         nodes=1,
-        mem_mb=run_resource("mem_mb"),
-        runtime=run_resource("runtime"),
+        mem_mb=WORKFLOW.run_resource("mem_mb"),
+        runtime=WORKFLOW.run_resource("runtime"),
         # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
-        gpu=run_resource("gpu"),
-        gres=run_resource("gres"),
-        slurm_extra=run_resource("slurm_extra"),
+        gpu=WORKFLOW.run_resource("gpu"),
+        gres=WORKFLOW.run_resource("gres"),
+        slurm_extra=WORKFLOW.run_resource("slurm_extra"),
         # Not a parameter: a run that was made on another device is not made again.
         device=CONFIG.device,
         # Nor is this: what comes of it for the run stands in its facts.
         precision=CONFIG.precision,
     params:
-        facts=facts_of("train"),
+        fingerprint=WORKFLOW.fingerprint("train"),
         run=RUN,
-        state=train_state,
-        init=init_option,
-        search=search_option,
+        state=WORKFLOW.train_state,
+        init=WORKFLOW.init_option,
+        search=WORKFLOW.search_option,
     shell:
         "python -m workflow_scripts train --run {params.run}"
         " --scale {wildcards.scale} --precision {resources.precision} --device {resources.device}"

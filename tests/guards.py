@@ -34,17 +34,6 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 
 SCALES = ("demo", "small", "paper")
-KINDS = {
-    "text": "language_modelling",
-    "masked": "masked_lm",
-    "sentence": "sentence_prediction",
-    "span": "question_answering",
-}
-MODELS = {"seq2seq": "transformer", "fused_transformer": "lrf", "roberta_transformer": "roberta_decoder"}
-OBJECTIVES = {"compositional_pretraining": "compositional"}
-PROBLEM = ("label_smoothing", "next_sentence", "longest")  # what an objective said of its task
-ADDED = ("carma", "compositional", "structural_quantisation")  # the objectives of papers
-
 # Every kind of task with every model and objective; a run comes after the one that it starts from.
 TRAININGS = (
     "scan-jump-x2/transformer/default/seed-1",
@@ -212,20 +201,6 @@ PARTS = {"specs": specs, "jobs": jobs, "demo": demo, "trainings": trainings}
 def as_now(spec: dict) -> dict:
     """A run's spec of the first checkout under the names of now. `init.spec` is a digest of another one: left out."""
     spec = json.loads(json.dumps(spec))
-    spec["kind"] = KINDS.get(spec["kind"], spec["kind"])
-    module = spec["model"].pop("module").rsplit(".", 1)[1]
-    spec["model"]["name"] = MODELS.get(module, module)
-    objective, problem = spec["objective"], {}
-    module = objective.pop("module").rsplit(".", 1)[1]
-    name = OBJECTIVES.get(module, module)
-    if objective.pop("task", "").endswith("smoothed_cross_entropy"):
-        problem["label_smoothing"] = 0.1
-    if name in ADDED:
-        problem |= {key: objective.pop(key) for key in PROBLEM if key in objective}
-        spec["problem"], spec["objective"] = problem, objective | {"name": name}
-    else:
-        spec["problem"], spec["objective"] = objective, {}
-    spec["training"]["validation"].pop("module", None)
     if spec["init"]:
         spec["init"].pop("spec", None)
     return spec

@@ -31,12 +31,12 @@ COMMANDS = {
         "workflow_scripts.commands.export",
         "copy measured tables, figures, claims, scores and provenance to results/reference",
     ),
-    "why": ("workflow_scripts.planning.why", "say why each job would run: what changed, from what to what"),
-    "check": ("workflow_scripts.planning.check", "list the results that are not what would be made now, and why"),
+    "why": ("workflow_scripts.commands.why", "say why each job would run: what changed, from what to what"),
+    "check": ("workflow_scripts.commands.check", "list the results that are not what would be made now, and why"),
     "crate": ("workflow_scripts.commands.crate", "pack results and provenance as a Workflow Run RO-Crate"),
     "verify": ("workflow_scripts.commands.verify", "check a crate's files, and its numbers against its scores"),
     "cter": ("workflow_scripts.commands.cter", "score anybody's translations of CoGnition's new compounds"),
-    "plan": ("workflow_scripts.planning.plan", "say what would run, and what it would cost"),
+    "plan": ("workflow_scripts.commands.plan", "say what would run, and what it would cost"),
 }
 
 

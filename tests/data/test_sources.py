@@ -12,7 +12,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.data.sources import SOURCES_FILE, load_sources, select
-from workflow_scripts.planning.downloads import source_names
+from workflow_scripts.workflow.targets import source_names
 
 TOY = {
     "datasets": {

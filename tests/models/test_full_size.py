@@ -16,7 +16,7 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources import load_repositories
 from workflow_scripts.models.loading import model_module
-from workflow_scripts.planning import resources
+from workflow_scripts.workflow import resources
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = load_catalogue(ROOT)

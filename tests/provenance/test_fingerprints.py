@@ -11,7 +11,6 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
-from workflow_scripts.planning.changes import fact_changes
 from workflow_scripts.provenance.fingerprints import (
     SHORT,
     Facts,
@@ -22,6 +21,7 @@ from workflow_scripts.provenance.fingerprints import (
     published,
     store_definitions,
 )
+from workflow_scripts.workflow.changes import fact_changes
 
 ROOT = Path(__file__).parents[2]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}

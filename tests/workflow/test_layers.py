@@ -67,7 +67,7 @@ def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rul
 
 def test_an_edit_of_what_computes_nothing_reruns_nothing(demo):
     """All at once: arguments and files of commands, shared helpers, what describes and records, plans and starts."""
-    for folder in ("commands", "common", "config", "provenance", "planning"):
+    for folder in ("commands", "common", "config", "provenance", "workflow"):
         for path in (demo.root / "workflow_scripts" / folder).glob("*.py"):
             if path.name not in (
                 "__init__.py",

@@ -19,10 +19,10 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import data_origins, resolve_data
 from workflow_scripts.data.sources import load_repositories, load_sources
-from workflow_scripts.planning import power
-from workflow_scripts.planning.downloads import hub_models, source_names
-from workflow_scripts.planning.hours import hours, hours_text
-from workflow_scripts.planning.step_times import STEP_TIMES, checkpoint_bytes, gpu_bytes, read_step_times, sizes
+from workflow_scripts.workflow import power
+from workflow_scripts.workflow.hours import hours, hours_text
+from workflow_scripts.workflow.step_times import STEP_TIMES, checkpoint_bytes, gpu_bytes, read_step_times, sizes
+from workflow_scripts.workflow.targets import hub_models, source_names
 
 NAMES = ("scale", "task", "method", "variant", "device")
 STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")

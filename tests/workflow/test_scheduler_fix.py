@@ -9,14 +9,14 @@ from types import SimpleNamespace
 import pytest
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from workflow_scripts.timers import one_timer_at_a_time
+from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 
 ROOT = Path(__file__).parents[2]
 JOBS = 60
 SNAKEFILE = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from workflow_scripts.timers import one_timer_at_a_time
+from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 %s
 rule all:
     input: expand("threads/{{job}}", job=range({JOBS}))
@@ -36,14 +36,14 @@ def most_threads(folder: Path, line: str) -> int:
 
 
 def test_finished_jobs_leave_no_timers(tmp_path: Path):
-    assert most_threads(tmp_path / "ours", "one_timer_at_a_time()") < 15
-    # Where this is no longer so, Snakemake is mended, and workflow_scripts/timers.py can go.
+    assert most_threads(tmp_path / "ours", "limit_scheduler_timers()") < 15
+    # Where this is no longer so, Snakemake is fixed, and workflow/scheduler_fix.py can go.
     assert most_threads(tmp_path / "snakemake", "") > 15
 
 
 def test_one_timer_wakes_the_scheduler_once_and_keeps_no_process_alive(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", None)  # put back at the end
-    one_timer_at_a_time()
+    limit_scheduler_timers()
     scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0))
     for _ in range(2):
         before = set(threading.enumerate())

@@ -3,7 +3,7 @@
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
-from workflow_scripts.planning.step_times import read_step_times, seconds_per_step
+from workflow_scripts.workflow.step_times import read_step_times, seconds_per_step
 
 
 def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:

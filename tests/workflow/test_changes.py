@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.planning.changes import MOST_CHANGES, code_changes, differences, few, short
+from workflow_scripts.workflow.changes import MOST_CHANGES, code_changes, differences, few, short
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),

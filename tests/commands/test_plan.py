@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from workflow_scripts.__main__ import main
+from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources import load_repositories
-from workflow_scripts.planning import resources
-from workflow_scripts.planning.hours import hours
-from workflow_scripts.planning.plan import STEP_TIME_COLUMNS
-from workflow_scripts.planning.step_times import checkpoint_bytes, seconds_per_step
+from workflow_scripts.workflow import resources
+from workflow_scripts.workflow.hours import hours
+from workflow_scripts.workflow.step_times import checkpoint_bytes, seconds_per_step
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,21 +9,6 @@ from workflow_scripts.common.hashing import canonical_json, digest
 from workflow_scripts.provenance.code import definitions
 from workflow_scripts.provenance.fingerprints import SHORT, Facts, load_definitions
 
-# By rule, in the order in which data flow: the file with the record of a result.
-RECORDS = {
-    "fetch": "results/downloads/{source}.json",
-    "fetch_model": "results/downloads/models/{model}/model.json",
-    "prepare": "results/{scale}/data/{task}/record.json",
-    "candidates": "results/{scale}/candidates/{task}/record.json",
-    "search": "results/{scale}/search/{task}/{method}/{variant}/record.json",
-    "train": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/record.json",
-    "evaluate": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/record.json",
-    "intervene": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/record.json",
-    "analyse": "results/{scale}/analyses/{paper}/{analysis}/record.json",
-    "table": "results/{scale}/tables/{paper}/{display}.json",
-    "figure": "results/{scale}/figures/{paper}/{display}.json",
-    "claims": "results/{scale}/claims.json",
-}
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
 

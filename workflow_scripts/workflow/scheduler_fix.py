@@ -11,7 +11,7 @@ import threading
 from snakemake.scheduling.job_scheduler import JobScheduler
 
 
-def one_timer_at_a_time() -> None:
+def limit_scheduler_timers() -> None:
     """Make the schedulers of this process set no timer while one is running, and none that outlives the process."""
 
     def schedule(scheduler: JobScheduler, delay: float) -> None:

@@ -11,11 +11,12 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.merging import merged
+from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.planning.changes import RECORDS, few, result_changes
-from workflow_scripts.planning.dry_run import planned_jobs, read_overrides
 from workflow_scripts.provenance.fingerprints import of_job
+from workflow_scripts.workflow.changes import few, result_changes
+from workflow_scripts.workflow.dry_run import planned_jobs, read_overrides
 
 STAGES = (*RECORDS, "record_config")
 SOURCES = "workflow_scripts/data/sources.yaml"

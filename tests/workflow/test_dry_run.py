@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.planning.dry_run import planned_jobs, read_overrides
+from workflow_scripts.workflow.dry_run import planned_jobs, read_overrides
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = """

@@ -1,0 +1,98 @@
+"""What the rules get from the package, asked without Snakemake."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.schema import Config
+from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.targets import Targets
+
+PARENT = "results/demo/runs/pairs-wordpiece/cat/pretrain/seed-1"
+
+
+class Job(SimpleNamespace):
+    """Wildcards as Snakemake gives them."""
+
+    def items(self):
+        return vars(self).items()
+
+
+def job(run: str, scale: str = "demo") -> Job:
+    return Job(scale=scale, **dict(zip(("task", "method", "variant", "seed"), run.split("/"), strict=False)))
+
+
+@pytest.fixture(scope="module")
+def workflow() -> Workflow:
+    return Workflow(Config(scale="demo"), load_catalogue())
+
+
+def test_a_run_starts_from_the_run_that_its_settings_name(workflow):
+    mixed = job("paws/cat/mix/seed-1")
+    assert workflow.init_manifest(mixed) == [f"{PARENT}/run.json"]
+    assert workflow.init_checkpoint(mixed) == [f"{PARENT}/checkpoint/model.safetensors"]
+    assert workflow.init_option(mixed) == f"--init {PARENT}/checkpoint"
+    random = job("cogs/transformer/default/seed-1")
+    assert workflow.init_manifest(random) == workflow.init_checkpoint(random) == []
+    assert workflow.init_option(random) == ""
+
+
+def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
+    tuned = job("idm/gpt2-small/ft/seed-42", scale="paper")
+    (manifest,) = workflow.init_manifest(tuned)
+    assert manifest == "results/downloads/models/openai-community/gpt2/model.json"
+    assert workflow.init_checkpoint(tuned) == []  # the manifest has the sha256 of its files
+
+
+def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(workflow):
+    file = "results/demo/search/stsb-msrvid/cat/mix/chosen.json"
+    assert workflow.search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]
+    assert workflow.search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search {file}"
+    assert workflow.search_option(job("paws/cat/mix/seed-5")) == ""
+    assert workflow.init_manifest(job("stsb-msrvid/cat/mix")) == [f"{PARENT}/run.json"]
+    with pytest.raises(UserError, match="paws/cat/mix has no search at scale demo"):
+        workflow.init_manifest(job("paws/cat/mix"))
+
+
+def test_a_state_belongs_to_one_spec_and_one_kind_of_data():
+    catalogue, run = load_catalogue(), job("cogs/transformer/default/seed-1")
+    (first, again), other = (
+        (Workflow(Config(), catalogue).train_state(run) for _ in "ab"),
+        job("cogs/lrf/default/seed-1"),
+    )
+    assert first == again and first.startswith("results/demo/state/cogs/transformer/default/seed-1/")
+    assert Workflow(Config(precision="bf16"), catalogue).train_state(run) != first
+    assert Workflow(Config(), catalogue).train_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
+
+
+def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(workflow):
+    seeds = [job(f"cogs/transformer/default/seed-{seed}") for seed in (1, 2)]
+    scored = {workflow.fingerprint("evaluate", seed="seed-0")(seed) for seed in seeds}
+    trained = {workflow.fingerprint("train")(seed) for seed in seeds}
+    assert (len(scored), len(trained)) == (1, 2)
+    assert scored | trained <= workflow.fingerprints.keys()
+
+
+def test_devices_and_gpus_are_those_of_where_the_job_will_run():
+    run, catalogue = job("cogs/transformer/default/seed-1"), load_catalogue()
+
+    def asked(**config) -> tuple[int, str]:
+        there = Workflow(Config(**config), catalogue, submits_jobs=lambda: True)
+        return there.run_resource("gpu")(run, 1), there.run_resource("gres")(run, 1)
+
+    assert asked() == (1, "") and asked(gpu_option="gres") == (0, "gpu:1") and asked(device="cpu") == (0, "")
+    memory = [Workflow(Config(), catalogue).run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
+    assert memory[1] == 2 * memory[0]
+
+
+def test_targets_name_every_output_once_and_no_weights():
+    targets = Targets(Config(scale="demo", papers=["lrf"]), load_catalogue())
+    folder = "results/{scale}/runs/{task}/{method}/{variant}/{seed}"
+    files = targets.runs([f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"], [f"{folder}/interventions"])
+    assert "results/demo/runs/cognition/lrf/default/seed-1/run.json" in files
+    assert len(set(files)) == len(files) and all(file.endswith("run.json") for file in files)
+    tables = targets.displays("table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"])
+    assert len(tables) == 2 * len({file.rsplit(".", 1)[0] for file in tables}) and "demo/lrf/table-cogs.md" in tables
+    assert targets.analyses(["{paper}/{analysis}"]) and targets.downloads() == []

@@ -1,0 +1,62 @@
+"""Where results are, relative to results/<scale>/. The rules spell these paths out; all other code asks here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workflow_scripts.config.runs import Run, Variant
+
+RESULTS = Path("results")
+DOWNLOADS = RESULTS / "downloads"  # shared by all scales
+
+# For each rule, in the order in which data flow: the record of how a result was made.
+RECORDS = {
+    "fetch": "results/downloads/{source}.json",
+    "fetch_model": "results/downloads/models/{model}/model.json",
+    "prepare": "results/{scale}/data/{task}/record.json",
+    "candidates": "results/{scale}/candidates/{task}/record.json",
+    "search": "results/{scale}/search/{task}/{method}/{variant}/record.json",
+    "train": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/record.json",
+    "evaluate": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/record.json",
+    "intervene": "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/record.json",
+    "analyse": "results/{scale}/analyses/{paper}/{analysis}/record.json",
+    "table": "results/{scale}/tables/{paper}/{display}.json",
+    "figure": "results/{scale}/figures/{paper}/{display}.json",
+    "claims": "results/{scale}/claims.json",
+}
+
+
+def data_folder(task: str) -> str:
+    return f"data/{task}"
+
+
+def run_folder(run: "Run | str") -> str:
+    return f"runs/{run}"
+
+
+def evaluation_folder(run: "Run | str") -> str:
+    return f"runs/{run}/eval"
+
+
+def intervention_folder(run: "Run | str") -> str:
+    return f"runs/{run}/interventions"
+
+
+def candidate_folder(task: str) -> str:
+    return f"candidates/{task}"
+
+
+def search_folder(variant: "Variant") -> str:
+    return f"search/{'/'.join(variant)}"
+
+
+def analysis_folder(paper: str, analysis: str) -> str:
+    return f"analyses/{paper}/{analysis}"
+
+
+def table_file(paper: str, display: str, ending: str = "csv") -> str:
+    return f"tables/{paper}/{display}.{ending}"
+
+
+def figure_file(paper: str, display: str, ending: str = "csv") -> str:
+    return f"figures/{paper}/{display}.{ending}"

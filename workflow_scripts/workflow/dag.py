@@ -1,0 +1,315 @@
+"""What the rules compute from the wildcards of a job: its inputs, parameters and resources.
+
+Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from shutil import which
+from typing import Any, Protocol
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.hashing import digest
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import (
+    analysis_sources,
+    claimed,
+    display_runs,
+    intervened,
+    score_files,
+    shown_displays,
+)
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.paths import (
+    DOWNLOADS,
+    analysis_folder,
+    data_folder,
+    intervention_folder,
+    run_folder,
+    search_folder,
+)
+from workflow_scripts.config.run_specs import parent, resolve_run, searched
+from workflow_scripts.config.runs import Run, parse_run
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.provenance.fingerprints import Facts, asked, caption, of_job, store_definitions
+from workflow_scripts.workflow import resources
+from workflow_scripts.workflow.targets import downloaded, manifests
+
+
+class Wildcards(Protocol):
+    """The wildcards of a job, as attributes: `scale`, `task`, `method`, `variant`, `seed`, `paper` and so on."""
+
+    def __getattr__(self, name: str) -> str: ...
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+class Workflow:
+    """The jobs of one configuration. `submits_jobs` says whether jobs go to a cluster; Snakemake knows that only
+    after it has read the rules."""
+
+    def __init__(self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False) -> None:
+        self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
+        self.fingerprints: dict[str, Facts] = {}  # of this invocation's jobs, by their short form
+        # Thousands of jobs share the answers of these.
+        self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
+        self._search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
+
+    def wildcard_constraints(self) -> dict[str, str]:
+        """Only names of the catalogue match, so that Snakemake refuses a misspelled target at once."""
+        catalogue = self.catalogue
+        return {
+            "scale": one_of(catalogue.scales),
+            "source": one_of(load_sources()),
+            "model": one_of(name for name, entry in load_repositories().items() if entry.kind == "model"),
+            "task": one_of(catalogue.tasks),
+            "method": one_of(catalogue.methods),
+            "variant": one_of({variant for method in catalogue.methods.values() for variant in method.variants}),
+            "paper": one_of(catalogue.papers),
+            "display": one_of({name for paper in catalogue.papers.values() for name in paper.displays}),
+            "analysis": one_of({name for paper in catalogue.papers.values() for name in paper.analyses}),
+            # The whole name of the folder, so that task/method/variant/seed is the name of the run.
+            "seed": r"seed-\d+",
+        }
+
+    # Fingerprints
+
+    def fingerprint(self, rule: str, **shared: str) -> Callable[[Wildcards], str]:
+        """The parameter by which Snakemake reruns a job of `rule`: it changes with all that can change the result.
+
+        `shared` replaces wildcards that do not change it, so that jobs with the same fingerprint compute it once.
+        """
+        return lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared))
+
+    def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
+        found = of_job(self.catalogue, self.config, rule, wildcards)
+        self.fingerprints[str(found)] = found
+        return str(found)
+
+    def store_fingerprints(self) -> None:
+        """Store what the code digests of this invocation stand for, so that a later `why` can name what changed."""
+        store_definitions(self.fingerprints.values())
+
+    # fetch, prepare, candidates
+
+    def data_sources(self, wildcards: Wildcards) -> list[str]:
+        return downloaded(resolve_data(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+
+    def data_source_manifests(self, wildcards: Wildcards) -> list[str]:
+        return manifests(self.data_sources(wildcards))
+
+    def candidate_sources(self, wildcards: Wildcards) -> list[str]:
+        return downloaded(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+
+    def candidate_source_manifests(self, wildcards: Wildcards) -> list[str]:
+        return manifests(self.candidate_sources(wildcards))
+
+    def large_data(self) -> dict[str, str]:
+        """Wildcard constraints: tasks that need much disk, and scales at which their data are not stand-ins."""
+        tasks = [name for name, task in self.catalogue.tasks.items() if task.disk]
+        scales = [
+            scale
+            for scale in self.catalogue.scales
+            if any(resolve_data(self.catalogue, task, scale)["sources"] for task in tasks)
+        ]
+        return {"task": one_of(tasks), "scale": one_of(scales)}
+
+    # search, train
+
+    def _find_search_seed(self, task: str, method: str, variant: str, scale: str) -> str | None:
+        """The seed of the search that comes before the trainings of a variant; None where there is no search."""
+        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/seed-0")  # raises if there is no such variant
+        found = searched(self.catalogue, run, scale, self.config.precision)
+        return f"seed-{found.seed}" if found else None
+
+    def _find_init(self, task: str, method: str, variant: str, seed: str, scale: str) -> tuple[str, str] | None:
+        """(manifest, folder) of the weights that a run starts from; None where these are random."""
+        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/{seed}")  # raises if there is no such variant
+        if before := parent(self.catalogue, run, scale, self.config.precision):
+            folder = f"results/{scale}/{run_folder(before)}"
+            return f"{folder}/run.json", f"{folder}/checkpoint"
+        init = resolve_run(self.catalogue, run, scale, self.config.precision)["init"]
+        folder = f"{DOWNLOADS}/models/{init['hub']}" if init else ""
+        return (f"{folder}/model.json", folder) if folder else None
+
+    def _init_of(self, wildcards: Wildcards) -> tuple[str, str] | None:
+        """The same for a job that trains. A search has its seed from its settings."""
+        variant = (wildcards.task, wildcards.method, wildcards.variant)
+        seed = dict(wildcards.items()).get("seed") or self._search_seed(*variant, wildcards.scale)
+        if not seed:
+            raise UserError(
+                f"{'/'.join(variant)} has no search at scale {wildcards.scale}; add `search` to its settings"
+            )
+        return self._init(*variant, seed, wildcards.scale)
+
+    def init_manifest(self, wildcards: Wildcards) -> list[str]:
+        """The file that holds the sha256 of the weights that a run starts from."""
+        found = self._init_of(wildcards)
+        return [found[0]] if found else []
+
+    def init_checkpoint(self, wildcards: Wildcards) -> list[str]:
+        found = self._init_of(wildcards)
+        return [f"{found[1]}/model.safetensors"] if found and found[0].endswith("run.json") else []
+
+    def init_option(self, wildcards: Wildcards) -> str:
+        found = self._init_of(wildcards)
+        return f"--init {found[1]}" if found else ""
+
+    def search_result(self, wildcards: Wildcards) -> list[str]:
+        """The file with the learning rate and the batch size of a run, where a search chooses them."""
+        variant = (wildcards.task, wildcards.method, wildcards.variant)
+        found = self._search_seed(*variant, wildcards.scale)
+        return [f"results/{wildcards.scale}/{search_folder(variant)}/chosen.json"] if found else []
+
+    def search_option(self, wildcards: Wildcards) -> str:
+        return " ".join(f"--search {file}" for file in self.search_result(wildcards))
+
+    def train_state(self, wildcards: Wildcards) -> str:
+        """The folder from which a killed training resumes. It depends on the spec, the data and their code, so that no
+        run resumes from the state of another. It is no output, since Snakemake deletes the outputs of a failed job."""
+        given = dict(wildcards.items())
+        jobs = [self._fingerprint("train", **given), self._data_fingerprint(wildcards)]
+        if self.search_result(wildcards):
+            del given["seed"]
+            jobs.append(self._fingerprint("search", **given))
+        return f"{_state_folder(wildcards)}/{wildcards.seed}/{digest(jobs)}"
+
+    def search_state(self, wildcards: Wildcards) -> str:
+        """The folder from which a killed search resumes."""
+        jobs = [self._fingerprint("search", **dict(wildcards.items())), self._data_fingerprint(wildcards)]
+        return f"{_state_folder(wildcards)}/search/{digest(jobs)}"
+
+    def _data_fingerprint(self, wildcards: Wildcards) -> str:
+        return self._fingerprint("prepare", scale=wildcards.scale, task=wildcards.task)
+
+    # analyse
+
+    def _analysis(self, wildcards: Wildcards) -> dict[str, Any]:
+        return self.catalogue.papers[wildcards.paper].analyses[wildcards.analysis]
+
+    def _analysis_runs(self, wildcards: Wildcards) -> list[Run]:
+        return display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
+
+    def analysis_run_names(self, wildcards: Wildcards) -> list[str]:
+        """Commands get the names of their runs: an invocation's --config may have changed what config.yaml says."""
+        return list(map(str, self._analysis_runs(wildcards)))
+
+    def analysis_inputs(self, wildcards: Wildcards) -> list[str]:
+        entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
+        variants = intervened([entry])
+        searches = (run.unseeded for run in runs if entry.get("searched"))
+        return [
+            *(f"{root}/{run_folder(run)}/run.json" for run in runs),
+            *(f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs if entry.get("scored")),
+            *sorted(
+                {f"{root}/{search_folder(v)}/chosen.json" for v in searches if self._search_seed(*v, wildcards.scale)}
+            ),
+            *(f"{root}/{intervention_folder(run)}/scores.csv" for run in runs if run.unseeded in variants),
+            *sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in runs}),
+            *manifests(self.analysis_sources(wildcards)),
+        ]
+
+    def analysis_sources(self, wildcards: Wildcards) -> list[str]:
+        entry, runs = self._analysis(wildcards), self._analysis_runs(wildcards)
+        return downloaded(analysis_sources(self.catalogue, entry, runs, wildcards.scale))
+
+    def analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
+        root = f"results/{wildcards.scale}"
+        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in self._analysis_runs(wildcards)]
+
+    # table, figure, claims
+
+    def _asked(self, paper: str, scale: str) -> dict[Run, list[str]]:
+        return asked(self.config, paper, scale)
+
+    def _display(self, wildcards: Wildcards) -> dict[str, Any]:
+        return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
+
+    def _display_runs(self, wildcards: Wildcards) -> list[Run]:
+        return display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
+
+    def display_run_names(self, wildcards: Wildcards) -> list[str]:
+        return list(map(str, self._display_runs(wildcards)))
+
+    def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
+        """The scores that displays show. One file stands for all of an analysis."""
+        displays = list(displays)
+        runs = dict.fromkeys(run for entry in displays for run in display_runs(entry, self._asked(paper, scale)))
+        analyses = dict.fromkeys(name for entry in displays for name in display_analyses(entry))
+        variants = intervened(displays)
+        scores = [f"results/{scale}/{file}" for run in runs for file in score_files(run, variants)]
+        return scores + [f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses]
+
+    def _display_inputs(self, wildcards: Wildcards) -> list[str]:
+        return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
+
+    def figure_inputs(self, wildcards: Wildcards) -> list[str]:
+        """With the curves, where a figure draws them: a changed training may have unchanged scores."""
+        runs = self._display_runs(wildcards) if self._display(wildcards).get("curves") else []
+        curves = [f"results/{wildcards.scale}/{run_folder(run)}/training.csv" for run in runs]
+        return self._display_inputs(wildcards) + curves
+
+    def table_inputs(self, wildcards: Wildcards) -> list[str]:
+        """With the data, of which a note under the table says how they differ from the paper's."""
+        display, analyses = self._display(wildcards), self.catalogue.papers[wildcards.paper].analyses
+        entries = [display, *(analyses[name] for name in display_analyses(display))]
+        runs = self._asked(wildcards.paper, wildcards.scale)
+        tasks = dict.fromkeys(run.task for entry in entries for run in display_runs(entry, runs))
+        data = [f"results/{wildcards.scale}/{data_folder(task)}/dataset.json" for task in tasks]
+        return self._display_inputs(wildcards) + data
+
+    def display_group(self, wildcards: Wildcards) -> str:
+        return self._display(wildcards)["group"]
+
+    def display_labels(self, wildcards: Wildcards) -> dict[str, str]:
+        """One label only: with two, Snakemake's report loses the displays of a group that has two of them."""
+        return {"display": "{source}: {title}".format(**self._display(wildcards))}
+
+    def display_caption(self, wildcards: Wildcards) -> str:
+        return caption(self.catalogue, wildcards.paper, wildcards.display)
+
+    def claims_inputs(self, wildcards: Wildcards) -> list[str]:
+        """The scores that claims compare, and all runs: the overview page lists what was run."""
+        scale, files = wildcards.scale, []
+        for name in self.config.papers:
+            paper = self.catalogue.papers[name]
+            displays = claimed(paper, shown_displays(paper, self._asked(name, scale)))
+            files += self._score_inputs(name, displays.values(), scale)
+        files += [f"results/{scale}/{run_folder(run)}/run.json" for run in self.claims_run_names(wildcards)]
+        return list(dict.fromkeys(files))
+
+    def claims_run_names(self, wildcards: Wildcards) -> list[str]:
+        return [str(run) for paper in self.config.papers for run in self._asked(paper, wildcards.scale)]
+
+    # Resources
+
+    def _find_device(self) -> str:
+        """Where a training will run, as far as it can be known: a machine that submits to a cluster needs no GPU."""
+        if self.config.device != "auto":
+            return self.config.device
+        return "cuda" if self.submits_jobs() or which("nvidia-smi") else "cpu"
+
+    def run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
+        """A resource of a job on a run, or of its search; all seeds of a variant have the same."""
+
+        def resource(wildcards: Wildcards, attempt: int) -> Any:
+            run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
+            asked_for = resources.of_run(run, wildcards.scale, self._device(), attempt, self.config.gpu_option)
+            return getattr(asked_for, name)
+
+        return resource
+
+    def fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
+        """A resource of a rule whose jobs all ask for the same."""
+        return lambda wildcards, attempt: getattr(resources.fixed(rule, attempt), name)
+
+
+def _state_folder(wildcards: Wildcards) -> str:
+    return f"results/{wildcards.scale}/state/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
+
+
+def one_of(names: Iterable[str]) -> str:
+    """A regular expression that matches these names only."""
+    return "|".join(sorted(map(re.escape, names)))

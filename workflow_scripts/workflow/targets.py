@@ -1,0 +1,103 @@
+"""The files that the target rules ask for.
+
+Every output is named, so that Snakemake makes a deleted file again, and one that a rule newly declares.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import analysis_sources, display_runs, intervened_runs, shown_displays
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.paths import DOWNLOADS
+from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.provenance.fingerprints import asked
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The files of the chosen papers at the chosen scale. `outputs` are those of a rule, with wildcards."""
+
+    config: Config
+    catalogue: Catalogue
+
+    def displays(self, kind: str, outputs: Iterable[str]) -> list[str]:
+        """The outputs of every table or every figure."""
+        names = [(paper, name) for paper, name, entry in self._shown() if entry["kind"] == kind]
+        return self._formatted(outputs, [{"paper": paper, "display": name} for paper, name in names])
+
+    def analyses(self, outputs: Iterable[str]) -> list[str]:
+        """The outputs of every analysis that a table or figure shows."""
+        names = dict.fromkeys((paper, name) for paper, _, entry in self._shown() for name in display_analyses(entry))
+        return self._formatted(outputs, [{"paper": paper, "analysis": name} for paper, name in names])
+
+    def runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
+        """The outputs of every run without its weights, which may be deleted after scoring."""
+        changed = {
+            run: None
+            for paper in self.config.papers
+            for run in intervened_runs(self.catalogue, paper, self._asked(paper))
+        }
+        made = [(requested_runs(self.catalogue, self.config), outputs), (changed, intervention_outputs)]
+        files = [
+            file
+            for runs, patterns in made
+            for file in self._formatted(patterns, [vars(run) | {"seed": f"seed-{run.seed}"} for run in runs])
+        ]
+        return [file for file in files if not file.endswith(".safetensors")]
+
+    def downloads(self) -> list[str]:
+        """All files and models that are needed from the network."""
+        files, models = set(), set()
+        for paper in self.config.papers:
+            files |= source_names(self.catalogue, self.config.scale, paper, self._asked(paper))
+            models |= hub_models(self.catalogue, self.config.scale, self.config.precision, self._asked(paper))
+        return downloaded(files) + [f"{DOWNLOADS}/models/{model}/model.json" for model in models]
+
+    def _asked(self, paper: str) -> dict[Run, list[str]]:
+        return asked(self.config, paper, self.config.scale)
+
+    def _shown(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """(paper, name, entry) of each table and figure."""
+        shown = {
+            paper: shown_displays(self.catalogue.papers[paper], self._asked(paper)) for paper in self.config.papers
+        }
+        return [(paper, name, entry) for paper, displays in shown.items() for name, entry in displays.items()]
+
+    def _formatted(self, patterns: Iterable[str], names: list[dict[str, Any]]) -> list[str]:
+        patterns = list(map(str, patterns))
+        return [pattern.format(scale=self.config.scale, **found) for found in names for pattern in patterns]
+
+
+def source_names(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
+    """The files of sources.yaml that `runs` need: for their data, a paper's analyses and its replacements of words."""
+    runs = list(runs)
+    prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
+    changed = {run.task for run in intervened_runs(catalogue, paper, runs)}
+    replaced = [resolve_candidates(catalogue, task, scale) for task in changed]
+    analysed = [
+        analysis_sources(catalogue, entry, display_runs(entry, runs), scale)
+        for entry in catalogue.papers[paper].analyses.values()
+    ]
+    return {file for spec in (*prepared, *replaced) for file in spec["sources"]}.union(*analysed)
+
+
+def hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
+    """The models of the hub that `runs` start from."""
+    inits = [resolve_run(catalogue, run, scale, precision)["init"] or {} for run in runs]
+    return {init["hub"] for init in inits if "hub" in init}
+
+
+def downloaded(sources: Iterable[str]) -> list[str]:
+    """The files of sources.yaml that have these names, where they are downloaded to."""
+    return [f"{DOWNLOADS}/{source}" for source in sources]
+
+
+def manifests(files: Iterable[str]) -> list[str]:
+    """The manifest of each downloaded file."""
+    return [f"{file}.json" for file in files]
