@@ -19,8 +19,8 @@ from transformers.models.bert.modeling_bert import BertLayer
 from benchmarks.fuse_attention import both_ways, saved_bytes
 from benchmarks.training_step import step
 from benchmarks.turns import ratio, show, take_turns
-from workflow_scripts.data import mapped_pairs
-from workflow_scripts.data.mapped_pairs import SIDES
+from workflow_scripts.data.formats import mapped_pairs
+from workflow_scripts.data.formats.mapped_pairs import SIDES
 from workflow_scripts.models.cat import model as cat_model
 from workflow_scripts.models.cat.model import CatConfig, CodebookAttention, Mixing
 from workflow_scripts.models.cat.settings import Settings as CatSettings

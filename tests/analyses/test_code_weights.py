@@ -18,8 +18,8 @@ from workflow_scripts.analyses.code_weights import (
     word_tables,
 )
 from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.data.datasets.pretraining_pairs import prepare
 from workflow_scripts.data.prepare import write_data
-from workflow_scripts.data.pretraining_pairs import prepare
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.hugging_face import read_tokenizer
 
@@ -30,7 +30,7 @@ SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward
 def data(tmp_path_factory):
     out = tmp_path_factory.mktemp("pairs") / "data"
     made = prepare({"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
-    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.pretraining_pairs", "options": {}}
+    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs", "options": {}}
     write_data(made, spec | {"sources": [], "protocol": "stand_in"}, out)
     return out
 

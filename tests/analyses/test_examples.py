@@ -7,7 +7,7 @@ import pytest
 from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data import bird
+from workflow_scripts.data.datasets import bird
 from workflow_scripts.data.prepare import write_data
 
 ITEMS = {

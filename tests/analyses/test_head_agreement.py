@@ -11,7 +11,7 @@ from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import codes_of
 from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.data.lines import text_lines
+from workflow_scripts.data.formats.lines import text_lines
 from workflow_scripts.evaluation.published import read_published
 
 

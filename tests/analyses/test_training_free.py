@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, overlaps
-from workflow_scripts.data import bird, paws, sememes
+from workflow_scripts.data.datasets import bird, paws
+from workflow_scripts.data.formats import sememes
 from workflow_scripts.data.prepare import write_data
 
 

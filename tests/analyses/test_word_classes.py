@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data import cogs
+from workflow_scripts.data.datasets import cogs
 
 
 def test_every_scan_word_has_the_class_that_the_paper_names() -> None:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.reporting.power import powers
+from workflow_scripts.reporting.claims.power import powers
 
 MEAN = {"published": 11.4, "smallest": 2.85, "spread": {"sd": 1.14, "freedom": 14, "paired": False}}
 

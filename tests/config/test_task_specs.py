@@ -50,7 +50,10 @@ def test_each_key_of_the_data_has_the_entry_that_sets_it():
             "task cogs: `prepare` is .*, but there is no module workflow_scripts.data.cosg",
         ),
         ("data.cogs", "there is no module data;"),
-        ("workflow_scripts.data.scan_grammar", "module workflow_scripts.data.scan_grammar has no `Options`"),
+        (
+            "workflow_scripts.data.datasets.scan_grammar",
+            "module workflow_scripts.data.datasets.scan_grammar has no `Options`",
+        ),
     ],
 )
 def test_a_module_that_prepares_nothing_is_named(copy: Path, module: str, message: str):

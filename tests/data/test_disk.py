@@ -10,7 +10,7 @@ import pytest
 from tests.data.file_server import serving
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands import fetch
-from workflow_scripts.data.sources import Source
+from workflow_scripts.data.sources.declared import Source
 
 CONTENT = os.urandom(1_000_000)
 

@@ -13,13 +13,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
-from workflow_scripts.data import scan
-from workflow_scripts.data.sources import load_sources, select
+from workflow_scripts.data.datasets import scan
+from workflow_scripts.data.sources.declared import load_sources, select
 from workflow_scripts.provenance.fingerprints import of_data
 
 SPEC = {
     "task": "scan-jump",
-    "prepare": "workflow_scripts.data.scan",
+    "prepare": "workflow_scripts.data.datasets.scan",
     "options": {"set": "add_jump", "from": "upstream"},
     "sources": ["scan/tasks_train_addprim_jump.txt", "scan/tasks_test_addprim_jump.txt"],
     "protocol": "paper",
@@ -77,7 +77,7 @@ def test_every_task_of_the_catalogue_has_valid_options():
         for task in catalogue.tasks:
             spec = resolve_data(catalogue, task, scale)
             settings = checked(importlib.import_module(spec["prepare"]).Options, spec["options"], f"{task} at {scale}")
-            if spec["prepare"] == "workflow_scripts.data.scan":
+            if spec["prepare"] == "workflow_scripts.data.datasets.scan":
                 scan.more_primitives(settings)
             assert (settings.origin == "upstream") == bool(select(spec["sources"], load_sources())), (task, scale)
 

@@ -25,7 +25,7 @@ SPEC = {
     "protocol": "paper",
     "options": {"seed": 3},
     "sources": ["toy/file.txt"],
-    "prepare": "workflow_scripts.data.cogs",
+    "prepare": "workflow_scripts.data.datasets.cogs",
 }
 TRAIN = [Example("b a", "B A"), Example("b", "B"), Example("c", "C", "rare")]
 TEST = [Example("a b d", "A D D", "new")]
@@ -161,7 +161,7 @@ def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
 
 def test_a_killed_process_leaves_no_half_folder(tmp_path):
     """The folder appears at once: whoever looks meanwhile sees no folder, or all of it."""
-    spec = {"task": "t", "prepare": "workflow_scripts.data.scan", "sources": [], "protocol": "paper"}
+    spec = {"task": "t", "prepare": "workflow_scripts.data.datasets.scan", "sources": [], "protocol": "paper"}
     (tmp_path / "spec.json").write_text(json.dumps(spec | {"options": {"set": "add_jump_2x"}}))
     command = [sys.executable, "-m", "workflow_scripts", "prepare", "--spec", tmp_path / "spec.json"]
     process = subprocess.Popen([*command, "--out", tmp_path / "data"])

@@ -11,7 +11,13 @@ from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.reading import data_digest
 from workflow_scripts.data.records import PreparedRecords
 
-SPEC = {"task": "sst", "prepare": "workflow_scripts.data.sst", "options": {}, "sources": [], "protocol": "paper"}
+SPEC = {
+    "task": "sst",
+    "prepare": "workflow_scripts.data.datasets.sst",
+    "options": {},
+    "sources": [],
+    "protocol": "paper",
+}
 ROWS = {
     "item": ["a-1", "a-2", "a-3"],
     "content": ["good film", "bad film", "good film"],

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.data.cognition import read_lexicon
-from workflow_scripts.data.lines import text_lines
+from workflow_scripts.data.datasets.cognition import read_lexicon
+from workflow_scripts.data.formats.lines import text_lines
 from workflow_scripts.evaluation.compounds import (
     PART_OF,
     PARTS,

@@ -14,7 +14,7 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
-from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.workflow import resources
 

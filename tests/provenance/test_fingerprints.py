@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.task_specs import resolve_candidates
-from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.provenance.fingerprints import (
     SHORT,

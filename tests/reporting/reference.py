@@ -15,7 +15,7 @@ from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
-from workflow_scripts.reporting.claims import judge_paper, write_claims
+from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 
 REFERENCE = ROOT / "results/reference/small"
 PAPERS = ("carma", "cat", "lrf", "sq_transformer")

@@ -22,9 +22,9 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.provenance.record import FIELDS
-from workflow_scripts.reporting.claims import CLAIM_COLUMNS
-from workflow_scripts.reporting.first_page import asked, compared
-from workflow_scripts.reporting.table import TABLE_COLUMNS
+from workflow_scripts.reporting.claims.judging import CLAIM_COLUMNS
+from workflow_scripts.reporting.pages.overview import asked, compared
+from workflow_scripts.reporting.tables.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 ACCURACY = {"transformer": 40, "sq-transformer": 95}
@@ -408,6 +408,7 @@ def test_table_takes_the_runs_of_config_without_runs(results, capsys):
 
 def test_tables_and_claims_are_there_without_scipy_pandas_or_torch():
     """They would take longer to import than a table to make."""
-    code = "import sys, workflow_scripts.reporting.claims, workflow_scripts.reporting.table; print(*sys.modules)"
+    modules = "workflow_scripts.reporting.claims.judging, workflow_scripts.reporting.tables.table"
+    code = f"import sys, {modules}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"scipy", "pandas", "torch"} & set(done.stdout.split())

@@ -12,9 +12,9 @@ import pytest
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim, TableDisplay
 from workflow_scripts.evaluation.published import read_published
-from workflow_scripts.reporting.cells import make_cells
-from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.verdicts import judge
+from workflow_scripts.reporting.claims.verdicts import judge
+from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.tables.cells import make_cells
 
 # Where a table's text has more than one row of headings, or more than one column of names.
 HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "table3"): 3}

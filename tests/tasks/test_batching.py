@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.data import scan
+from workflow_scripts.data.datasets import scan
 from workflow_scripts.tasks import batching as module
 from workflow_scripts.tasks.batching import (
     Batch,

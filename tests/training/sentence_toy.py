@@ -9,8 +9,8 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, table
 from workflow_scripts.data.prepare import write_data
-from workflow_scripts.data.sentences import Sentence, SentenceOptions, table
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import named_weights, write_tensors
 
@@ -71,7 +71,13 @@ def write_pairs(folder: Path, task: str = "same", scores: bool = False, single: 
     if single:
         splits = {split: [row._replace(second=None) for row in rows] for split, rows in splits.items()}
     made = table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
-    data = {"task": task, "prepare": "workflow_scripts.data.sts", "options": {}, "sources": [], "protocol": "paper"}
+    data = {
+        "task": task,
+        "prepare": "workflow_scripts.data.datasets.sts",
+        "options": {},
+        "sources": [],
+        "protocol": "paper",
+    }
     write_data(made, data, folder)
     return folder
 

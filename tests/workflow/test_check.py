@@ -89,7 +89,7 @@ def test_results_that_are_damaged_unknown_or_without_a_record(made: Project):
 def test_a_source_file_with_another_checksum(made: Project):
     manifest = made.root / "results/downloads/cogs/gen.tsv.json"
     manifest.parent.mkdir(parents=True)
-    with made.edited("workflow_scripts/data/sources.yaml") as content:
+    with made.edited("workflow_scripts/data/sources/sources.yaml") as content:
         checksum = content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"]
     manifest.write_text(json.dumps({"sha256": checksum}))
     assert check(made) == ["4 results are what would be made now"]

@@ -17,7 +17,7 @@ from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
-from workflow_scripts.reporting.verify import ledger_faults
+from workflow_scripts.reporting.pages.verify import ledger_faults
 
 METADATA = "ro-crate-metadata.json"
 CONFIG = "results/demo/config.json"

@@ -10,7 +10,7 @@ import pytest
 from tests.data.file_server import serving
 from tests.data.hub_server import HubServer
 from tests.workflow.projects import Project
-from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.data.sources.declared import load_repositories
 
 GATED = "google/gemma-2b"
 REVISION = load_repositories()[GATED].revision

@@ -41,7 +41,7 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
     ("file", "rule", "expected"),
     [
         ("evaluation/moses_bleu.py", "evaluate", of_tasks("wmt17-en-de")),
-        ("data/bird.py", "prepare", lambda project: {"bird"}),
+        ("data/datasets/bird.py", "prepare", lambda project: {"bird"}),
         ("models/sq_transformer/quantisation.py", "train", of_methods("sq-transformer")),
         ("tasks/sentence_prediction/scoring.py", "evaluate", None),
         ("objectives/structural_quantisation/objective.py", "train", of_methods("sq-transformer")),

@@ -383,7 +383,7 @@ def test_another_revision_reruns_what_is_made_from_it_alone(project):
     runs = {str(file.parent.relative_to(folder)) for file in folder.rglob("run.json")}
     assert {run.split("/")[0] for run in runs} == set.union(*SMALL.values())
     assert project.planned(*SMALL) == set()
-    with project.edited("workflow_scripts/data/sources.yaml") as content:
+    with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"] = "0" * 64
     again = {(rule, run) for rule in ("train", "evaluate") for run in runs if run.startswith("cogs/")}
     tables = {("table", "lrf/table-cogs"), ("table", "sq_transformer/table-structure")}
@@ -414,7 +414,7 @@ def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
     def publish(name: str, lines: int) -> None:
         text = "IN: walk OUT: I_WALK\nIN: run twice OUT: I_RUN I_RUN\n" * lines
         (mirror / name).write_text(text)
-        with project.edited("workflow_scripts/data/sources.yaml") as content:
+        with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
             content["datasets"]["scan"]["files"][name] |= {
                 "sha256": sha256(text.encode()).hexdigest(),
                 "bytes": len(text),

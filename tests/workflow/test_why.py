@@ -41,10 +41,10 @@ def test_a_function_of_the_code(made: Project):
 
 def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     """The name of the state folder, a parameter of the training, changes with the code of its data."""
-    file = made.root / "workflow_scripts/data/scan.py"
+    file = made.root / "workflow_scripts/data/datasets/scan.py"
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     prepare, train, evaluate, last = why(made, SCORES)
-    assert prepare == "prepare scan-jump-x2: workflow_scripts/data/scan.py changed: module level"
+    assert prepare == "prepare scan-jump-x2: workflow_scripts/data/datasets/scan.py changed: module level"
     assert train == f"train {RUN}: reads {DATA}/dataset.json, made again"
     assert evaluate.startswith(f"evaluate {RUN}: reads ")
     assert last == "3 jobs would run, 1 of them for a reason of their own"
@@ -122,14 +122,14 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     targets = ["results/small/data/cogs/dataset.json", f"results/downloads/models/{model}/model.json"]
     pretend(project, *targets)
     assert why(project, *targets) == ["Nothing would run"]
-    with project.edited("workflow_scripts/data/sources.yaml") as content:
+    with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         entry = content["datasets"]["cogs"]["files"]["gen.tsv"]
         checksum, entry["sha256"] = entry["sha256"], "0" * 64
         commit, content["hugging_face"][model]["revision"] = content["hugging_face"][model]["revision"], "1" * 40
     (project.root / f"results/downloads/{source}.json").write_text(json.dumps({"sha256": checksum}))
     (project.root / targets[1]).write_text(json.dumps({"revision": commit}))
     fetched, repository, prepared, last = why(project, *targets)
-    file = "workflow_scripts/data/sources.yaml"
+    file = "workflow_scripts/data/sources/sources.yaml"
     place = f"{file} datasets.cogs.files.gen.tsv.sha256"
     assert fetched == f'fetch {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
     place = f"{file} hugging_face.{model}.revision"

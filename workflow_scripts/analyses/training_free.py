@@ -14,7 +14,7 @@ import numpy as np
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import options_from
-from workflow_scripts.data import sememes
+from workflow_scripts.data.formats import sememes
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
 from workflow_scripts.evaluation.scores import rows_of_subsets

@@ -8,7 +8,7 @@ from workflow_scripts.common.files import read_json, replacing, sha256_file, sha
 from workflow_scripts.common.outputs import check_made_here
 from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.data.sources import downloaded
+from workflow_scripts.data.sources.declared import downloaded
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.provenance.fingerprints import of_analysis, published
 from workflow_scripts.provenance.record import make_record

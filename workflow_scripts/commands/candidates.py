@@ -7,7 +7,7 @@ from workflow_scripts.common.files import replacing, sha256_files, write_json
 from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_candidates
-from workflow_scripts.data.sources import downloaded
+from workflow_scripts.data.sources.declared import downloaded
 from workflow_scripts.provenance.fingerprints import of_candidates
 from workflow_scripts.provenance.record import make_record
 

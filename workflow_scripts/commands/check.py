@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.paths import RECORDS
-from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import of_job
 from workflow_scripts.workflow.changes import result_changes
 from workflow_scripts.workflow.dry_run import read_overrides

@@ -12,7 +12,7 @@ from rich.table import Table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import replacing
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.checks import DIFFERS, FINDING, SAME, Check, audit_checks, grammar_checks
+from workflow_scripts.reporting.claims.checks import DIFFERS, FINDING, SAME, Check, audit_checks, grammar_checks
 
 COLOURS = {SAME: "green", DIFFERS: "red", FINDING: "yellow"}
 LOG_WIDTH = 120

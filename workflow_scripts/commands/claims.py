@@ -9,11 +9,11 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import asked_runs, claimed, intervened, shown_displays
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import of_claims
-from workflow_scripts.reporting.claims import judge_paper, write_claims
-from workflow_scripts.reporting.first_page import overview_html, overview_rst
-from workflow_scripts.reporting.ledger import print_ledger
-from workflow_scripts.reporting.record import write_record
-from workflow_scripts.reporting.trained import what_was_run
+from workflow_scripts.reporting.claims.claim_table import print_ledger
+from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
+from workflow_scripts.reporting.evidence.record import write_record
+from workflow_scripts.reporting.pages.overview import overview_html, overview_rst
+from workflow_scripts.reporting.pages.training_summary import what_was_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.reporting.crate import make_crate
+from workflow_scripts.reporting.pages.crate import make_crate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

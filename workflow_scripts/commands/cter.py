@@ -11,8 +11,8 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
-from workflow_scripts.data.cognition import read_lexicon
-from workflow_scripts.data.lines import aligned_lines
+from workflow_scripts.data.datasets.cognition import read_lexicon
+from workflow_scripts.data.formats.lines import aligned_lines
 from workflow_scripts.evaluation.compounds import (
     Lexicon,
     compound_errors,

@@ -9,9 +9,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.data.download import Patience
-from workflow_scripts.data.fetch import fetch, write_manifest
-from workflow_scripts.data.sources import load_repositories, load_sources, select
+from workflow_scripts.data.sources.declared import load_repositories, load_sources, select
+from workflow_scripts.data.sources.download import Patience
+from workflow_scripts.data.sources.fetch import fetch, write_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,10 +10,10 @@ from workflow_scripts.commands.fetch import progress_bars
 from workflow_scripts.common.files import replacing
 from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.data.download import Patience
-from workflow_scripts.data.hub import download_files
-from workflow_scripts.data.model_files import MANIFEST, wanted
-from workflow_scripts.data.models import find_repository, is_whole, take, write_manifest
+from workflow_scripts.data.sources.download import Patience
+from workflow_scripts.data.sources.fetch_model import find_repository, is_whole, take, write_manifest
+from workflow_scripts.data.sources.hub import download_files
+from workflow_scripts.data.sources.model_files import MANIFEST, wanted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

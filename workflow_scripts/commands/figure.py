@@ -8,8 +8,8 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import of_display
-from workflow_scripts.reporting.figure import draw_figure
-from workflow_scripts.reporting.record import write_record
+from workflow_scripts.reporting.evidence.record import write_record
+from workflow_scripts.reporting.figures.figure import draw_figure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from workflow_scripts.config.run_specs import parent, resolve_run, searched
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import data_origins, resolve_data
-from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow import power
 from workflow_scripts.workflow.hours import hours, hours_text
 from workflow_scripts.workflow.step_times import STEP_TIMES, checkpoint_bytes, gpu_bytes, read_step_times, sizes

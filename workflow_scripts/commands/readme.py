@@ -9,7 +9,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import missing, replacing
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.layout import effect_decimals, effect_text, number
+from workflow_scripts.reporting.tables.layout import effect_decimals, effect_text, number
 
 COLUMNS = (
     "paper",

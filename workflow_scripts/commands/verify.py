@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.verify import check_crate, unpacked
+from workflow_scripts.reporting.pages.verify import check_crate, unpacked
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

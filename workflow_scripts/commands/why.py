@@ -19,7 +19,7 @@ from workflow_scripts.workflow.changes import few, result_changes
 from workflow_scripts.workflow.dry_run import planned_jobs, read_overrides
 
 STAGES = (*RECORDS, "record_config")
-SOURCES = "workflow_scripts/data/sources.yaml"
+SOURCES = "workflow_scripts/data/sources/sources.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from workflow_scripts.config.packages import check_sections, packages, settings_
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
-from workflow_scripts.data.sources import load_repositories
+from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.settings import Evaluation, Search, Training

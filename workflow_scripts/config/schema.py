@@ -75,7 +75,7 @@ class Task(Strict):
     kind: Kind
     prepare: str = Field(description="Module that makes the Parquet files.")
     options: dict[str, Any] = Field({}, description="Options of that module.")
-    sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources.yaml.")
+    sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml.")
     protocol: Protocol = Field("paper", description="What the data are, at their full size.")
     phrases: Pattern | None = Field(
         None,

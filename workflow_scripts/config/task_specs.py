@@ -81,7 +81,9 @@ def options_of(prepare: str, task: str) -> type[BaseModel]:
         ) from error
     for name in ("Options", "prepare"):
         if not hasattr(module, name):
-            raise UserError(f"task {task}: module {prepare} has no `{name}`; workflow_scripts/data/cogs.py has both")
+            raise UserError(
+                f"task {task}: module {prepare} has no `{name}`; workflow_scripts/data/datasets/cogs.py has both"
+            )
     return module.Options
 
 

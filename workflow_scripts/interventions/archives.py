@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.archives import read_members
+from workflow_scripts.data.sources.archives import read_members
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger

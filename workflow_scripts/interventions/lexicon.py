@@ -7,7 +7,7 @@ here depends on, and are not read.
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.data.wordnet import DATA, EXCEPTIONS, PARTS, Synset, dictionary_files, lines, read_synsets
+from workflow_scripts.data.formats.wordnet import DATA, EXCEPTIONS, PARTS, Synset, dictionary_files, lines, read_synsets
 
 ENDINGS = {
     "n": [

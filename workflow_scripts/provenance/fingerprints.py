@@ -23,7 +23,7 @@ from workflow_scripts.config.run_specs import resolve_evaluation, resolve_interv
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.interventions.settings import WHERE, Options, installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, definitions
 
@@ -117,7 +117,7 @@ def of_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fac
         parts = [*entry["rows"], *entry["columns"]]
         tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
         given["titles"] = titles(catalogue, [paper], tasks)
-    return Facts(given, (f"{PACKAGE}.reporting.{kind}", *([entry["module"]] if kind == "figure" else [])))
+    return Facts(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *([entry["module"]] if kind == "figure" else [])))
 
 
 def titles(
@@ -153,7 +153,7 @@ def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterabl
         "scale": catalogue.scales[scale].model_dump(),
         "titles": titles(catalogue, papers, tasks, methods),
     }
-    return Facts(given, (f"{PACKAGE}.reporting.claims", f"{PACKAGE}.reporting.first_page"))
+    return Facts(given, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
 
 
 def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:

@@ -33,7 +33,7 @@ from workflow_scripts.config.run_specs import parent, resolve_run, searched
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.data.sources import load_repositories, load_sources
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import Facts, asked, caption, of_job, store_definitions
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import downloaded, manifests

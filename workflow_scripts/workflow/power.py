@@ -9,7 +9,7 @@ from workflow_scripts.config.planned import planned_runs
 from workflow_scripts.config.requested import lineage
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.reporting.power import Power, powers
+from workflow_scripts.reporting.claims.power import Power, powers
 from workflow_scripts.workflow.hours import hours, hours_text
 
 WIDTH = 100  # columns where no terminal says how many it has

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.cogs import STRUCTURAL, prepare, read
+from workflow_scripts.data.datasets.cogs import STRUCTURAL, prepare, read
 from workflow_scripts.data.stand_ins import cogs
 
 NOUN = r"(?P<word>\w+) \( x _ (?P<position>\d+) \)"

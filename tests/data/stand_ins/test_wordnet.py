@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.data.nltk_wordnet import nltk_reader
-from workflow_scripts.data import wordnet
-from workflow_scripts.data.inverse_dictionary import prepare
+from workflow_scripts.data.datasets.inverse_dictionary import prepare
+from workflow_scripts.data.formats import wordnet
 from workflow_scripts.data.stand_ins.wordnet import SENSES, write
 
 

@@ -14,7 +14,7 @@ from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
-from workflow_scripts.reporting.evidence import read_evidence
+from workflow_scripts.reporting.evidence.reading import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
 from workflow_scripts.reporting.figures.inputs import Inputs
 

@@ -8,7 +8,7 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import attention_over_layers as analysis
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
-from workflow_scripts.reporting.evidence import Evidence
+from workflow_scripts.reporting.evidence.reading import Evidence
 from workflow_scripts.reporting.figures import attention_over_layers
 from workflow_scripts.reporting.figures.inputs import Inputs
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
-from workflow_scripts.data import wordpiece
+from workflow_scripts.data.formats import wordpiece
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.tasks.batching import sequences
 from workflow_scripts.tasks.masked_lm.batches import NEIGHBOURS, Drawn, SentencePairs, batch_rows, fixed_batches

@@ -17,7 +17,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data import squad
+from workflow_scripts.data.datasets import squad
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
 from workflow_scripts.models.encoder import model as encoder
@@ -32,7 +32,7 @@ def place(tmp_path_factory):
     """The stand-in's data, and an encoder of random weights with a tokenizer of its words."""
     place = tmp_path_factory.mktemp("span")
     made = squad.prepare({"from": "stand_in", "validation": 40}, {})
-    spec = {"task": "squad", "prepare": "workflow_scripts.data.squad", "options": {}, "sources": [],
+    spec = {"task": "squad", "prepare": "workflow_scripts.data.datasets.squad", "options": {}, "sources": [],
             "protocol": "stand_in"}  # fmt: skip
     write_data(made, spec, place / "data")
     split = BertPreTokenizer()

@@ -16,7 +16,7 @@ from tests.training.toy import ROOT, here
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data import scan_grammar
+from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.tasks.batching import Pairs, bucketed, sequences

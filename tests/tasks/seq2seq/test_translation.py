@@ -17,7 +17,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.data.cognition import prepare
+from workflow_scripts.data.datasets.cognition import prepare
 from workflow_scripts.data.prepare import write_data
 from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.evaluation import bleu, compound_measure
@@ -37,7 +37,7 @@ BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
 def data(tmp_path_factory) -> Path:
     """The made-up CoGnition as `prepare` writes it."""
     folder = tmp_path_factory.mktemp("cognition") / "data"
-    spec = {"task": "cognition", "prepare": "workflow_scripts.data.cognition", "options": {"from": "stand_in"}}
+    spec = {"task": "cognition", "prepare": "workflow_scripts.data.datasets.cognition", "options": {"from": "stand_in"}}
     write_data(prepare(spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
     return folder
 

@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from workflow_scripts.data import sememes, wordpiece
+from workflow_scripts.data.formats import sememes, wordpiece
 from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
 from workflow_scripts.data.stand_ins import wmt
 

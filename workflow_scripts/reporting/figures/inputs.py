@@ -11,8 +11,8 @@ from workflow_scripts.common.files import check_whole, missing
 from workflow_scripts.common.options import options_from
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.published import Published
-from workflow_scripts.reporting.evidence import Evidence
-from workflow_scripts.reporting.selection import chosen_rows
+from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.evidence.selection import chosen_rows
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
+from workflow_scripts.reporting.evidence.pairing import check_paired, gains
 from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
 from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
-from workflow_scripts.reporting.pairing import check_paired, gains
 
 # Diverging, its two ends told apart by the colour-blind; the numbers in the cells tell them apart in grey.
 COLOURS = "PuOr_r"

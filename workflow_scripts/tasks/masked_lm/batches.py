@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.mapped_pairs import SIDES, folder_of
+from workflow_scripts.data.formats.mapped_pairs import SIDES, folder_of
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import Vocabulary

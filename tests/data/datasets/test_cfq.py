@@ -1,0 +1,224 @@
+"""CFQ: archives in upstream's format, whole and broken, and the made-up one."""
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets.cfq import prepare, spaced_punctuation
+from workflow_scripts.data.prepared import Example
+from workflow_scripts.data.stand_ins.cfq import HELD_OUT
+
+ITEMS = [
+    {
+        "questionPatternModEntities": f"Did M0's editor meet M{i}",
+        "sparqlPatternModEntities": "SELECT count(*) WHERE {\nM0 ns:film.film.edited_by ?x0 .\n"
+        f"?x0 ns:a.b.met M{i}\n}}",
+        "ruleTree": {"ruleId": 3, "subTrees": [None, 2.5, {"x": []}]},
+    }
+    for i in range(4)
+]
+SPLIT = {"trainIdxs": [3, 0], "devIdxs": [1], "testIdxs": [2]}
+
+
+@pytest.fixture
+def archive(tmp_path):
+    def make(items=ITEMS, split=SPLIT, splits_first=False, **others):
+        files = {"cfq/dataset.json": items, "cfq/splits/mcd2.json": split, "cfq/splits/mcd1.json": others}
+        path = tmp_path / "cfq.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
+            for name in sorted(files, reverse=splits_first):
+                content = files[name] if isinstance(files[name], bytes) else json.dumps(files[name], indent=1).encode()
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        return {"cfq/cfq.tar.gz": path}
+
+    return make
+
+
+@pytest.mark.parametrize("splits_first", [False, True])
+def test_splits_of_an_archive_in_upstreams_format(archive, splits_first):
+    prepared = prepare({"split": "mcd2", "inverse": True}, archive(splits_first=splits_first))
+    assert {split: [e.source[-2:] for e in examples] for split, examples in prepared.splits.items()} == {
+        "train": ["M3", "M0"],
+        "valid": ["M1"],
+        "test": ["M2"],
+    }
+    assert prepared.splits["test"] == [
+        Example(
+            "Did M0 ' s editor meet M2",
+            "SELECT count ( * ) WHERE { ?x0 a.b.met M2 . ?x0 film.editor.film M0 }",
+        )
+    ]
+    assert prepared.protocol == "paper"
+
+
+def test_official_queries(archive):
+    prepared = prepare({"split": "mcd2", "preprocessing": "official"}, archive())
+    assert prepared.splits["test"][0].target == (
+        "SELECT count ( * ) WHERE { M0 film.film.edited_by ?x0 . ?x0 a.b.met M2 }"
+    )
+
+
+@given(st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"])))
+def test_spaces_around_punctuation_lose_nothing(question):
+    spaced = spaced_punctuation(question)
+    assert spaced.replace(" ", "") == question.replace(" ", "")
+    assert all(len(token) == 1 or token.isalnum() for token in spaced.split())
+
+
+def broken(**changes):
+    return [ITEMS[0], {key: value for key, value in (ITEMS[1] | changes).items() if value is not None}, *ITEMS[2:]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"items": broken(sparqlPatternModEntities=None)}, "dataset.json, item 1: no text under 'sparqlPatternMod"),
+        ({"items": broken(questionPatternModEntities=" ")}, "dataset.json, item 1: no text under 'questionPattern"),
+        ({"items": broken(questionPatternModEntities=7)}, "dataset.json, item 1: no text under 'questionPattern"),
+        ({"items": [*ITEMS, 5]}, "dataset.json, item 4: no text under"),
+        ({"items": broken(sparqlPatternModEntities="SELECT ?x0")}, "dataset.json, item 1: not a query of the form"),
+        ({"items": json.dumps(ITEMS)[:700].encode()}, "dataset.json: not JSON behind 3 items"),
+        ({"split": SPLIT | {"devIdxs": [4]}}, "devIdxs of splits/mcd2.json names item 4, but dataset.json has 4"),
+        ({"split": SPLIT | {"devIdxs": [-1]}}, "mcd2.json: 'devIdxs' is not a list of item numbers"),
+        ({"split": {"trainIdxs": []}}, "mcd2.json: 'devIdxs' is not a list of item numbers"),
+        ({"split": b"{"}, "mcd2.json: not JSON"),
+    ],
+)
+def test_malformed_content_is_named(archive, changes, message):
+    sources = archive(**changes)
+    with pytest.raises(UserError) as caught:
+        prepare({"split": "mcd2"}, sources)
+    assert str(caught.value).startswith(f"{sources['cfq/cfq.tar.gz']}: ")
+    assert message in str(caught.value)
+    assert str(caught.value).endswith("fetch it again") or str(caught.value).endswith("fetch the archive again")
+    assert "\n" not in str(caught.value)
+
+
+def test_archives_that_are_none_or_lack_a_file(archive, tmp_path):
+    with pytest.raises(UserError, match=r"has no splits/mcd3.json; fetch it again"):
+        prepare({"split": "mcd3"}, archive())
+    torn = tmp_path / "torn.tar.gz"
+    torn.write_bytes(archive()["cfq/cfq.tar.gz"].read_bytes()[:200])
+    for file, content in ((torn, None), (tmp_path / "text.tar.gz", b"<html>Sign in</html>")):
+        if content:
+            file.write_bytes(content)
+        with pytest.raises(UserError, match=rf"^{file}: cannot be read as a tar archive .*fetch it again$"):
+            prepare({"split": "mcd2"}, {"cfq/cfq.tar.gz": file})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "mcd1"}, "needs the source cfq/cfq.tar.gz"),
+        ({}, "key 'split' is missing"),
+        ({"split": "mcd4"}, "key 'split' is 'mcd4'"),
+        ({"split": "mcd1", "preprocessing": "official", "inverse": True}, "'inverse' means nothing"),
+        ({"split": "mcd1", "from": "stand_in", "limit": {"dev": 3}}, "no split dev to limit here; known: train, valid"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, message):
+    with pytest.raises(UserError) as caught:
+        prepare(options, {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_archive_says_where_it_is_to_be_had(tmp_path):
+    from workflow_scripts.data.sources.declared import load_sources
+    from workflow_scripts.data.sources.download import Patience
+    from workflow_scripts.data.sources.fetch import fetch
+
+    source = load_sources()["cfq/cfq.tar.gz"]
+    (tmp_path / "mirror").mkdir()
+    offline = type(source)(**vars(source) | {"urls": ("http://127.0.0.1:9/cfq.tar.gz",)})
+    with pytest.raises(UserError) as caught:
+        fetch(
+            offline,
+            tmp_path,
+            tmp_path / "mirror",
+            Patience(attempts=1, connection_attempts=1),
+            lambda done, total: None,
+        )
+    line = str(caught.value)
+    assert "\n" not in line
+    for part in (
+        "cfq/cfq.tar.gz is missing",
+        "storage.cloud.google.com/cfq_dataset/cfq1.1.tar.gz",
+        "put it at",
+        "mirror",
+    ):
+        assert part in line
+
+
+def test_what_is_not_read_takes_no_memory(archive, tmp_path):
+    """200 items with 1 MB of other fields each are read within less than those 200 MB."""
+    filler = '{"subTrees": [' + ",".join(['{"ruleId": "' + "x" * 990 + '"}'] * 1000) + "]}"
+    lines = [json.dumps(ITEMS[i % 4])[:-1].replace('"ruleTree": {', '"old": {') for i in range(200)]
+    content = ("[" + ",\n".join(f'{line}, "ruleTree": {filler}}}' for line in lines) + "]").encode()
+    sources = archive(items=content)
+    program = (
+        "import resource, sys, pathlib\n"
+        "from workflow_scripts.data.datasets import cfq\n"
+        "import ijson\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "made = cfq.prepare({'split': 'mcd2'}, {'cfq/cfq.tar.gz': pathlib.Path(sys.argv[1])})\n"
+        "assert len(made.splits['train']) == 2\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    del content, lines
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(sources["cfq/cfq.tar.gz"])], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 60_000, "KiB more than before; the file has 200,000"
+
+
+@pytest.fixture(scope="module")
+def made():
+    return prepare({"from": "stand_in", "split": "mcd1", "preprocessing": "official"}, {})
+
+
+def test_the_made_up_splits_share_words_and_no_question(made):
+    assert made.protocol == "stand_in"
+    assert {split: len(examples) for split, examples in made.splits.items()} == {"train": 800, "valid": 60, "test": 120}
+    questions = [example.source for examples in made.splits.values() for example in examples]
+    assert len(set(questions)) == len(questions)
+    words = {
+        split: {word for e in examples for word in (e.source + " " + e.target).split()}
+        for split, examples in made.splits.items()
+    }
+    assert words["test"] <= words["train"]
+
+
+def test_the_made_up_test_holds_the_compounds_that_training_lacks(made):
+    def held_out(example):
+        words = set(example.source.split())
+        return any({role, verb} <= words for role, verb in HELD_OUT)
+
+    assert all(held_out(example) for split in ("valid", "test") for example in made.splits[split])
+
+
+def test_made_up_splits_differ_and_are_the_same_each_time(made):
+    again = prepare({"from": "stand_in", "split": "mcd1", "preprocessing": "official"}, {})
+    other = prepare({"from": "stand_in", "split": "mcd2", "preprocessing": "official"}, {})
+    assert again.splits == made.splits
+    assert other.splits["test"] != made.splits["test"]
+
+
+def test_the_made_up_queries_are_well_formed_in_both_preprocessings():
+    options = {"from": "stand_in", "split": "mcd3"}
+    grouped = prepare(options | {"inverse": True}, {}).splits["train"]
+    official = prepare(options | {"preprocessing": "official"}, {}).splits["train"]
+    assert [example.source for example in grouped] == [example.source for example in official]
+    assert not any("film.film." in example.target for example in grouped)
+    assert any("film.film." in example.target for example in official)
+    assert sum(len(e.target) for e in grouped) < sum(len(e.target) for e in official)

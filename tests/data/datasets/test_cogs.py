@@ -1,0 +1,76 @@
+"""COGS: the real files' counts and kinds, and files that are not as they should be."""
+
+from collections import Counter
+
+import pytest
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets.cogs import prepare, read
+from workflow_scripts.data.prepared import Example
+
+FILES = ["cogs/train.tsv", "cogs/dev.tsv", "cogs/test.tsv", "cogs/gen.tsv"]
+
+
+@pytest.fixture(scope="module")
+def sources(mirror):
+    return {file: mirror / file for file in FILES}
+
+
+def test_sizes_and_kinds_of_the_real_data(sources):
+    prepared = prepare({}, sources)
+    sizes = {split: len(examples) for split, examples in prepared.splits.items()}
+    assert sizes == {"train": 24_155, "valid": 4_200, "dev": 3_000, "in_distribution": 3_000, "test": 21_000}
+    kinds = Counter(example.subset for example in prepared.splits["test"])
+    assert set(kinds.values()) == {1_000}
+    assert prepared.subset_groups["structural"] == ["cp_recursion", "obj_pp_to_subj_pp", "pp_recursion"]
+    assert len(prepared.subset_groups["lexical"]) == 18
+    assert {kind for group in prepared.subset_groups.values() for kind in group} == set(kinds)
+    assert prepared.protocol == "paper"
+    for split, file in {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}.items():
+        assert prepared.splits[split] == read(sources[f"cogs/{file}.tsv"])
+
+
+def test_validation_inside_or_outside_the_test_set(sources):
+    paper, clean = (prepare({"validation": protocol}, sources).splits for protocol in ("paper", "clean"))
+    assert paper["valid"] == clean["valid"]
+    assert set(paper["valid"]) < set(paper["test"])
+    assert not set(clean["valid"]) & set(clean["test"])
+    assert Counter(clean["valid"]) + Counter(clean["test"]) == Counter(paper["test"])
+    assert prepare({"seed": 1}, sources).splits["valid"] != paper["valid"]
+
+
+def test_limits_make_the_protocol_reduced(sources):
+    prepared = prepare({"limit": {"train": 50, "test": 40, "dev": 30}}, sources)
+    sizes = {split: len(examples) for split, examples in prepared.splits.items()}
+    assert sizes == {"train": 50, "valid": 8, "dev": 30, "in_distribution": 3_000, "test": 40}
+    assert prepared.protocol == "reduced"
+
+
+def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
+    file = tmp_path / "train.tsv"
+    file.write_bytes(b"\xef\xbb\xbfA cat ran .\trun . agent\tprimitive\r\n\nA cat ran .\trun . agent\tprimitive")
+    assert read(file) == [Example("A cat ran .", "run . agent", "primitive")] * 2
+
+
+@pytest.mark.parametrize("line", ["A cat ran .\trun", "A cat ran .\t\tprimitive", "A\tb\tc\td", "A cat ran ."])
+def test_a_malformed_line_is_named(tmp_path, line):
+    file = tmp_path / "gen.tsv"
+    file.write_text(f"A cat ran .\trun . agent\tprimitive\n{line}\n")
+    with pytest.raises(UserError, match=rf"^{file}:2: not three filled columns .*fetch the file again$"):
+        read(file)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the source cogs/train.tsv"),
+        ({"from": "grammar"}, "key 'from' is 'grammar'"),
+        ({"form": "upstream"}, "unknown key 'form'; did you mean 'from'?"),
+        ({"from": "stand_in", "limit": {"gen": 3}}, "no split gen to limit here; known: train, test, dev"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, message):
+    with pytest.raises(UserError) as caught:
+        prepare(options, {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,230 @@
+"""Pre-training text: what is in it, and that nothing of the items that models are tested on is."""
+
+import random
+import re
+import zipfile
+
+import pytest
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
+from workflow_scripts.data.datasets.inverse_dictionary import Item, clean
+from workflow_scripts.data.datasets.pretraining_text import (
+    Document,
+    HeldOut,
+    gloss_documents,
+    prepare,
+    split_up,
+    wikitext,
+)
+from workflow_scripts.data.formats.wordnet import Synset, WordNet, read
+from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
+
+MARKS = re.compile(r"[^\w ]|_")
+SMALL = {"from": "stand_in", "tokenizer": "bpe", "vocabulary_size": 400, "bare_words": 50}
+
+
+def texts_of(prepared) -> dict[str, list[str]]:
+    """Split -> the documents, read back from their tokens."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(prepared.extra_files["tokenizer.json"])
+    return {split: tokenizer.decode_batch(table["ids"]) for split, table in prepared.tables.items()}
+
+
+def held_out_texts(options: dict, sources: dict) -> list[str]:
+    """Definitions and sentences of the validation and test items of all three tasks."""
+    tables = [
+        *(inverse_dictionary.prepare(options | {"split_by": by}, sources).tables for by in ("item", "word")),
+        sst.prepare({"from": options.get("from", "upstream")}, sources).tables,
+    ]
+    return [text for splits in tables for split in ("valid", "test") for text in splits[split]["content"]]
+
+
+def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> list[str]:
+    """Texts that are a held-out text, name it with a word, or contain one of six or more words; marks do not count.
+
+    What a definition stands with is one of the lemmas: `cool` is a whole sentence of SST, too.
+    """
+
+    def bare(text: str) -> str:
+        return " ".join(MARKS.sub("", text.lower()).split())
+
+    held_out = {bare(text) for text in held}
+    starts = {" ".join(text.split()[:6]) for text in held_out if len(text.split()) >= 6}
+    found = []
+    for text in texts:
+        words = bare(text).split()
+        parts = (text, text.split(": ", 1)[-1], text.rsplit(": ", 1)[0], text.split('" means ')[-1])
+        spoken = {bare(part) for part in (*parts, text.split(" is called a")[0])} - lemmas | {bare(text)}
+        begun = [i for i in range(len(words) - 5) if " ".join(words[i : i + 6]) in starts]
+        spoken |= {" ".join(words[i:j]) for i in begun for j in range(i + 6, len(words) + 1)}
+        if spoken & held_out:
+            found.append(text)
+    return found
+
+
+def test_nothing_of_the_held_out_items_is_in_the_made_up_text():
+    texts = [text for split in texts_of(prepare(SMALL, {})).values() for text in split]
+    held = held_out_texts({"from": "stand_in"}, {})
+    assert len(texts) > 800 and len(held) > 250
+    assert leaks(texts, held) == []
+    # The test finds what it looks for.
+    assert len(leaks([f"hen: {text}" for text in held], held)) == len(held)
+
+
+def test_a_sense_is_held_out_by_its_number_its_definition_and_its_content():
+    """Another word may have the definition of a held-out sense, or one that is cleaned to the same."""
+    same = "(law) a formal claim that somebody makes"
+    synsets = [
+        Synset("1n", ("suit",), "a claim before a court; law", ("9n",)),
+        Synset("2n", ("action",), "a claim before a court; law", ("9n",)),
+        Synset("3n", ("plea",), same, ("9n",)),
+        Synset("4n", ("plaint",), "a formal claim that somebody makes; law", ("9n",)),
+        Synset("5n", ("dog",), "a tame wolf", ()),
+        Synset("9n", ("law",), "all rules of a state", ()),
+    ]
+    wordnet = WordNet({synset.id: synset for synset in synsets}, {})
+    items = [Item("1n", "another text", "suit"), Item("3n", clean(same, {"law"}), "plea")]
+    documents = gloss_documents(wordnet, items, HeldOut([item.content for item in items]))
+    assert [document.key for document in documents] == [
+        "in law a claim before a court",
+        "a tame wolf",
+        "all rules of a state",
+    ]
+
+
+def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_path):
+    trees = {
+        "dev": "(3 (2 Good) (2 fun))",
+        "test": "(1 (2 Dull) (2 stuff))",
+        "train": "(3 (2 Good) (2 fun))\n(1 (2 Dull) (2 stuff))\n" + "(2 (2 Quite) (2 long))\n" * 60,
+    }
+    with zipfile.ZipFile(tmp_path / "trees.zip", "w") as archive:
+        for split, content in trees.items():
+            archive.writestr(f"{split}.txt", content)
+    (tmp_path / "dict").mkdir()
+    made_up_dictionary.write(tmp_path / "dict")
+    options = {"folder": str(tmp_path / "dict"), "tokenizer": "bpe", "vocabulary_size": 400}
+    prepared = prepare(options, {sst.SOURCE: tmp_path / "trees.zip"})
+    texts = {text for split in texts_of(prepared).values() for text in split}
+    assert "quite long" in texts and not texts & {"good fun", "dull stuff"}
+
+
+def test_documents_of_each_source_and_both_splits():
+    prepared = prepare(SMALL, {})
+    for table in prepared.tables.values():
+        assert set(table["source"]) == {"glosses", "examples", "sst"}
+        assert all(table["ids"])
+    train, valid = texts_of(prepared).values()
+    assert not set(train) & set(valid)
+    assert 0.01 < len(valid) / len(train + valid) < 0.05
+    assert any(' is called a "' in text for text in train) and any('" means ' in text for text in train)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_answers_are_single_tokens_and_other_words_are_not(kind):
+    from tokenizers import Tokenizer
+
+    prepared = prepare(SMALL | {"tokenizer": kind, "vocabulary_size": 460}, {})
+    tokenizer = Tokenizer.from_str(prepared.extra_files["tokenizer.json"])
+    tasks = [module.prepare({"from": "stand_in"}, {}).tables for module in (inverse_dictionary, sst)]
+    for label in sorted({label for tables in tasks for label in tables["train"]["label"]}):
+        assert len(tokenizer.encode(label).ids) == 1, label
+        assert len(tokenizer.encode(f'is called a "{label}').ids) == len(tokenizer.encode('is called a "').ids) + 1
+    for tables in tasks:
+        pieces = [tokenizer.encode(text) for text in tables["train"]["content"]]
+        assert sum(len(p.ids) for p in pieces) > 1.05 * sum(len(t.split()) for t in tables["train"]["content"])
+
+
+def test_the_same_every_time():
+    assert prepare(SMALL, {}) == prepare(SMALL, {})
+
+
+def test_held_out_texts_are_found_within_others():
+    held = HeldOut(["a small town", "in law a formal claim that is denied", "A B c d e f"])
+    for text in ("A small, town.", "he said: (in law) a formal claim, that is denied today", "x a b c d e f"):
+        assert text in held
+    for text in ("in a small town", "in law a formal claim that is", "a b c d e", ""):
+        assert text not in held
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_splits_part_the_documents_by_their_texts(seed):
+    rng = random.Random(seed)
+    documents = [Document(rng.choice("ab"), f"key {rng.randrange(60)}", str(i)) for i in range(400)]
+    splits = split_up(documents, 0.1)
+    assert sorted(splits["train"] + splits["valid"]) == sorted(documents)
+    assert not {d.key for d in splits["train"]} & {d.key for d in splits["valid"]}
+    assert splits == split_up(documents, 0.1)
+
+
+def test_wikitext(tmp_path):
+    lines = [
+        " ",
+        " = Lobsters = ",
+        ' A lobster ( Homarus ) is " big " , does n\'t swim @-@ by . It weighs 1 @,@ 000 g . The <unk> is . Next ! ',
+        " Only <unk> . ",
+    ]
+    (tmp_path / "valid.txt").write_text("\n".join(lines))
+    assert list(wikitext(tmp_path / "valid.txt")) == [
+        'A lobster (Homarus) is "big", doesn\'t swim-by. It weighs 1,000 g. Next!'
+    ]
+
+
+def test_text_and_inverse_dictionary_have_the_same_items_at_every_scale():
+    catalogue = load_catalogue()
+    for scale in catalogue.scales:
+        specs = [resolve_data(catalogue, task, scale) for task in catalogue.tasks]
+        options = {
+            tuple(getattr(module.Options(**spec["options"]), key) for key in ("origin", "folder", "definienda"))
+            for spec in specs
+            for module in (inverse_dictionary, pretraining_text)
+            if spec["prepare"] == module.__name__
+        }
+        assert len(options) == 1, scale
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "key 'tokenizer' is missing"),
+        (SMALL | {"tokenizer": "words"}, "key 'tokenizer' is 'words'"),
+        (SMALL | {"vocabulary_size": 256}, "key 'vocabulary_size' is 256"),
+        (SMALL | {"from": "upstream"}, "needs the source wordnet/wordnet-3.0-dict.tar.xz or"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, message):
+    with pytest.raises(UserError) as caught:
+        prepare(options, {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def real(mirror):
+    """One of the real tasks, with its sources."""
+    spec = resolve_data(load_catalogue(), "text-bpe-4k", "small")
+    sources = {name: mirror / name for name in spec["sources"]}
+    return prepare(spec["options"], sources), sources
+
+
+def test_the_real_text_holds_nothing_of_the_held_out_items(real):
+    prepared, sources = real
+    texts = [text for split in texts_of(prepared).values() for text in split]
+    held = held_out_texts({}, sources)
+    assert len(texts) > 240_000 and len(held) > 8_000
+    wordnet = read(sources["wordnet/wordnet-3.0-dict.tar.xz"])
+    lemmas = {lemma.lower().replace("_", " ") for synset in wordnet.synsets.values() for lemma in synset.lemmas}
+    assert leaks(texts, held, {"".join(c for c in lemma if c.isalnum() or c == " ") for lemma in lemmas}) == []
+
+
+def test_sizes_of_the_real_text(real):
+    prepared, _ = real
+    rows = {split: len(table["ids"]) for split, table in prepared.tables.items()}
+    assert rows == {"train": 242_374, "valid": 4_896}
+    tokens = sum(len(ids) for table in prepared.tables.values() for ids in table["ids"])
+    assert 5_000_000 < tokens < 6_000_000
+    assert any("are one token without a space before them, the answers of 1" in note for note in prepared.notes)

@@ -1,0 +1,200 @@
+"""SCAN's splits against upstream's files, and the sets with more primitives against their definitions."""
+
+import hashlib
+from collections import Counter
+
+import pytest
+
+from tests.data.scan_oracle import interpret
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets.scan import prepare, read
+from workflow_scripts.data.prepared import Example
+
+# sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit
+# c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f. Of the turn-left files only the sizes (3,974,537 and 173,679 bytes) were at
+# hand: their digests are those of lines made from the definition, which have just these sizes.
+UPSTREAM = {
+    ("add_jump", "train"): (14_670, "0683daacfdce23cf8ed6f5077feda21785e93ac82e0d11363a9280b7b0c6561e"),
+    ("add_jump", "test"): (7_706, "522454c6280eab957dfc4ea9579ef1d780a716ac34df09619970e1d98822d7e2"),
+    ("turn_left", "train"): (21_890, "e0c26b51b6bba2658e02d69ad53fc15399842d57356d3551a3ed192bca0f9ad4"),
+    ("turn_left", "test"): (1_208, "14dd6316d16204d2871678ee4bd35aba253416a9b4df36bb6dfdda153d46e549"),
+    ("around_right", "train"): (15_225, "f2b91818e1216d5c95bf050c8d328ade7f773664fdc87e67d07f945e2134ebdc"),
+    ("around_right", "test"): (4_476, "8e1297eb61d98ff61ef480e9d4641d1d8596fe21c20131a57411a3fbdfd653a9"),
+}
+FILES = {"add_jump": "addprim_jump", "around_right": "template_around_right"}
+
+
+def lines(examples: list[Example]) -> list[str]:
+    return sorted(f"IN: {example.source} OUT: {example.target}" for example in examples)
+
+
+@pytest.fixture(scope="module")
+def twice_the_primitives():
+    return prepare({"set": "add_jump_2x"}, {})
+
+
+@pytest.mark.parametrize("name", ["add_jump", "turn_left", "around_right"])
+def test_splits_of_the_grammar_are_upstreams(name):
+    splits = prepare({"set": name}, {}).splits
+    for split in ("train", "test"):
+        text = "".join(line + "\n" for line in lines(splits[split]))
+        assert (len(splits[split]), hashlib.sha256(text.encode()).hexdigest()) == UPSTREAM[name, split]
+
+
+@pytest.mark.parametrize("name", ["add_jump", "around_right"])
+def test_splits_equal_the_real_files(name, mirror):
+    files = {split: f"scan/tasks_{split}_{FILES[name]}.txt" for split in ("train", "test")}
+    made = prepare({"set": name}, {}).splits
+    taken = prepare({"set": name, "from": "upstream"}, {file: mirror / file for file in files.values()}).splits
+    for split, file in files.items():
+        assert sorted((mirror / file).read_text().splitlines()) == lines(made[split])
+        assert Counter(taken[split]) == Counter(made[split])
+    assert all(example.target.split(" ") == interpret(example.source) for example in taken["train"] + taken["test"])
+
+
+def test_jump_is_a_tenth_of_its_training_set():
+    train = prepare({"set": "add_jump"}, {}).splits["train"]
+    assert Counter(train)[Example("jump", "I_JUMP")] == 1_467
+    assert len(set(train)) == 13_204
+
+
+def test_twice_the_primitives_has_the_lines_of_the_paper(twice_the_primitives):
+    train = twice_the_primitives.splits["train"]
+    copies = Counter(train)
+    assert (len(train), len(copies)) == (97_906, 85_908)
+    assert copies[Example("jump", "I_JUMP")] == copies[Example("walk2", "I_WALK2")] == 1_001
+    assert copies[Example("jump1", "I_JUMP1")] == copies[Example("jump2", "I_JUMP2")] == 1_000
+    assert copies[Example("walk2 left and run", "I_TURN_LEFT I_WALK2 I_RUN")] == 1
+    assert all(example.target.split(" ") == interpret(example.source) for example in copies)
+    in_context = {word for example in copies for word in example.source.split(" ") if " " in example.source}
+    assert not any(word.startswith("jump") for word in in_context)
+    assert set(prepare({"set": "add_jump"}, {}).splits["train"]) < set(copies)
+
+
+def test_test_set_of_twice_the_primitives_is_that_of_add_jump(twice_the_primitives):
+    assert twice_the_primitives.splits["test"] == prepare({"set": "add_jump"}, {}).splits["test"]
+
+
+def test_test_set_of_twice_the_primitives_from_upstreams_file(mirror):
+    file = "scan/tasks_test_addprim_jump.txt"
+    prepared = prepare({"set": "add_jump_2x", "from": "upstream"}, {file: mirror / file})
+    assert prepared.splits["test"] == read(mirror / file)
+    assert len(prepared.splits["train"]) == 97_906
+
+
+@pytest.mark.parametrize("copies", [1, 10, 100])
+def test_atomic_copies(copies):
+    train = prepare({"set": "add_jump_2x", "atomic_copies": copies}, {}).splits["train"]
+    assert len(train) == 85_905 + 12 * copies + 1
+    assert Counter(train)[Example("jump1", "I_JUMP1")] == copies
+
+
+def test_complexity_of_one_is_the_original():
+    original = prepare({"set": "add_jump"}, {}).splits
+    assert prepare({"set": "complexity", "multiple": 1}, {}).splits == original
+
+
+def test_complexity_of_two_is_the_set_of_table_1(twice_the_primitives):
+    assert prepare({"set": "complexity", "multiple": 2}, {}).splits == twice_the_primitives.splits
+
+
+@pytest.mark.parametrize(("multiple", "primitives", "lone"), [(20, 84, 142), (200, 804, 14)])
+def test_complexity_is_sampled(multiple, primitives, lone):
+    prepared = prepare({"set": "complexity", "multiple": multiple}, {})
+    copies = Counter(prepared.splits["train"])
+    assert len(prepared.splits["train"]) == 85_905 + primitives * lone + 1
+    words = {word for example in copies for word in example.source.split(" ")}
+    assert len(words) == primitives + 9  # turn, left, right, opposite, around, twice, thrice, and, after
+    context = [example for example in copies if not example.source.startswith("jump")]
+    assert not any("jump" in example.source for example in context)
+    # The commands of figures 1, 5 and 8 are trained on at every complexity.
+    assert {"walk around left", "look around left", "run around left"} <= {example.source for example in context}
+    assert all(example.target.split(" ") == interpret(example.source) for example in copies)
+    assert (
+        f"85905 of {3 * (7 * 3 * (multiple + 1) + 6) * (1 + 2 * 3 * (7 * 3 * (multiple + 1) + 6))}" in prepared.notes[0]
+    )
+
+
+def test_sampled_sentences_depend_on_the_seed_alone():
+    options = {"set": "complexity", "multiple": 20, "sentences": 14_000, "atomic_copies": 1}
+    first, again = prepare(options, {}), prepare(options, {})
+    other = prepare({**options, "seed": 1}, {})
+    assert first == again
+    assert first.splits["train"] != other.splits["train"]
+    assert len(first.splits["train"]) == 14_000 + 84 + 1
+    assert set(prepare({"set": "add_jump"}, {}).splits["train"]) < set(other.splits["train"])
+
+
+@pytest.mark.parametrize(("name", "size"), [("add_jump", 1_541), ("around_right", 895)])
+def test_validation_inside_or_outside_the_test_set(name, size):
+    paper = prepare({"set": name, "validation": "paper"}, {}).splits
+    clean = prepare({"set": name, "validation": "clean"}, {}).splits
+    assert paper["valid"] == clean["valid"]
+    assert len(set(paper["valid"])) == size
+    assert set(paper["valid"]) < set(paper["test"])
+    assert not set(clean["valid"]) & set(clean["test"])
+    assert Counter(clean["valid"]) + Counter(clean["test"]) == Counter(paper["test"])
+
+
+def test_in_distribution_is_drawn_from_the_distinct_training_commands():
+    splits = prepare({"set": "add_jump", "in_distribution": 300}, {}).splits
+    assert len(set(splits["in_distribution"])) == 300
+    assert set(splits["in_distribution"]) < set(splits["train"])
+
+
+@pytest.mark.parametrize(
+    "options", [{"set": "add_jump_2x", "atomic_copies": 1}, {"set": "complexity", "multiple": 200}]
+)
+def test_jump_stays_in_a_limited_training_set(options):
+    splits = prepare({**options, "limit": {"train": 2000, "test": 200}}, {}).splits
+    assert Example("jump", "I_JUMP") in splits["train"]
+    words = {word for example in splits["train"] for word in example.source.split(" ")}
+    assert {word for example in splits["test"] for word in example.source.split(" ")} <= words
+
+
+def test_limits_make_the_protocol_reduced():
+    full = prepare({"set": "around_right"}, {})
+    cut = prepare({"set": "around_right", "limit": {"train": 100, "test": 50}}, {})
+    sizes = {split: len(examples) for split, examples in cut.splits.items()}
+    assert sizes == {"train": 100, "valid": 10, "in_distribution": 100, "test": 50}
+    assert set(cut.splits["in_distribution"]) == set(cut.splits["train"]) < set(full.splits["train"])
+    assert set(cut.splits["test"]) < set(full.splits["test"])
+    assert (full.protocol, cut.protocol) == ("paper", "reduced")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"set": "add_jmup"}, "key 'set' is 'add_jmup'"),
+        ({"set": "add_jump", "validaton": "clean"}, "did you mean 'validation'?"),
+        ({"set": "add_jump", "validation_fraction": 1.5}, "less than 1"),
+        ({"set": "add_jump", "multiple": 2}, "'multiple' means nothing for set add_jump"),
+        ({"set": "add_jump_2x", "sentences": 20_000}, "'sentences' means nothing for set add_jump_2x"),
+        ({"set": "complexity", "multiple": 1, "atomic_copies": 5}, "'atomic_copies' means nothing for set complexity"),
+        ({"set": "complexity"}, "needs the key 'multiple'"),
+        ({"set": "complexity", "multiple": 20, "sentences": 500}, "at least the 13203 of SCAN"),
+        ({"set": "add_jump", "limit": {"tset": 5}}, "no split tset"),
+        ({"set": "add_jump", "from": "upstream"}, "needs the source scan/tasks_test_addprim_jump.txt"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, message):
+    with pytest.raises(UserError) as caught:
+        prepare(options, {})
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
+    file = tmp_path / "lines.txt"
+    file.write_bytes(b"IN: jump OUT: I_JUMP\r\n\r\n  \nIN: jump OUT: I_JUMP\nIN: run twice OUT: I_RUN I_RUN")
+    assert read(file) == [Example("jump", "I_JUMP")] * 2 + [Example("run twice", "I_RUN I_RUN")]
+
+
+@pytest.mark.parametrize(
+    "line", [b"IN: jump", b"IN:  OUT: I_JUMP", b"jump I_JUMP", b"IN: jump OUT: ", b"IN: \xff OUT: I"]
+)
+def test_a_malformed_line_is_named(tmp_path, line):
+    file = tmp_path / "lines.txt"
+    file.write_bytes(b"IN: jump OUT: I_JUMP\n\n" + line + b"\n")
+    with pytest.raises(UserError, match=rf"^{file}:3: not .*fetch (the file|it) again$"):
+        read(file)

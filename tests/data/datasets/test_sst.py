@@ -1,0 +1,124 @@
+"""SST: sentences and labels of bracketed trees, the real files' counts, and trees that are not as they should be."""
+
+import zipfile
+from collections import Counter
+
+import pytest
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets.sst import SOURCE, prepare, tidy, trees
+
+TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
+
+
+def archive(path, **changes: str):
+    files = {"train": TREE, "dev": "(0 (1 No) (2 .))\n", "test": "(2 (2 Fine) (2 .))\r\n\n(4 Great)"} | changes
+    with zipfile.ZipFile(path, "w") as opened:
+        for name, content in files.items():
+            opened.writestr(f"trees/{name}.txt", content)
+    return {SOURCE: path}
+
+
+def test_a_small_archive(tmp_path):
+    prepared = prepare({}, archive(tmp_path / "trees.zip"))
+    assert prepared.tables["train"] == {
+        "item": ["train-1"], "content": ["it's a lovely film"], "label": ["positive"], "subset": [""]
+    }  # fmt: skip
+    assert prepared.tables["valid"]["label"] == ["negative"]
+    assert prepared.tables["test"]["item"] == ["test-1", "test-3"]
+    assert prepared.tables["test"]["label"] == ["neutral", "positive"]
+    assert prepared.protocol == "paper"
+
+
+@pytest.mark.parametrize(
+    ("written", "tidied"),
+    [
+        ("It 's a lovely film .", "it's a lovely film"),
+        ("Do n't ask , they 'll say no !", "don't ask, they'll say no!"),
+        ("A `` film '' -- of sorts ... no ?", "a '' film '' - of sorts. no?"),
+        ("Wait . . . what ... ", "wait. what"),
+        ("( It 's long ) .", "( it's long )"),
+        ("I 'm sure they 'd like what you 've made", "i'm sure they'd like what you've made"),
+        ("Mr. Burns's best .", "mr. burns's best"),
+        ("  Two   spaces . ", "two spaces"),
+        (".", ""),
+    ],
+)
+def test_tidying(written, tidied):
+    assert tidy(written) == tidied
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("(3 (2 It) (4 works)", "the brackets are not those of one tree"),
+        ("(3 (2 It) (4 works)))", "the brackets are not those of one tree"),
+        ("(3 It) (4 works)", "the brackets are not those of one tree"),
+        ("It works", "the brackets are not those of one tree"),
+        ("(5 (2 It) (4 works))", "not a tree of classes 0 to 4"),
+        ("(3 (2 It works) (2 .))", "not a tree of classes 0 to 4"),
+        ("(3 It (4 works))", "not a tree of classes 0 to 4"),
+        ("(3 (2 It) () (4 works))", "not a tree of classes 0 to 4"),
+        ("()", "not a tree of classes 0 to 4"),
+    ],
+)
+def test_a_malformed_tree_is_named_with_file_and_line(tmp_path, line, message):
+    sources = archive(tmp_path / "trees.zip", dev=f"(2 Fine)\n\n{line}\n")
+    with pytest.raises(UserError, match=rf"trees.zip: dev.txt:3: {message}.*; fetch the archive again$"):
+        prepare({}, sources)
+
+
+def test_bytes_that_are_not_text(tmp_path):
+    with pytest.raises(UserError, match=r"t.zip: dev.txt:2: not UTF-8 text"):
+        list(trees(tmp_path / "t.zip", "dev.txt", b"(2 Fine)\n(2 caf\xe9)"))
+
+
+def test_brackets_and_slashes_of_the_text():
+    (tree,) = trees(None, "x", rb"(2 (2 -LRB-) (2 (2 9\/11) (2 -RRB-)))")
+    assert tree == (1, "( 9/11 )", 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "sources", "message"),
+    [
+        ({}, {}, "needs the source sst/trainDevTestTrees_PTB.zip"),
+        ({"from": "grammar"}, {}, "key 'from' is 'grammar'"),
+        ({"labels": 5}, {}, "unknown key 'labels'"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, sources, message):
+    with pytest.raises(UserError) as caught:
+        prepare(options, sources)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as opened:
+        opened.writestr("trees/dev.txt", TREE)
+    with pytest.raises(UserError, match=r"t.zip: test.txt, train.txt missing"):
+        prepare({}, {SOURCE: tmp_path / "t.zip"})
+
+
+def test_the_stand_in():
+    first, second = prepare({"from": "stand_in"}, {}), prepare({"from": "stand_in"}, {})
+    assert first == second
+    assert first.protocol == "stand_in"
+    assert {split: len(table["item"]) for split, table in first.tables.items()} == {
+        "train": 600, "valid": 90, "test": 90
+    }  # fmt: skip
+    sentences = [sentence for table in first.tables.values() for sentence in table["content"]]
+    assert len(set(sentences)) == len(sentences)
+    assert Counter(first.tables["test"]["label"]) == {"negative": 36, "positive": 36, "neutral": 18}
+
+
+def test_sizes_and_labels_of_the_real_data(mirror):
+    prepared = prepare({}, {SOURCE: mirror / SOURCE})
+    labels = {split: Counter(table["label"]) for split, table in prepared.tables.items()}
+    assert labels == {
+        "train": {"negative": 3310, "neutral": 1624, "positive": 3610},
+        "valid": {"negative": 428, "neutral": 229, "positive": 444},
+        "test": {"negative": 912, "neutral": 389, "positive": 909},
+    }
+    assert all(sentence for table in prepared.tables.values() for sentence in table["content"])
+    assert prepared.tables["valid"]["content"][0] == "it's a lovely film with lovely performances by buy and accorsi"

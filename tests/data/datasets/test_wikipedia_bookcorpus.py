@@ -1,0 +1,195 @@
+"""Wikipedia and BookCorpus from end to end on small files in upstream's forms; broken ones; bounded memory."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tokenizers import Tokenizer
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
+from workflow_scripts.data.formats import punkt, sememes
+from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.stand_ins import corpora
+from workflow_scripts.tasks.masked_lm.batches import read_sentences, read_split
+
+SPEC = {"task": "t", "prepare": "workflow_scripts.data.datasets.wikipedia_bookcorpus", "options": {}, "sources": []}
+TEXT = (
+    "The council met Dr. Smith in June. It rejects the budget. Nobody left.\n\nHistory\n\nThe vote.\n"
+    "The member supports new rules. The report delays the vote."
+)
+SHARD = "wikipedia/train-00000-of-00041.parquet"
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """The stand-in's files under the names of upstream's."""
+    (tmp_path / "sources").mkdir()
+    found = corpora.write(tmp_path / "sources")
+    shard = found.pop("wikipedia/train-00000-of-00001.parquet")
+    if not os.environ.get("RECOMPOSE_MIRROR"):
+        pytest.skip("needs NLTK's Punkt: set RECOMPOSE_MIRROR to a folder <dataset>/<file>")
+    return {SHARD: shard, punkt.SOURCE: os.path.join(os.environ["RECOMPOSE_MIRROR"], punkt.SOURCE), **found}
+
+
+def made(tmp_path, sources, **options):
+    out = tmp_path / "data"
+    write_data(prepare({"validation_every": 5, **options}, sources), SPEC | {"protocol": "paper"}, out)
+    return out, json.loads((out / "dataset.json").read_text())
+
+
+def texts(out, split):
+    tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
+    rows = pq.read_table(out / f"{split}.parquet").to_pylist()
+    return [(row["source"], *(tokenizer.decode(row[f"{s}_ids"]) for s in ("first", "second"))) for row in rows]
+
+
+def test_sentences_of_a_paragraph_make_pairs(tmp_path, sources):
+    pq.write_table(pa.table({"id": ["1"], "text": [TEXT]}), sources[SHARD])
+    counts = prepare({}, sources).fill(tmp_path)["splits"]
+    wikipedia = [row[1:] for row in texts(tmp_path, "train") if row[0] == "wikipedia"]
+    # Punkt knows `Dr.`; the third sentence of the first paragraph has no partner, nor have headings.
+    assert [[side.replace(" .", ".") for side in pair] for pair in wikipedia] == [
+        ["the council met dr. smith in june.", "it rejects the budget."],
+        ["the member supports new rules.", "the report delays the vote."],
+    ]
+    assert counts["train"]["wikipedia"] == 2
+
+
+def test_every_file_that_training_reads(tmp_path, sources):
+    out, summary = made(tmp_path, sources)
+    assert {path.name for path in out.iterdir()} == {
+        *("train.parquet", "train.mapped", "valid.parquet", "tokenizer.json"),
+        *("sememes.parquet", "sememe_names.json", "dataset.json"),
+    }
+    counts = summary["splits"]
+    for split, found in counts.items():
+        first, second = read_sentences(out, split)
+        assert len(first.length) == len(second.length) == found["rows"] == found["wikipedia"] + found["bookcorpus"]
+        assert len(first.ids) + len(second.ids) == found["tokens"]
+        assert (read_split(out, split)[2] is not None) == (split == "train")
+    assert counts["valid"]["rows"] == (counts["train"]["rows"] + counts["valid"]["rows"]) // 5
+    assert summary["protocol"] == "paper"
+    assert counts["train"]["bookcorpus"] + counts["valid"]["bookcorpus"] == corpora.LINES // 2
+    known = sememes.read_sememes(sources[sememes.SOURCES[0]].parent)
+    table = pq.read_table(out / "sememes.parquet").to_pylist()
+    assert {row["word"]: row["sememes"] for row in table} == known
+
+
+def test_lines_of_books_in_their_order(tmp_path, sources):
+    lines = [
+        f"the council {verb} the vote."
+        for verb in ("supports", "rejects", "prepares", "discusses", "delays", "welcomes")
+    ]
+    content = "\n\n".join(lines).encode()
+    with tarfile.open(sources[BOOKCORPUS], "w:bz2") as tar:
+        for name in ("../../escaped.txt", "notes.md"):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    prepare({}, sources).fill(tmp_path)
+    books = [row[1:] for row in texts(tmp_path, "train") if row[0] == "bookcorpus"]
+    assert books == [(lines[i], lines[i + 1]) for i in (0, 2, 4)]
+    assert not (tmp_path.parent / "escaped.txt").exists()
+
+
+def test_long_sentences_are_cut(tmp_path, sources):
+    out, _ = made(tmp_path, sources, longest=3)
+    first, second = read_sentences(out, "train")
+    assert first.length.max() == second.length.max() == 3
+
+
+def test_a_trial_is_reduced(tmp_path, sources):
+    _, summary = made(tmp_path, sources, documents=20)
+    assert summary["protocol"] == "reduced"
+    assert sum(found["bookcorpus"] for found in summary["splits"].values()) == 10
+
+
+def test_made_up_corpora_need_no_source(tmp_path):
+    prepared = prepare({"from": "stand_in", "validation_every": 10}, {})
+    write_data(prepared, SPEC | {"protocol": "stand_in"}, tmp_path / "data")
+    summary = json.loads((tmp_path / "data/dataset.json").read_text())
+    assert summary["protocol"] == "stand_in" and summary["splits"]["valid"]["rows"] > 30
+
+
+def test_two_by_two():
+    assert two_by_two("abcde") == [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (SHARD, b"no parquet", "has no column text of articles"),
+        (BOOKCORPUS, b"no archive", "cannot be read as a tar archive"),
+        (TOKENIZER, b"{}", "cannot be read as a tokenizer"),
+        (punkt.SOURCE, b"no archive", "cannot be read"),
+    ],
+)
+def test_broken_sources_are_named(tmp_path, sources, name, content, message):
+    broken = tmp_path / "broken"
+    broken.write_bytes(content)
+    with pytest.raises(UserError, match=f"broken.*{message}.*fetch it again") as caught:
+        made(tmp_path, sources | {name: broken})
+    assert "\n" not in str(caught.value) and not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the source bookcorpus/bookcorpus.tar.bz2"),
+        ({"validation_every": 1}, "key 'validation_every' is 1"),
+        ({"document": 3}, "did you mean 'documents'?"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(options, message):
+    with pytest.raises(UserError) as caught:
+        prepare(options, {})
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+MEASURE = """
+import json, pathlib, resource, sys
+import pyarrow.parquet as pq
+from workflow_scripts.data.datasets import wikipedia_bookcorpus as corpora
+from workflow_scripts.data.prepare import write_data
+if __name__ == "__main__":
+    corpora.ARTICLES, corpora.LINES = 50, 500
+    sources = {name: pathlib.Path(path) for name, path in json.loads(sys.argv[1]).items()}
+    out = pathlib.Path(sys.argv[2])
+    out.mkdir()
+    content = corpora.prepare({}, sources).fill(out)
+    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(json.dumps({"rows": content["splits"]["train"]["rows"], "peak": peak}))
+"""
+
+
+def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
+    """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 45 MB and more."""
+    table = pq.read_table(sources[SHARD])
+    with tarfile.open(sources[BOOKCORPUS]) as tar:
+        lines = tar.extractfile("books_large_p1.txt").read()
+    (tmp_path / "measure.py").write_text(MEASURE)
+    peaks = {}
+    for times in (15, 120):
+        shard, books = tmp_path / f"{times}.parquet", tmp_path / f"{times}.tar.bz2"
+        pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
+        member = tarfile.TarInfo("books_large_p1.txt")
+        member.size = len(lines) * times
+        with tarfile.open(books, "w:bz2") as tar:
+            tar.addfile(member, io.BytesIO(lines * times))
+        given = {name: str(path) for name, path in (sources | {SHARD: shard, BOOKCORPUS: books}).items()}
+        words = [sys.executable, str(tmp_path / "measure.py"), json.dumps(given), str(tmp_path / f"out-{times}")]
+        environment = {"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(words, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(done.stdout)
+        peaks[result["rows"]] = result["peak"]
+    small, large = peaks
+    assert large > 7 * small
+    assert peaks[large] - peaks[small] < 25_000, f"KiB: {peaks}"

@@ -1,0 +1,126 @@
+"""The queries of CFQ: hand-worked examples of both preprocessings, and what grouping must keep."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workflow_scripts.data.formats.sparql import INVERSE, grouped, groups, tokenised
+
+QUERY = (
+    "SELECT count(*) WHERE {\n?x0 ns:film.director.film M0 .\n?x0 ns:film.director.film M1 .\n"
+    "?x0 ns:film.editor.film M1 .\n?x0 ns:film.editor.film M0 .\n?x0 ns:people.person.gender ns:m.05zppz .\n"
+    "?x1 a ns:film.actor .\nFILTER ( ?x0 != ?x1 )\n}"
+)
+PARENTS = "a.b.parent|ns:a.c.parent"
+
+
+def test_official_by_hand():
+    assert tokenised(QUERY) == (
+        "SELECT count ( * ) WHERE { ?x0 film.director.film M0 . ?x0 film.director.film M1 . ?x0 film.editor.film M1 . "
+        "?x0 film.editor.film M0 . ?x0 people.person.gender m_05zppz . ?x1 a film.actor . FILTER ( ?x0 != ?x1 ) }"
+    )
+
+
+def test_paths_keep_the_prefix_inside():
+    path = "ns:film.producer.film|ns:film.production_company.films"
+    assert tokenised(f"SELECT DISTINCT ?x0 WHERE {{\n?x0 {path} m.01\n}}") == (
+        "SELECT DISTINCT ?x0 WHERE { ?x0 film.producer.film|ns:film.production_company.films m_01 }"
+    )
+
+
+def test_grouped_by_hand():
+    assert grouped(tokenised(QUERY), inverse=False) == (
+        "SELECT count ( * ) WHERE { ?x0 film.director.film film.editor.film M0 M1 . "
+        "?x0 people.person.gender m_05zppz . ?x1 a film.actor . FILTER ( ?x0 != ?x1 ) }"
+    )
+
+
+def test_subjects_with_the_same_objects_are_put_together():
+    query = "SELECT count ( * ) WHERE { M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . ?x0 s.t.u M1 }"
+    assert grouped(query, inverse=False) == "SELECT count ( * ) WHERE { ?x0 M2 p.q.r M0 M1 . ?x0 s.t.u M1 }"
+
+
+def test_inverse_predicates_exchange_subject_and_object():
+    query = (
+        "SELECT count ( * ) WHERE { M0 film.film.directed_by ?x0 . M1 film.film.directed_by ?x0 . ?x0 a film.actor }"
+    )
+    assert grouped(query, inverse=True) == (
+        "SELECT count ( * ) WHERE { ?x0 a film.actor . ?x0 film.director.film M0 M1 }"
+    )
+    assert grouped(query, inverse=False) == (
+        "SELECT count ( * ) WHERE { ?x0 a film.actor . M0 M1 film.film.directed_by ?x0 }"
+    )
+
+
+def test_the_ten_inverses():
+    assert len(INVERSE) == 10
+    assert not INVERSE.keys() & set(INVERSE.values()), "to invert twice must change nothing more"
+    assert len(set(INVERSE.values())) == 10, "no two say the same"
+
+
+def test_filters_are_sorted_among_the_other_items():
+    query = "SELECT count ( * ) WHERE { M0 p.q.r ?x0 . FILTER ( ?x0 != ?x1 ) . ?x0 s.t.u ?x1 }"
+    assert grouped(query, inverse=False) == (
+        "SELECT count ( * ) WHERE { ?x0 s.t.u ?x1 . FILTER ( ?x0 != ?x1 ) . M0 p.q.r ?x0 }"
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT count ( * ) WHERE ?x0 a b.c", "not a query of the form"),
+        ("SELECT count ( * ) WHERE { ?x0 a b.c", "not a query of the form"),
+        ("SELECT count ( * ) WHERE { ?x0 a }", "neither a FILTER nor a subject, predicate and object: '.x0 a'"),
+        ("SELECT count ( * ) WHERE { ?x0 a b.c M0 }", "neither a FILTER nor"),
+    ],
+)
+def test_queries_of_another_form(query, message):
+    with pytest.raises(ValueError, match=message):
+        grouped(query, inverse=False)
+
+
+entities = st.sampled_from(["?x0", "?x1", "?x2", "M0", "M1", "M2", "m_02"])
+links = st.tuples(entities, st.sampled_from(["a.b.child", "a.b.friend", PARENTS, *INVERSE]), entities)
+kinds = st.tuples(entities, st.just("a"), st.sampled_from(["film.actor", "film.editor"]))
+triples = st.lists(st.one_of(links, kinds), min_size=1, max_size=14, unique=True)
+
+
+def is_predicate(token: str) -> bool:
+    """Predicates name a property of a type (two dots), types do not (one dot)."""
+    return token == "a" or re.sub(r"[|/].*", "", token).count(".") == 2
+
+
+def expanded(query: str) -> set[tuple[str, str, str]]:
+    """The triples of a grouped query, read from its text alone."""
+    found = []
+    for item in query.removesuffix(" }").split(" { ")[1].split(" . "):
+        tokens = item.split(" ")
+        predicates = [i for i, token in enumerate(tokens) if is_predicate(token)]
+        first, last = predicates[0], predicates[-1] + 1
+        found += [(s, p, o) for s in tokens[:first] for p in tokens[first:last] for o in tokens[last:]]
+    assert len(found) == len(set(found)), "a triple is written once"
+    return set(found)
+
+
+def query_of(conditions) -> str:
+    return f"SELECT count ( * ) WHERE {{ {' . '.join(map(' '.join, conditions))} }}"
+
+
+@given(triples, st.randoms(use_true_random=False), st.booleans())
+def test_grouping_knows_no_order(conditions, random, inverse):
+    shuffled = random.sample(conditions, len(conditions))
+    assert grouped(query_of(shuffled), inverse) == grouped(query_of(conditions), inverse)
+
+
+@given(triples)
+def test_grouping_keeps_the_triples(conditions):
+    assert expanded(grouped(query_of(conditions), inverse=False)) == set(conditions)
+
+
+@given(triples)
+def test_groups_are_sorted_and_no_two_could_be_one_by_predicate(conditions):
+    found = groups(conditions)
+    assert all(list(part) == sorted(part) for group in found for part in group)
+    assert len({(subjects, objects) for subjects, _, objects in found}) == len(found)

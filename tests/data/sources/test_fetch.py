@@ -1,0 +1,446 @@
+"""Fetching from a server that fails in every way, and from a mirror folder."""
+
+import argparse
+import email.utils
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.data.file_server import serving
+from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources.declared import Source, load_sources
+from workflow_scripts.data.sources.download import Patience
+from workflow_scripts.data.sources.fetch import fetch, write_manifest
+
+CONTENT = bytes(range(256)) * 4000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+QUICK = Patience(attempts=4, connection_attempts=2, first_wait=0.01, longest_wait=0.5)
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def server():
+    with serving() as running:
+        running.files["/toy/file.bin"] = CONTENT
+        yield running
+
+
+def toy(*urls: str, sha256: str | None = DIGEST, size: int | None = len(CONTENT), note: str = "a toy") -> Source:
+    return Source("toy/file.bin", urls, sha256, size, "1", "MIT", True, "nobody", note)
+
+
+def get(source: Source, folder: Path, mirror: Path | None = None) -> str:
+    return fetch(source, folder, mirror, QUICK, lambda done, total: None)
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """Everything under `folder` but the locks."""
+    files = [path for path in folder.rglob("*") if path.is_file() and ".locks" not in path.parts]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_plain_download(server, tmp_path):
+    told = []
+    source = toy(f"{server.url}/toy/file.bin")
+    fetch(source, tmp_path, None, QUICK, lambda done, total: told.append((done, total)))
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_what_is_there_and_right_costs_no_request(server, tmp_path):
+    source = toy(f"{server.url}/toy/file.bin")
+    get(source, tmp_path)
+    assert get(source, tmp_path) == "already there"
+    assert len(server.requests) == 1
+
+
+def test_a_dropped_connection_is_resumed(server, tmp_path):
+    server.faults = [("drop", 100_000), ("drop", 200_000)]
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert [asked for _, asked, _ in server.requests] == [None, "bytes=100000-", "bytes=300000-"]
+
+
+def test_progress_makes_patience_new(server, tmp_path):
+    server.faults = [("drop", 1000)] * 20
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert len(server.requests) == 21
+
+
+def test_a_server_that_ignores_range(server, tmp_path):
+    server.ranges = False
+    server.faults = [("drop", 100_000)]
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert [asked for _, asked, _ in server.requests] == [None, "bytes=100000-"]
+
+
+def test_a_body_that_ends_early_without_a_length(server, tmp_path):
+    server.faults = [("short", 5000)]
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert [asked for _, asked, _ in server.requests] == [None, "bytes=5000-"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_passing_faults_are_tried_again(server, tmp_path, status):
+    server.faults = [("status", status, {}), ("status", status, {})]
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert len(server.requests) == 3
+
+
+def test_waits_double(server, tmp_path):
+    server.faults = [("status", 503, {})] * 3
+    started = time.monotonic()
+    patience = Patience(attempts=4, first_wait=0.1, longest_wait=0.3)
+    fetch(toy(f"{server.url}/toy/file.bin"), tmp_path, None, patience, lambda done, total: None)
+    assert time.monotonic() - started >= 0.1 + 0.2 + 0.3
+
+
+@pytest.mark.parametrize("as_date", [False, True])
+def test_retry_after_is_heeded(server, tmp_path, as_date):
+    value = email.utils.formatdate(time.time() + 2, usegmt=True) if as_date else "1"
+    server.faults = [("status", 503, {"Retry-After": value})]
+    started = time.monotonic()
+    patience = Patience(attempts=2, first_wait=0.0, longest_wait=0.8)
+    fetch(toy(f"{server.url}/toy/file.bin"), tmp_path, None, patience, lambda done, total: None)
+    assert 0.7 < time.monotonic() - started < 5
+
+
+def test_patience_ends(server, tmp_path):
+    server.faults = [("status", 503, {})] * 50
+    with pytest.raises(
+        UserError, match=r"toy/file.bin is missing: tried .*: HTTP status 503, 4 times in a row; get it by"
+    ):
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert len(server.requests) == QUICK.attempts
+    assert kept(tmp_path) == {}
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410])
+def test_a_refusal_is_final_for_its_url(server, tmp_path, status):
+    server.faults = [("status", status, {})]
+    with pytest.raises(UserError, match=f"HTTP status {status}"):
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert len(server.requests) == 1
+
+
+def test_the_next_url_is_tried(server, tmp_path):
+    source = toy(f"{server.url}/gone.bin", f"{server.url}/toy/file.bin")
+    assert get(source, tmp_path).startswith(
+        f"from {server.url}/toy/file.bin (after {server.url}/gone.bin: HTTP status 404"
+    )
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+
+
+def test_wrong_bytes_are_named_and_not_kept(server, tmp_path):
+    server.files["/toy/file.bin"] = CONTENT[::-1]
+    actual = hashlib.sha256(CONTENT[::-1]).hexdigest()
+    with pytest.raises(UserError) as caught:
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    for part in (f"expected {DIGEST}", f"actual {actual}", f"{server.url}/toy/file.bin", "nothing was kept"):
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert kept(tmp_path) == {}
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_wrong_size_is_named_and_not_kept(server, tmp_path, announced):
+    server.files["/toy/file.bin"] = CONTENT + b"more"
+    if not announced:
+        server.faults = [("short", len(CONTENT) + 4)]
+    with pytest.raises(UserError, match=f"wrong size: expected {len(CONTENT)} bytes, the server"):
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {}
+
+
+def test_an_error_page_with_status_200_is_refused(server, tmp_path):
+    server.files["/toy/file.bin"] = b"<html>Please log in</html>"
+    with pytest.raises(UserError, match="wrong size"):
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    with pytest.raises(UserError, match="wrong sha256"):
+        get(toy(f"{server.url}/toy/file.bin", size=None), tmp_path)
+    assert kept(tmp_path) == {}
+
+
+def test_a_wrong_file_in_place_is_replaced(server, tmp_path):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/file.bin").write_bytes(b"half of it")
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+
+
+def test_a_wrong_file_in_place_stays_until_the_right_one_is_here(tmp_path):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/file.bin").write_bytes(b"half of it")
+    with pytest.raises(UserError, match="is missing"):
+        get(toy(), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": b"half of it"}
+
+
+def test_half_a_file_of_an_earlier_call_is_gone_on_with(server, tmp_path):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/file.bin.part").write_bytes(CONTENT[:70_000])
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
+
+
+@pytest.mark.parametrize("rest", [b"x" * 70_000, b"x" * len(CONTENT), b"x" * (len(CONTENT) + 9)])
+def test_a_wrong_half_of_an_earlier_call_is_thrown_away(server, tmp_path, rest):
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/file.bin.part").write_bytes(rest)
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+
+
+def test_redirects_on_the_web_are_followed(server, tmp_path):
+    server.faults = [("redirect", "/elsewhere"), ("redirect", f"{server.url}/toy/file.bin")]
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+
+
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/file?token=secret", "data:text/plain,x"])
+def test_redirects_away_from_the_web_are_not_followed(server, tmp_path, location):
+    server.faults = [("redirect", location)]
+    with pytest.raises(UserError, match=r"redirects from http to (file|ftp|data): not followed") as caught:
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
+    assert kept(tmp_path) == {}
+
+
+def test_redirects_in_a_circle_end(server, tmp_path):
+    server.faults = [("redirect", "/toy/file.bin")] * 50
+    with pytest.raises(UserError, match="redirect"):
+        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert len(server.requests) < 10
+
+
+def test_no_network_and_no_mirror(tmp_path):
+    with serving() as gone:
+        url = f"{gone.url}/toy/file.bin"
+    with pytest.raises(UserError) as caught:
+        get(toy(url), tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"toy/file.bin is missing: tried {url}: ")
+    assert f"put it at {tmp_path}/toy/file.bin, or at toy/file.bin in a mirror folder" in message
+    assert "\n" not in message
+
+
+def test_a_file_without_url(tmp_path):
+    with pytest.raises(
+        UserError, match=r"no mirror is set, and it has no URL; get it by other means \(made from b.zip\)"
+    ):
+        get(toy(note="made from b.zip"), tmp_path)
+
+
+def test_another_packing_is_as_good(server, tmp_path):
+    other = CONTENT[1000:]
+    digest = hashlib.sha256(other).hexdigest()
+    server.files["/other.bin"] = other
+    source = replace(toy(), packings=(replace(toy(f"{server.url}/other.bin"), sha256=digest, bytes=len(other)),))
+    assert get(source, tmp_path / "a").startswith(f"from {server.url}/other.bin")
+    assert kept(tmp_path / "a") == {"toy/file.bin": other}
+    assert get(source, tmp_path / "a") == "already there"
+    assert get(source, tmp_path / "b", tmp_path / "a").startswith(f"from {tmp_path}/a/toy/file.bin")
+    server.files["/other.bin"] = other[::-1]
+    with pytest.raises(UserError, match=f"expected {digest}, actual .*nothing was kept"):
+        get(source, tmp_path / "c")
+    assert kept(tmp_path / "c") == {}
+
+
+def test_the_mirror_comes_first(server, tmp_path):
+    (tmp_path / "mirror/toy").mkdir(parents=True)
+    (tmp_path / "mirror/toy/file.bin").write_bytes(CONTENT)
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path / "downloads", tmp_path / "mirror")
+    assert kept(tmp_path / "downloads") == {"toy/file.bin": CONTENT}
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("wrong", [b"not this", CONTENT[::-1]])
+def test_a_wrong_or_missing_file_in_the_mirror_is_passed_over(server, tmp_path, wrong):
+    source = toy(f"{server.url}/toy/file.bin")
+    (tmp_path / "mirror/toy").mkdir(parents=True)
+    assert "no such file" in get(source, tmp_path / "first", tmp_path / "mirror")
+    (tmp_path / "mirror/toy/file.bin").write_bytes(wrong)
+    assert "wrong s" in get(source, tmp_path / "second", tmp_path / "mirror")
+    assert kept(tmp_path / "first") == kept(tmp_path / "second") == {"toy/file.bin": CONTENT}
+    with pytest.raises(UserError, match=rf"{tmp_path}/mirror/toy/file.bin has the wrong s.*: expected .*, actual "):
+        get(toy(), tmp_path / "third", tmp_path / "mirror")
+    assert kept(tmp_path / "third") == {}
+
+
+def test_an_unpinned_file_is_recorded_and_then_held_to_it(server, tmp_path):
+    source = toy(f"{server.url}/toy/file.bin", sha256=None, size=None)
+    assert "unpinned (a toy)" in get(source, tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT, "toy/file.bin.sha256": f"{DIGEST}  file.bin\n".encode()}
+    (tmp_path / "toy/file.bin").unlink()
+    server.files["/toy/file.bin"] = b"changed upstream"
+    with pytest.raises(UserError, match=f"wrong sha256: expected {DIGEST}"):
+        get(source, tmp_path)
+    (tmp_path / "toy/file.bin").write_bytes(b"changed here")
+    with pytest.raises(UserError, match=r"delete it and file\.bin\.sha256 to fetch it anew"):
+        get(source, tmp_path)
+    assert kept(tmp_path)["toy/file.bin"] == b"changed here"
+
+
+def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server, tmp_path):
+    source = toy(f"{server.url}/toy/file.bin", sha256=None, size=None)
+    for etag, folder, asked in (
+        ('"1"', "strong", [(None, None), ("bytes=5000-", '"1"')]),
+        ('W/"1"', "weak", [(None, None), (None, None)]),
+        ("", "none", [(None, None), (None, None)]),
+    ):
+        server.etag, server.faults, server.requests = etag, [("drop", 5000)], []
+        get(source, tmp_path / folder)
+        assert kept(tmp_path / folder)["toy/file.bin"] == CONTENT
+        assert [(wanted, condition) for _, wanted, condition in server.requests] == asked
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from workflow_scripts.data.sources.download import Patience
+from workflow_scripts.data.sources.fetch import fetch
+from workflow_scripts.data.sources.declared import Source
+url, folder, digest, size = sys.argv[1:]
+source = Source("toy/file.bin", (url,), digest, int(size), "1", "MIT", True, "nobody", "a toy")
+print(fetch(source, Path(folder), None, Patience(), lambda done, total: None))
+"""
+
+
+def start(url: str, folder: Path) -> subprocess.Popen:
+    command = [sys.executable, "-c", FETCH, url, str(folder), DIGEST, str(len(CONTENT))]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_do_not_fetch_one_file_twice(server, tmp_path):
+    server.seconds_per_request = 1.5
+    processes = [start(f"{server.url}/toy/file.bin", tmp_path) for _ in range(2)]
+    told = sorted(process.communicate(timeout=30)[0].split(" ")[0].strip() for process in processes)
+    assert told == ["already", "from"]
+    assert len(server.requests) == 1
+
+
+def test_a_killed_download_is_gone_on_with(server, tmp_path):
+    server.faults = [("stall", 300_000)]
+    process = start(f"{server.url}/toy/file.bin", tmp_path)
+    part = tmp_path / "toy/file.bin.part"
+    deadline = time.monotonic() + 20
+    while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    received = part.stat().st_size
+    assert 0 < received <= 300_000
+    assert not (tmp_path / "toy/file.bin").exists()
+    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
+    assert server.requests[-1][1] == f"bytes={received}-"
+
+
+def command(*words: str, **environment: str) -> subprocess.CompletedProcess:
+    """`fetch` as it is typed, with no way to the network."""
+    blocked = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+    inherited = {name: value for name, value in os.environ.items() if name != "RECOMPOSE_MIRROR"}
+    return subprocess.run(
+        [sys.executable, "-m", "workflow_scripts", "fetch", *words],
+        cwd=ROOT,
+        env=inherited | blocked | environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_the_command_without_network_says_what_to_do_in_one_line(tmp_path):
+    done = command("scan/LICENSE", "--downloads", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: scan/LICENSE is missing: tried https://raw.githubusercontent.com/")
+    assert f"put it at {tmp_path}/scan/LICENSE" in done.stderr
+
+
+def test_the_command_takes_what_it_can(tmp_path, mirror):
+    """The archive is not in the mirror, its members are."""
+    done = command("stsb", "--downloads", str(tmp_path / "got"), RECOMPOSE_MIRROR=str(mirror))
+    assert done.returncode == 1
+    assert sorted(name for name in kept(tmp_path / "got") if not name.endswith(".json")) == [
+        f"stsb/{name}" for name in ("LICENSE.txt", "sts-dev.csv", "sts-test.csv", "sts-train.csv")
+    ]
+    assert done.stderr.splitlines()[-1] == "error: 1 of 5 files could not be had: stsb/Stsbenchmark.tar.gz"
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "name datasets or files, or give --all"),
+        (("scan", "--all"), "name datasets or files, or give --all"),
+        (("scna",), "no source 'scna' in sources.yaml; did you mean 'scan'?"),
+        (("scan", "--mirror", "/nowhere"), "the mirror /nowhere is not a folder"),
+    ],
+)
+def test_wrong_arguments(words, message):
+    with pytest.raises(UserError) as caught:
+        main(parsed(*words))
+    assert message in str(caught.value)
+
+
+def test_the_mirror_is_the_argument_or_the_environments_or_the_configurations(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for name in ("argument", "environment"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("RECOMPOSE_MIRROR", str(tmp_path / "environment"))
+    assert find_mirror(tmp_path / "argument") == tmp_path / "argument"
+    assert find_mirror(None) == tmp_path / "environment"
+    monkeypatch.delenv("RECOMPOSE_MIRROR")
+    configured = yaml.safe_load((ROOT / "config.yaml").read_text())["data"]["mirror"]
+    assert find_mirror(None) == (Path(configured) if configured else None)
+
+
+def test_the_list_names_every_file_with_its_terms(capsys):
+    main(parsed("--list", "scan", "paws/quora_duplicate_questions.tsv"))
+    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
+    assert len(rows) == 8
+    assert rows["scan/LICENSE"][1:5] == ["1532 bytes", "pinned", "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f", "BSD"]
+    assert rows["paws/quora_duplicate_questions.tsv"][1:3] == ["unknown bytes", "unpinned"]
+    main(parsed("--list"))
+    rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
+    assert rows["hf:openai-community/gpt2"][1:3] == ["model", "607a30d783dfa663caf39e06633721c8d4cfcd7e"]
+    assert set(rows) > set(load_sources())
+
+
+def test_the_manifest_changes_with_the_file_and_at_no_other_time(tmp_path):
+    source, file = toy("https://example.org/file.bin"), tmp_path / "file.bin"
+    contents = []
+    for content in (CONTENT, CONTENT, CONTENT + b"more"):
+        file.write_bytes(content)
+        write_manifest(source, file)
+        contents.append((tmp_path / "file.bin.json").read_text())
+    assert contents[0] == contents[1] != contents[2]
+    found = json.loads(contents[0])
+    assert (found["sha256"], found["bytes"]) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+
+
+def test_no_source_file_has_the_name_of_anothers_manifest():
+    names = load_sources().keys()
+    assert not {f"{name}.json" for name in names} & names

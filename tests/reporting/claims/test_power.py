@@ -1,0 +1,100 @@
+"""Power of primary claims against simulation, noncentral t, and scipy's exact tests."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.reporting.claims.power import mean_power, powers, rates_power
+
+DRAWS = 40_000
+
+
+def entry(**given) -> PrimaryClaim:
+    spread = {"sd": given.pop("sd"), "freedom": 14, "paired": given.pop("paired")}
+    return PrimaryClaim(claim="a-claim", spread=spread, **given)
+
+
+def simulated(claim: PrimaryClaim, truth: float, n: int, quantile: float) -> tuple[float, float]:
+    """Shares of drawn sets of seeds that are reproduced, and not reproduced."""
+    generator, sd = np.random.default_rng(1), claim.spread.sd
+    if claim.spread.paired:
+        effects = generator.normal(truth, sd, (DRAWS, n))
+        mean, error, freedom = effects.mean(1), effects.std(1, ddof=1) / np.sqrt(n), n - 1
+    else:
+        left, right = generator.normal(truth, sd, (DRAWS, n)), generator.normal(0, sd, (DRAWS, n))
+        parts = np.stack([left.var(1, ddof=1) / n, right.var(1, ddof=1) / n])
+        freedom = parts.sum(0) ** 2 / (parts**2 / (n - 1)).sum(0)
+        mean, error = left.mean(1) - right.mean(1), np.sqrt(parts.sum(0))
+    half = stats.t.ppf(quantile, freedom) * error
+    above, below = mean - half > claim.margin, mean + half < claim.smallest
+    return above.mean(), (below & ~above).mean()
+
+
+CASES = [
+    entry(published=6.0, smallest=1.5, sd=1.0, paired=True),
+    entry(margin=-2.0, smallest=-2.0, sd=0.8, paired=True),
+    entry(published=15.0, smallest=3.75, sd=2.4, paired=False),
+    entry(published=2.0, margin=1.0, smallest=3.0, sd=0.7, paired=False),  # intervals fit between margin and smallest
+]
+
+
+@pytest.mark.parametrize("n", [4, 6, 9])
+@pytest.mark.parametrize("claim", CASES)
+def test_power_of_means_is_what_simulated_seeds_come_to(claim: PrimaryClaim, n: int):
+    truths = (0.0, 2 * claim.margin if claim.published is None else claim.published / 2)
+    for truth, power in zip(truths, powers(claim, n, 0.9875), strict=True):
+        found = simulated(claim, truth, n, 0.9875)
+        assert (power.reproduced, power.not_reproduced) == pytest.approx(found, abs=0.01), truth
+        assert 0 <= power.decided <= 1
+
+
+def test_power_of_paired_means_is_noncentral_t():
+    claim, n, quantile, truth = entry(published=3.0, smallest=0.75, sd=1.3, paired=True), 7, 0.9833, 1.0
+    needed, error = stats.t.ppf(quantile, n - 1), 1.3 / np.sqrt(n)
+    power = mean_power(claim, truth, n, quantile)
+    assert power.reproduced == pytest.approx(stats.nct.sf(needed, n - 1, truth / error), abs=1e-3)
+    assert power.not_reproduced == pytest.approx(stats.nct.cdf(-needed, n - 1, (truth - 0.75) / error), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("claim", "n", "seeds_of", "expected"),
+    [
+        # Proposed claims of the four papers, from a simulation that was made before this module.
+        (entry(published=1.7, smallest=0.425, sd=0.23, paired=True), 6, 0.9875, (0.87, 1)),
+        (entry(margin=-2.0, smallest=-2.0, sd=0.78, paired=True), 6, 0.9875, (0.99, 0.99)),
+        (entry(published=13.0, smallest=3.25, sd=1.37, paired=True), 6, 0.9875, (0.98, 1)),
+        (entry(published=0.11, smallest=0.11, sd=0.064, paired=True), 6, 0.9875, (0.81, 0.47)),
+        (entry(published=14.94, smallest=3.735, sd=2.38, paired=False), 9, 0.9833, (0.84, 1)),
+        (entry(published=8.22, smallest=4.11, sd=2.38, paired=False), 9, 0.9833, (0.91, 0.91)),
+        (entry(published=8.42, smallest=2.105, sd=1.14, paired=False), 7, 0.975, (0.90, 1)),
+        (entry(published=11.41, smallest=2.8525, sd=1.14, paired=False), 6, 0.9833, (0.95, 1)),
+    ],
+)
+def test_power_agrees_with_the_simulation_by_which_the_claims_were_proposed(claim, n, seeds_of, expected):
+    assert [power.decided for power in powers(claim, n, seeds_of)] == pytest.approx(expected, abs=0.025)
+
+
+def test_power_of_success_rates_is_what_simulated_seeds_come_to():
+    n, smallest, quantile = 8, 0.5, 0.9833
+    generator = np.random.default_rng(2)
+    for better, other in ((0.05, 0.05), (0.9, 0.1), (0.5, 0.2)):
+        pairs, counts = np.unique(generator.binomial(n, [better, other], (4 * DRAWS, 2)), axis=0, return_counts=True)
+        shares = {"reproduced": 0.0, "not": 0.0}
+        for (ours, theirs), count in zip(pairs.tolist(), counts / counts.sum(), strict=True):
+            table = [[ours, n - ours], [theirs, n - theirs]]
+            limit = stats.binomtest(ours, n, alternative="less").proportion_ci(quantile, method="exact").high
+            if ours > theirs and stats.fisher_exact(table, "greater").pvalue <= 1 - quantile:
+                shares["reproduced"] += count
+            elif limit < smallest:
+                shares["not"] += count
+        power = rates_power(better, other, n, smallest, quantile)
+        assert (power.reproduced, power.not_reproduced) == pytest.approx(tuple(shares.values()), abs=0.005)
+        assert power.decided <= 1
+
+
+def test_eight_seeds_decide_on_success_rates_more_often_than_not():
+    claim = PrimaryClaim(claim="a-claim", threshold=50.0, smallest=0.5)
+    rare, works = powers(claim, 8, 0.9833)
+    assert (rare.truth, works.truth) == ("5% to 5%", "90% to 10%")
+    assert rare.not_reproduced > 0.6 and works.reproduced > 0.8

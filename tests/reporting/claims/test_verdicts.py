@@ -1,0 +1,530 @@
+"""From cells to verdicts: the whole table of cases, and what a claim may not say."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.evaluation.published import Published
+from workflow_scripts.reporting.claims.verdicts import judge
+from workflow_scripts.reporting.tables.cells import Cell
+
+MANY = list(range(1, 9))
+
+
+def cell(key, values=None, protocol="reduced", printed=None, seeds=None, weights="", unit="percent"):
+    display, row, column, metric = key.split("/")
+    published = Published(str(printed), printed, None, 5, unit, "T9", "") if printed is not None else None
+    seeds = dict(zip(seeds or range(1, len(values or ()) + 1), values or (), strict=True))
+    status = "measured" if seeds else "not run"
+    return Cell(
+        "p",
+        display,
+        row,
+        column,
+        metric,
+        unit,
+        2,
+        status,
+        published=published,
+        seeds=seeds,
+        protocol=protocol if seeds else "",
+        weights=weights or key,
+    )
+
+
+def computed(key, value):
+    return replace(cell(key), status="computed", computed=value, protocol="reduced")
+
+
+def claim(relation="greater", at_least=0, left="d/New/J/m", right="d/Plain/J/m", **more):
+    entry = {"claim": "c", "statement": "s", "source": "T9", "left": left, "right": right, "unit": "points"}
+    return Claim.model_validate(entry | {"relation": relation, "at_least": at_least} | more)
+
+
+def judged(claims, cells, verdicts=True, plan=None):
+    return judge(claims, {found.key: found for found in cells}, verdicts, "small", "papers/p/claims.yaml", plan)
+
+
+def around(middle, half, n=4):
+    """n values with this mean whose 95% interval reaches so far on either side."""
+    shape = np.array([-1.0, 1.0] * (n // 2))
+    error = shape.std(ddof=1) / math.sqrt(n)
+    return list(middle + shape * half / (stats.t.ppf(0.975, n - 1) * error))
+
+
+def difference_cells(low, high, sign=1, printed=None):
+    """Paired cells whose difference in the claimed direction has the 95% interval low to high."""
+    values = around((low + high) / 2, (high - low) / 2)
+    new = [50 + sign * value for value in values]
+    numbers = (50 + sign * printed, 50) if printed is not None else (None, None)
+    return [
+        cell("d/New/J/m", new, weights="w", printed=numbers[0]),
+        cell("d/Plain/J/m", [50.0] * 4, weights="w", printed=numbers[1]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("relation", "at_least", "printed", "low", "high", "expected"),
+    [
+        ("greater", 25, 40, 26, 60, "reproduced"),
+        ("greater", 25, 40, 20, 60, "inconclusive"),
+        ("greater", 25, 40, 10, 34.9, "not reproduced"),  # 25 and a quarter of 40
+        ("greater", 25, 40, 10, 35.1, "inconclusive"),
+        ("greater", 25, None, 10, 11, "inconclusive"),  # the paper gives no effect to be a quarter of
+        ("greater", 25, -40, 10, 11, "inconclusive"),  # or one that contradicts it
+        ("less", 10, 20, 11, 30, "reproduced"),
+        ("less", 10, 20, -9, 14, "not reproduced"),
+        ("less", 10, 20, -9, 16, "inconclusive"),
+        ("no_gain", 1, None, -0.9, 5, "reproduced"),
+        ("no_gain", 1, 0, -5, -1.1, "not reproduced"),
+        ("no_gain", 1, 20, -5, -0.9, "inconclusive"),
+    ],
+)
+def test_exploratory_verdicts(relation, at_least, printed, low, high, expected):
+    sign = 1 if relation == "greater" else -1
+    cells = difference_cells(low, high, sign, printed)
+    (outcome,) = judged([claim(relation, at_least)], cells)
+    assert outcome.interval == pytest.approx((low, high))
+    assert (outcome.verdict, outcome.role) == (expected, "exploratory")
+    margin = -at_least if relation == "no_gain" else at_least
+    left, right = (list(found.seeds.values()) for found in cells)
+    oracle = stats.ttest_1samp(sign * (np.array(left) - right), margin)
+    assert outcome.p_value == outcome.q_value == pytest.approx(oracle.pvalue)
+    assert outcome.published == (None if printed is None else pytest.approx(printed))
+    assert outcome.printed == ("" if printed is None else "agree" if printed > margin else "contradict")
+
+
+def test_inconclusive_says_how_many_seeds_would_decide():
+    (outcome,) = judged([claim()], difference_cells(-1, 5, printed=20))
+    deviation = 3 / stats.t.ppf(0.975, 3) * 2
+    farther = max(2 - 0, 5 - 2)  # from the margin, and from a quarter of the published effect
+    expected = math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * (deviation / farther) ** 2 + 2)
+    assert (outcome.verdict, outcome.reason) == ("inconclusive", f"about {max(5, expected)} seeds would decide")
+
+
+def test_one_of_many_claims_needs_a_q_value():
+    good = difference_cells(0.01, 6, printed=20)
+    (alone,) = judged([claim()], good)
+    assert (alone.verdict, alone.reason) == ("reproduced", "")
+    rest = [cell(f"d/R{i}/J/m", [50.0 + v for v in (-1, 1, -1, 1.1)], weights="w") for i in range(9)]
+    claims = [claim(), *(claim(left=f"d/R{i}/J/m", claim=f"r{i}") for i in range(9))]
+    first = judged(claims, [*good, *rest])[0]
+    assert first.q_value == pytest.approx(10 * first.p_value)
+    assert (first.verdict, first.reason) == ("inconclusive", f"q {first.q_value:.2f}: one of many claims of the paper")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "verdicts", "expected", "reason"),
+    [
+        (("reduced", 3), ("reduced", 3), True, "reproduced", ""),
+        (("paper", 3), ("reduced", 3), True, "reproduced", ""),
+        (("paper", 3), ("stand_in", 3), True, "no verdict", "made-up data"),
+        (("stand_in", 3), ("stand_in", 3), False, "no verdict", "made-up data"),
+        (("reduced", 3), ("reduced", 3), False, "no verdict", "the small scale bears no verdict"),
+        (("reduced", 3), ("reduced", 0), True, "not run", "not measured at small"),
+        (("reduced", 3), ("reduced", 1), True, "inconclusive", "one seed has no interval"),
+    ],
+)
+def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
+    cells = [
+        cell("d/New/J/m", [95.0, 96.0, 97.0][: left[1]], left[0]),
+        cell("d/Plain/J/m", [40.0, 41.0, 42.0][: right[1]], right[0]),
+    ]
+    (outcome,) = judged([claim(at_least=25)], cells, verdicts)
+    assert (outcome.verdict, outcome.reason) == (expected, reason)
+    assert (outcome.effect is None) == (right[1] == 0)
+    assert (outcome.q_value is None) == (expected in ("no verdict", "not run") or right[1] == 1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "reason"),
+    [
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], "all seeds of both sides are at 0%: no difference could be seen"),
+        ([100.0, 100.0], [100.0, 100.0], "all seeds of both sides are at 100%: no difference could be seen"),
+        ([0.0, 0.0, 5.0], [0.0] * 3, None),
+        ([0.0] * 3, [100.0] * 3, None),
+        ([50.0] * 3, [50.0] * 3, None),
+    ],
+)
+@pytest.mark.parametrize("relation", ["greater", "less", "no_gain"])
+def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(left, right, reason, relation):
+    (outcome,) = judged([claim(relation, 1.0)], [cell("d/New/J/m", left), cell("d/Plain/J/m", right)])
+    assert (outcome.verdict == "no verdict") == (reason is not None)
+    assert outcome.reason == reason or reason is None
+
+
+@pytest.mark.parametrize(
+    ("relation", "floor", "expected"),
+    [("greater", 40.0, "reproduced"), ("greater", 60.0, "no verdict"), ("greater", "d/Constant/J/m", "no verdict")],
+)
+def test_a_model_that_has_learnt_nothing_has_no_verdict(relation, floor, expected):
+    cells = [cell("d/New/J/m", [57.0, 58.0, 59.0]), cell("d/Plain/J/m", [50.0, 51.0, 52.0])]
+    cells.append(computed("d/Constant/J/m", 75.1))
+    (outcome,) = judged([claim(relation, floor=floor)], cells)
+    assert outcome.verdict == expected
+    assert ("is not beyond" in outcome.reason) == (expected == "no verdict")
+    assert (outcome.effect is None) is False
+
+
+def test_a_floor_and_a_single_seed_or_a_number():
+    """One seed has no interval, so that nothing can be said of its floor; a number is compared as it is."""
+    one = [cell("d/New/J/m", [57.0]), cell("d/Plain/J/m", [50.0])]
+    assert judged([claim(floor=60.0)], one)[0].reason == "one seed has no interval"
+    number = [cell("d/New/J/m", [57.0, 58.0]), computed("d/Plain/J/m", 59.0)]
+    assert "is not beyond 59.0" in judged([claim(floor=59.0)], number)[0].reason
+    assert "is not beyond" not in judged([claim(floor=58.0)], number)[0].reason
+
+
+def test_errors_have_their_floor_above():
+    cells = [cell("d/New/J/m", [90.0, 91.0, 92.0]), cell("d/Plain/J/m", [97.0, 98.0, 99.0])]
+    assert judged([claim("less", floor=100.0)], cells)[0].verdict == "reproduced"
+    assert judged([claim("less", floor=92.0)], cells)[0].verdict == "no verdict"
+
+
+@pytest.mark.parametrize(
+    ("sal", "expected", "reason"),
+    [
+        ([95.0, 96.0, 97.0], "reproduced", ""),
+        ([0.1, 0.0, 0.2], "no verdict", "says nothing while gain is inconclusive"),
+        (None, "no verdict", "says nothing while gain is not run"),
+    ],
+)
+def test_the_absence_of_a_gain_supposes_that_there_is_one(sal, expected, reason):
+    cells = [cell("d/SAL/J/m", sal), cell("d/New/J/m", [0.1, 0.2, 0.3]), cell("d/Plain/J/m", [0.2, 0.1, 0.3])]
+    absent = claim("no_gain", 1.0, given="gain")
+    gain = claim(at_least=25, left="d/SAL/J/m", claim="gain")
+    first, second = judged([absent, gain], cells)
+    assert (first.verdict, first.reason) == (expected, reason)
+    assert second.claim is gain
+    # A gain where none should be is seen without any condition.
+    cells[1] = cell("d/New/J/m", [60.0, 61.0, 62.0])
+    assert judged([absent, gain], cells)[0].verdict == "not reproduced"
+    cells = [cell("d/SAL/J/m", [1.0, 2.0], "stand_in"), cell("d/New/J/m", [0.1, 0.2, 0.3]), *cells[2:]]
+    assert judged([absent, gain], cells)[0].reason == "says nothing while gain has no verdict"
+    with pytest.raises(UserError, match=r"claims.yaml: claim c: given: no claim 'gian'; .*'gain'"):
+        judged([claim("no_gain", 1.0, given="gian"), gain], cells)
+
+
+def test_sides_that_start_from_the_same_weights_are_paired_by_seed():
+    left, right = [5.0, 7.0, 9.0], [4.0, 5.0, 8.5]
+    cells = [cell("d/New/J/m", left, weights="parent"), cell("d/Plain/J/m", right, weights="parent")]
+    (outcome,) = judged([claim()], cells)
+    oracle = stats.ttest_rel(left, right).confidence_interval(0.95)
+    assert outcome.interval == pytest.approx((oracle.low, oracle.high))
+    assert "within seeds" in outcome.effect.method and outcome.effect.n == 3
+    # The seeds that both have, whatever their order; none of them cannot be compared.
+    some = [cells[0], cell("d/Plain/J/m", [8.5, 5.0, 1.0], seeds=[3, 2, 4], weights="parent")]
+    assert judged([claim()], some)[0].effect.value == pytest.approx((7 - 5 + 9 - 8.5) / 2)
+    none = [cells[0], cell("d/Plain/J/m", [8.5, 5.0], seeds=[4, 5], weights="parent")]
+    (outcome,) = judged([claim()], none)
+    assert (outcome.verdict, outcome.effect) == ("no verdict", None)
+    assert outcome.reason == "its sides start from the same weights and share no seed"
+
+
+def test_sides_that_start_from_other_weights_are_independent():
+    left, right = [5.0, 7.0, 9.0], [4.0, 5.0, 8.5]
+    for weights in (("a", "b"), ("", "")):
+        cells = [
+            cell("d/New/J/m", left, weights=weights[0]),
+            cell("d/Plain/J/m", right, seeds=[4, 5, 6], weights=weights[1]),
+        ]
+        (outcome,) = judged([claim()], cells)
+        oracle = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
+        assert outcome.interval == pytest.approx((oracle.low, oracle.high))
+        assert "independent" in outcome.effect.method
+
+
+def test_a_claim_over_several_models_takes_the_mean_of_each_seed_first():
+    a, b = np.array([5.0, 7.0, 9.0, 6.0]), np.array([15.0, 13.0, 16.0, 12.0])
+    plain = [np.array([4.0, 5.0, 8.5, 7.0]), np.array([14.0, 13.5, 12.0, 12.0])]
+    keys = [("d/A/J/m", a), ("d/B/J/m", b), ("d/A0/J/m", plain[0]), ("d/B0/J/m", plain[1])]
+    cells = [cell(key, list(values), weights=key[2]) for key, values in keys]
+    lists = {"left": ["d/A/J/m", "d/B/J/m"], "right": ["d/A0/J/m", "d/B0/J/m"]}
+    (outcome,) = judged([claim(**lists)], cells)
+    oracle = stats.ttest_1samp(((a - plain[0]) + (b - plain[1])) / 2, 0)
+    interval = oracle.confidence_interval(0.95)
+    assert outcome.interval == pytest.approx((interval.low, interval.high))
+    # A seed that one model lacks counts for none.
+    cells[0] = cell("d/A/J/m", [5.0, 7.0, 9.0], weights="A")
+    assert judged([claim(**lists)], cells)[0].effect.n == 3
+    cells[0] = cell("d/A/J/m")
+    assert judged([claim(**lists)], cells)[0].verdict == "not run"
+
+
+def test_ratios_are_compared_by_their_logarithms():
+    new, plain = np.array([0.5, 0.7, 0.4, 0.6]), np.array([0.9, 0.8, 1.1, 0.7])
+    cells = [cell("d/New/J/m", list(new), weights="w", unit="ratio", printed=0.5)]
+    cells.append(cell("d/Plain/J/m", list(plain), weights="w", unit="ratio", printed=1.0))
+    (outcome,) = judged([claim("less", measure="log_ratio", unit="log ratio")], cells)
+    interval = stats.ttest_1samp(np.log(plain / new), 0).confidence_interval(0.95)
+    assert outcome.interval == pytest.approx((interval.low, interval.high))
+    assert outcome.published == pytest.approx(math.log(2))
+    # 0 has no logarithm: that seed is left out, which a plan does not allow.
+    cells[0] = cell("d/New/J/m", [0.0, *new[1:]], weights="w", unit="ratio")
+    assert judged([claim("less", measure="log_ratio")], cells)[0].effect.n == 3
+    (primary,) = judged([claim("less", measure="log_ratio")], cells, plan=plan())
+    assert (primary.verdict, primary.effect, primary.reason) == ("no verdict", None, "3 of 4 seeds have a value")
+    cells[0] = cell("d/New/J/m", [0.0] * 4, weights="w", unit="ratio", printed=0.0)
+    (outcome,) = judged([claim("less", measure="log_ratio")], cells)
+    assert (outcome.reason, outcome.published) == ("no seed has a value in all cells of a side", None)
+
+
+@pytest.mark.parametrize(("right", "verdict"), [(40.0, "reproduced"), (96.0, "inconclusive")])
+def test_a_control_without_seeds_is_one_number(right, verdict):
+    cells = [cell("d/New/J/m", [95.0, 96.0, 97.0]), computed("d/Plain/J/m", right)]
+    (outcome,) = judged([claim()], cells)
+    assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (verdict, pytest.approx(96.0 - right), 3)
+    (turned,) = judged([claim("less", left="d/Plain/J/m", right="d/New/J/m")], cells)
+    assert (turned.verdict, turned.effect.value) == (verdict, pytest.approx(96.0 - right))
+    (number,) = judged([claim(right=right)], cells)
+    assert (number.verdict, number.interval) == (verdict, pytest.approx(outcome.interval))
+    assert number.published is None
+
+
+def test_two_controls_are_no_claim():
+    (outcome,) = judged([claim()], [computed("d/New/J/m", 6.0), computed("d/Plain/J/m", 5.0)])
+    assert outcome.verdict == "not run" and outcome.effect is None
+
+
+def test_a_claim_at_a_depth_says_which_block_that_was():
+    at = {"selection": {"layer": "25%"}, "block": 1}
+    cells = [replace(cell("d/New/J/m", [5.0, 7.0]), **at), replace(cell("d/Plain/J/m", [1.0, 1.5]), **at)]
+    assert judged([claim()], cells)[0].reason.endswith("25% of the depth is block 1")
+
+
+def trend(relation="falls_with"):
+    return claim(relation, 0.5, left="d/KL/*/kl", right="d/Accuracy/*/m")
+
+
+def trend_cells(columns, seeds=(1, 2, 3)):
+    cells = []
+    for i, column in enumerate(columns):
+        cells.append(cell(f"d/KL/{column}/kl", [1.0 / (i + 1) + seed / 100 for seed in seeds], seeds=list(seeds)))
+        cells.append(cell(f"d/Accuracy/{column}/m", [30.0 * i + seed for seed in seeds], seeds=list(seeds)))
+    return cells
+
+
+def test_a_trend_over_cells():
+    (outcome,) = judged([trend()], trend_cells(["1x", "2x", "20x", "200x"]))
+    assert outcome.effect.value == pytest.approx(1)
+    assert (outcome.verdict, outcome.reason) == ("reproduced", "")
+
+
+def test_a_trend_says_which_cells_are_missing_and_needs_three():
+    cells = [*trend_cells(["1x", "2x", "20x"]), cell("d/KL/200x/kl"), cell("d/Accuracy/200x/m")]
+    (outcome,) = judged([trend()], cells)
+    assert (outcome.verdict, outcome.reason) == ("reproduced", "1 of 4 cells not run")
+    (outcome,) = judged([trend()], trend_cells(["1x", "2x"]))
+    assert (outcome.verdict, outcome.effect) == ("not run", None)
+
+
+def test_a_trend_uses_the_seeds_that_all_cells_have():
+    cells = trend_cells(["1x", "2x", "20x"], seeds=(1, 2, 3))
+    cells[0] = cell("d/KL/1x/kl", [1.5, 1.6], seeds=[2, 3])
+    assert judged([trend()], cells)[0].effect.n == 2
+    cells[0] = cell("d/KL/1x/kl", [1.5, 1.6], seeds=[8, 9])
+    assert judged([trend()], cells)[0].reason == "its cells share no seed"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (claim(left="d/Nwe/J/m"), r"papers/p/claims.yaml: claim c: there is no cell d/Nwe/J/m in displays.yaml"),
+        (claim(left="d/*/J/m"), r"only falls_with has it"),
+        (claim("falls_with"), r"only falls_with has it"),
+        (claim("falls_with", left="d/*/*/m", right="d/*/J/m"), r"only falls_with has it"),
+    ],
+)
+def test_claims_about_nothing_are_refused(wrong, message):
+    cells = [cell("d/New/J/m", [1.0, 2.0]), cell("d/Plain/J/m", [1.0, 2.0])]
+    with pytest.raises(UserError, match=message):
+        judged([wrong], cells)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"relation": "falls_with", "left": "d/New/*/m", "right": 1.0}, "not about lists or a number"),
+        ({"left": ["a", "b"]}, "lists of one length"),
+        ({"left": ["a", "b"], "right": ["a", "b", "c"]}, "lists of one length"),
+        ({"relation": "no_gain", "measure": "log_ratio"}, "greater and less"),
+        ({"right": 1.0, "measure": "success_rate"}, "the seeds of two cells"),
+    ],
+)
+def test_claims_that_make_no_sense_are_refused(more, message):
+    with pytest.raises(ValueError, match=message):
+        claim(**more)
+
+
+# Primary claims
+
+
+def plan(seeds=(1, 2, 3, 4), pilots=(90,), **entry):
+    spread = {"sd": 1.0, "freedom": 9, "paired": True}
+    primary = {"claim": "c", "published": 20.0, "smallest": 5.0, "spread": spread} | entry
+    content = {"scale": "small", "written": "2026-01-01", "seeds": list(seeds), "quantile": 0.95, "stop": "all"}
+    content |= {"pilots": {"seeds": list(pilots), "source": "scores.csv"}, "primary": [primary]}
+    return AnalysisPlan.model_validate(content, strict=False)
+
+
+def at_90(low, high):
+    """Paired cells whose 90% interval, that of a plan with one primary claim, is low to high."""
+    half = (high - low) / 2 * stats.t.ppf(0.975, 3) / stats.t.ppf(0.95, 3)
+    return difference_cells((low + high) / 2 - half, (low + high) / 2 + half)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected", "reason"),
+    [
+        (0.1, 9, "reproduced", ""),
+        (0.1, 4.9, "reproduced", "smaller than of interest"),
+        (-1, 4.9, "not reproduced", "less than a quarter of the published effect"),
+        (-9, 0.5, "not reproduced", "less than a quarter of the published effect"),
+        (-1, 9, "inconclusive", "seeds would decide"),
+    ],
+)
+def test_primary_verdicts(low, high, expected, reason):
+    (outcome,) = judged([claim()], at_90(low, high), plan=plan())
+    assert outcome.interval == pytest.approx((low, high))
+    assert (outcome.role, outcome.verdict, outcome.n_planned, outcome.quantile) == ("primary", expected, 4, 0.95)
+    assert outcome.reason == reason or (expected == "inconclusive" and reason in outcome.reason)
+    assert outcome.q_value is None and outcome.smallest == 5
+
+
+def test_half_of_the_published_effect_is_said():
+    (outcome,) = judged([claim()], at_90(-1, 9), plan=plan(smallest=10.0))
+    assert (outcome.verdict, outcome.reason) == ("not reproduced", "less than half of the published effect")
+
+
+def test_a_margin_is_said_where_the_effect_is_less_than_it_and_a_share():
+    """The interval may still hold two thirds of the published effect."""
+    margin = plan(margin=8.0, smallest=13.0)
+    (outcome,) = judged([claim(at_least=8)], at_90(-1, 12.9), plan=margin)
+    said = "less than the margin of 8 and a quarter of the published effect"
+    assert (outcome.verdict, outcome.reason) == ("not reproduced", said)
+
+
+def test_no_loss_has_one_limit():
+    no_loss = plan(published=None, margin=-2.0, smallest=-2.0)
+    for (low, high), expected in {
+        (-1.9, 1): "reproduced",
+        (-9, -2.1): "not reproduced",
+        (-9, 1): "inconclusive",
+    }.items():
+        cells = at_90(-high, -low)
+        (outcome,) = judged([claim("no_gain", 2)], cells, plan=no_loss)
+        assert (outcome.interval, outcome.verdict) == (pytest.approx((low, high)), expected)
+
+
+def test_a_primary_claim_waits_for_its_planned_seeds_and_counts_no_others():
+    cells = difference_cells(-1, 9)
+    three = [replace(one, seeds={seed: one.seeds[seed] for seed in (1, 2, 3)}) for one in cells]
+    (outcome,) = judged([claim()], three, plan=plan())
+    assert (outcome.verdict, outcome.reason, outcome.n_seeds) == ("no verdict", "3 of 4 seeds", 3)
+    assert outcome.effect is None and outcome.interval is None and outcome.role == "primary"
+    more = [replace(one, seeds=one.seeds | {90: 99.0, 91: 1.0}) for one in cells]
+    assert judged([claim()], more, plan=plan())[0].effect == judged([claim()], cells, plan=plan())[0].effect
+    pilots_only = [replace(one, seeds={90: 1.0}) for one in cells]
+    assert judged([claim()], pilots_only, plan=plan())[0].reason == "0 of 4 seeds"
+    # At another scale the plan says nothing.
+    other = plan().model_copy(update={"scale": "full"})
+    assert judged([claim()], cells, plan=other)[0].role == "exploratory"
+
+
+@pytest.mark.parametrize(
+    ("control", "reason"),
+    [
+        ({"floor": 40.0}, ""),
+        ({"floor": 48.0}, "is not beyond 48.0"),  # by less than the smallest effect of interest
+        ({"floor": "d/Constant/J/m"}, "is not beyond 75.1 (d/Constant/J/m)"),
+        ({"floor": "d/Missing/J/m"}, "a control is not measured: d/Missing/J/m"),
+        ({"perfect": 100.0}, ""),
+        ({"perfect": 55.0}, "no room"),
+        ({"requires": [{"cell": "d/Fit/J/m", "at_least": 90.0}]}, ""),
+        ({"requires": [{"cell": "d/Fit/J/m", "at_least": 97.0}]}, "a control fails: d/Fit/J/m is 96.0"),
+        ({"requires": [{"cell": "d/Half/J/m", "at_least": 90.0}]}, "a control is not measured: d/Half/J/m"),
+        ({"requires": [{"cell": "d/Constant/J/m", "at_least": 90.0}]}, "a control fails: d/Constant/J/m is 75.1"),
+        ({"same_sign": "up"}, ""),
+        ({"same_sign": "down"}, "a control fails: down has the other sign"),
+        ({"same_sign": "half"}, "a control is not measured: half"),
+    ],
+)
+def test_controls(control, reason):
+    # The seed 90 is a pilot: it counts for no control.
+    cells = [*at_90(0.1, 9), computed("d/Constant/J/m", 75.1)]
+    cells += [cell("d/Fit/J/m", [95.0, 97.0, 95.0, 97.0, 0.0], seeds=[1, 2, 3, 4, 90])]
+    cells += [cell("d/Up/J/m", [60.0, 61.0, 62.0, 61.0, -900.0], seeds=[1, 2, 3, 4, 90])]
+    cells += [cell("d/Half/J/m", [95.0, 97.0])]
+    others = [claim(left="d/Up/J/m", claim="up"), claim(right="d/Up/J/m", claim="down")]
+    others += [claim(left="d/Half/J/m", claim="half")]
+    outcome = judged([claim(), *others], cells, plan=plan(control=control))[0]
+    assert outcome.verdict == ("no verdict" if reason else "reproduced")
+    assert reason in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (8, 0, "reproduced"),
+        (5, 0, "reproduced"),
+        (4, 0, "reproduced"),
+        (3, 0, "inconclusive"),
+        (7, 4, "inconclusive"),
+        (0, 0, "not reproduced"),
+        (1, 0, "not reproduced"),
+        (2, 0, "inconclusive"),
+    ],
+)
+def test_the_share_of_seeds_that_succeed(left, right, expected):
+    """Of 8 seeds a side, at the level of one primary claim; by scipy's exact tests."""
+    rates = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None)
+    sides = [[60.0 + i if i < wins else 3.0 + i for i in range(8)] for wins in (left, right)]
+    cells = [cell("d/New/J/m", sides[0]), cell("d/Plain/J/m", sides[1])]
+    (outcome,) = judged([claim(measure="success_rate", unit="share of seeds")], cells, plan=rates)
+    p = stats.fisher_exact([[left, 8 - left], [right, 8 - right]], alternative="greater").pvalue
+    upper = stats.binomtest(left, 8, alternative="less").proportion_ci(0.95, "exact").high
+    assert expected == ("reproduced" if p <= 0.05 else "not reproduced" if upper < 0.5 else "inconclusive")
+    assert outcome.verdict == expected
+    assert outcome.reason == f"above 50: {left} of 8 seeds against {right} of 8"
+    assert outcome.success.difference == (left - right) / 8 and outcome.interval is None
+
+
+def test_that_no_seed_succeeds_is_seen_where_all_score_nothing():
+    rates = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None)
+    cells = [cell("d/New/J/m", [0.0] * 8), cell("d/Plain/J/m", [0.0] * 8)]
+    (outcome,) = judged([claim(measure="success_rate")], cells, plan=rates)
+    assert outcome.verdict == "not reproduced"
+    # A floor is in the unit of the scores: the smallest share of interest does not add to it.
+    floor = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None, control={"floor": 59.9})
+    cells[0] = cell("d/New/J/m", [60.0 + i / 100 for i in range(8)])
+    assert judged([claim(measure="success_rate")], cells, plan=floor)[0].verdict == "reproduced"
+
+
+def test_a_share_of_seeds_has_no_verdict_without_a_plan():
+    cells = [cell("d/New/J/m", [60.0] * 8), cell("d/Plain/J/m", [3.0] * 8)]
+    (outcome,) = judged([claim(measure="success_rate")], cells)
+    assert (outcome.verdict, outcome.reason[:22]) == ("no verdict", "a share of seeds that ")
+
+
+@pytest.mark.parametrize(
+    ("deviation", "truth", "wrong"),
+    [(2.4, 0.0, "reproduced"), (2.4, 5.0, "not reproduced"), (1.0, 20.0, "not reproduced")],
+)
+@pytest.mark.parametrize("n", [4, 6, 9])
+def test_wrong_primary_verdicts_are_as_rare_as_the_plan_says(deviation, truth, wrong, n):
+    """At the margin, at the smallest effect of interest, and at the published one; the level here is 5% a side."""
+    generator, seeds, trials = np.random.default_rng(n), list(range(1, n + 1)), 1000
+    found = 0
+    for draws in generator.normal(truth, deviation, (trials, n)):
+        cells = [
+            cell("d/New/J/m", list(50 + draws), weights="w", seeds=seeds),
+            cell("d/Plain/J/m", [50.0] * n, weights="w", seeds=seeds),
+        ]
+        found += judged([claim()], cells, plan=plan(seeds))[0].verdict == wrong
+    assert found / trials <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)

@@ -1,0 +1,32 @@
+"""What is packed of a folder in which more lies than the configuration asks for."""
+
+from pathlib import Path
+
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.reporting.pages.crate import RECORDS, SCORES, SHOWN, asked_for
+from workflow_scripts.reporting.pages.verify import expected_results
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_what_is_no_longer_asked_for_stays_out(tmp_path):
+    catalogue = load_catalogue(ROOT)
+    config = load_config({"scale": "demo", "papers": ["sq_transformer"]}, ROOT)
+    wanted = {*expected_results(catalogue, config), "report.html", "analyses/sq_transformer/neighbours/words.csv"}
+    wanted -= {"config.json"}  # what the results were made of
+    old = {
+        "data/idm/dataset.json",
+        "candidates/idm/candidates.json",
+        *(f"runs/cogs/transformer/default/seed-77/{name}" for name in ("run.json", "training.csv", "eval/scores.csv")),
+        "runs/idm/gpt2/ft/seed-1/interventions/scores.csv",
+        "analyses/sq_transformer/renamed/analysis.json",
+        "tables/carma/table1.csv",
+        "figures/sq_transformer/renamed.svg",
+    }
+    for name in wanted | old:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    packed = asked_for(tmp_path, SHOWN + SCORES, catalogue, config)
+    assert {file.relative_to(tmp_path).as_posix() for file in packed} == wanted
+    records = {file.relative_to(tmp_path).as_posix() for file in asked_for(tmp_path, RECORDS, catalogue, config)}
+    assert records < wanted and "runs/cogs/transformer/default/seed-1/record.json" in records

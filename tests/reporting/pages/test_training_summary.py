@@ -1,0 +1,19 @@
+"""What the pages say of the runs behind them."""
+
+from workflow_scripts.common.files import write_json
+from workflow_scripts.config.runs import Run
+from workflow_scripts.reporting.pages.training_summary import precision_note
+
+
+def test_precision_is_said_and_that_it_differs(tmp_path):
+    def made(variant: str, seed: int, precision: str) -> Run:
+        run = Run("cogs", "lrf", variant, seed)
+        (tmp_path / "runs" / str(run)).mkdir(parents=True)
+        write_json(tmp_path / "runs" / str(run) / "run.json", {"spec": {"training": {"precision": precision}}})
+        return run
+
+    alike = [made("default", seed, "bf16") for seed in (1, 2)]
+    assert precision_note(alike, tmp_path) == ["Trained in bf16."]
+    mixed = [*alike, made("plain", 1, "fp32")]
+    assert precision_note(mixed, tmp_path) == ["Precision differs: cogs/lrf/default in bf16, cogs/lrf/plain in fp32."]
+    assert precision_note([], tmp_path) == []

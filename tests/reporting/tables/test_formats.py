@@ -1,0 +1,287 @@
+"""What a table says in Markdown, LaTeX and HTML, to the letter."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.statistics import independent_difference
+from workflow_scripts.reporting.pages.page import html_table, page, thousands
+from workflow_scripts.reporting.pages.training_summary import Trained
+from workflow_scripts.reporting.tables import latex, markdown
+from workflow_scripts.reporting.tables.cells import Cell
+from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
+from workflow_scripts.reporting.tables.layout import (
+    arrange,
+    effect_decimals,
+    explanations,
+    number,
+    published_text,
+    unit_note,
+)
+
+DISPLAY = TableDisplay.model_validate(
+    {
+        "kind": "table",
+        "source": "Table 9",
+        "title": "A & B_c",
+        "group": "Main",
+        "note": "50% of <all> $ues",
+        "baseline": "Plain",
+        "rows": [
+            {"row": "Old_1", "group": "Previous"},
+            {"row": "Plain", "group": "Ours", "method": "plain", "variant": "default"},
+            {"row": "New", "group": "Ours", "method": "new", "variant": "a"},
+        ],
+        "columns": [
+            {"column": "J", "task": "jump", "metric": "exact_match", "unit": "percent"},
+            {"column": "K", "task": "cogs", "metric": "exact_match", "unit": "percent"},
+        ],
+    }
+)
+PUBLISHED = Published("99.42±1.0", 99.42, 1.0, 5, "percent", "Table 9", 'says "SAL"')
+MEASURED = Cell(
+    "p", "d", "New", "J", "exact_match", "percent", 2, "measured", "", PUBLISHED, {}, {1: 97.0, 2: 98.0}, "paper"
+)
+CELLS = [
+    replace(
+        MEASURED,
+        row="Old_1",
+        status="published only",
+        seeds={},
+        protocol="",
+        published=replace(PUBLISHED, printed="1.2"),
+    ),
+    replace(MEASURED, row="Plain", published=None, seeds={1: 40.0}, protocol="reduced"),
+    MEASURED,
+    replace(
+        MEASURED,
+        row="Plain",
+        column="K",
+        published=None,
+        status="not run",
+        note="not run at small",
+        seeds={},
+        protocol="",
+    ),
+    replace(MEASURED, column="K", published=None, protocol="reduced"),
+]
+TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, independent_difference([95.0, 96.0], [40.0, 41.0]))}
+NOTES = explanations(DISPLAY, CELLS, TESTS, "small")
+# t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
+
+
+def test_markdown_to_the_letter():
+    text = markdown.markdown_table("Table 9: A & B_c", arrange(DISPLAY, CELLS), TESTS, NOTES[:1])
+    assert text == (
+        "## Table 9: A & B\\_c\n"
+        "\n"
+        "|  | J, paper | J, ours | K |\n"
+        "| --- | ---: | --- | --- |\n"
+        "| **Previous** |  |  |  |\n"
+        "| Old\\_1 | 1.2 |  |  |\n"
+        "| **Ours** |  |  |  |\n"
+        "| Plain |  | **40.00** (1 seed) | not run at small |\n"
+        "| New | 99.42 ± 1.0 | **97.50 ± 0.71**† (2 seeds, 91.15 to 103.85; −1.92) "
+        "| **97.50 ± 0.71** (2 seeds, 91.15 to 103.85) |\n"
+        "\n"
+        "- 50% of \\<all\\> $ues\n"
+    )
+
+
+def test_latex_to_the_letter():
+    text = latex.latex_table("A & B_c", arrange(DISPLAY, CELLS), TESTS, NOTES[:1])
+    body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+    assert body == (
+        r"\toprule"
+        "\n"
+        r" & \multicolumn{2}{c}{J} & \multicolumn{1}{c}{K} \\"
+        "\n"
+        r"\cmidrule(lr){2-3} \cmidrule(lr){4-4}"
+        "\n"
+        r" & paper & ours & ours \\"
+        "\n"
+        r"\midrule"
+        "\n"
+        r"\addlinespace"
+        "\n"
+        r"\multicolumn{4}{l}{\textit{Previous}} \\"
+        "\n"
+        r"Old\_1 & 1.2 &  &  \\"
+        "\n"
+        r"\addlinespace"
+        "\n"
+        r"\multicolumn{4}{l}{\textit{Ours}} \\"
+        "\n"
+        r"Plain &  & \textbf{40.00} & \textit{not run at small} \\"
+        "\n"
+        r" &  & {\scriptsize 1 seed} &  \\"
+        "\n"
+        r"New & 99.42 $\pm$ 1.0 & \textbf{97.50 $\pm$ 0.71}$\dagger$ & \textbf{97.50 $\pm$ 0.71} \\"
+        "\n"
+        r" &  & {\scriptsize 2 seeds, 91.15 to 103.85; $-$1.92} & {\scriptsize 2 seeds, 91.15 to 103.85} \\"
+        "\n"
+    )
+    assert r"\caption{A \& B\_c}" in text
+    assert r"50\% of \textless{}all\textgreater{} \$ues" in text
+
+
+class Cells(HTMLParser):
+    """Texts of the cells of the first table, and all tags in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.open, self.closed = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+        self.closed.append(tag)
+
+    def handle_data(self, data):
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+
+def html(cells=CELLS, tests=TESTS):
+    trained = [Trained("jump/new/a", [1, 2], "paper", 4000, 1_210_000, 0.5, ["cpu"])]
+    body = html_table(arrange(DISPLAY, cells), tests, NOTES, trained, "./reproduce x.html")
+    return page("A & B_c <b>", "above", body)
+
+
+def test_html_cells():
+    found = Cells(html())
+    assert found.open == []
+    rows = [[" ".join(text.replace("\u200b", "").split()) for text in row] for row in found.rows]
+    assert rows[:6] == [
+        ["", "J", "K"],
+        ["Previous"],
+        ["Old_1", "paper 1.2", ""],
+        ["Ours"],
+        ["Plain", "40.001 seed", "not run at small"],
+        [
+            "New",
+            "paper 99.42 ± 1.0 97.50 ± 0.71†2 seeds, 91.15 to 103.85−1.92 to the paper",
+            "97.50 ± 0.712 seeds, 91.15 to 103.85",
+        ],
+    ]
+    assert rows[7] == ["jump/new/a", "1, 2", "paper", "4,000", "1.21 M"]
+
+
+def test_html_is_self_contained_and_escaped():
+    text = html()
+    assert "<title>A &amp; B_c &lt;b&gt;</title>" in text
+    assert "50% of &lt;all&gt; $ues" in text
+    assert 'title="Table 9. says &#34;SAL&#34;"' in text
+    assert not re.search(r"(src|href)=|@import|url\(", text)
+
+
+def test_published_is_grey_beside_another_protocol_only():
+    assert '<span class="paper"' in html()
+    reduced = [replace(cell, protocol="reduced") if cell.seeds else cell for cell in CELLS]
+    assert '<span class="paper grey"' in html(reduced)
+    assert "to the paper" not in html(reduced)
+    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in latex.latex_table("t", arrange(DISPLAY, reduced), {}, [])
+    assert r"\textcolor" not in latex.latex_table("t", arrange(DISPLAY, CELLS), {}, []).split(r"\toprule")[1]
+
+
+def test_notes_speak_of_no_colour_that_markdown_has_not():
+    text = markdown.markdown_table("t", arrange(DISPLAY, CELLS), TESTS, NOTES)
+    assert "Published numbers stand beside them" in text and "grey" not in text
+
+
+def test_made_up_data_say_so():
+    made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
+    assert "<small>made-up\u00a0data</small>" in html(made_up)
+    assert any("made-up data" in note for note in explanations(DISPLAY, made_up, {}, "demo"))
+
+
+@pytest.mark.parametrize(
+    ("unit", "low", "high", "decimals"),
+    [
+        ("points", -1.3, 4.1, 1),
+        ("points", -0.0131, 0.0945, 2),
+        ("points", 2.71, 2.71, 1),
+        ("points", None, None, 1),
+        ("nats", 0.4, 0.9, 2),
+        ("nats", 0.401, 0.442, 3),
+        ("ratio", 0.1, 0.2, 4),
+    ],
+)
+def test_a_narrow_interval_has_two_digits_of_its_width(unit, low, high, decimals):
+    assert effect_decimals(unit, low, high) == decimals
+
+
+def test_explanations_name_methods_and_assumptions():
+    text = " ".join(NOTES)
+    assert "Student's t over seeds, taken as independent draws from a normal distribution" in text
+    assert "paired bootstrap over 7,706 examples" in text
+    assert "α = 0.01" in text
+    assert "Protocol reduced" in text and "Ours, at scale small" in text
+    nothing = explanations(DISPLAY, [CELLS[0]], {}, "small")
+    assert "Nothing of this table is run at scale small: it holds the published numbers only." in nothing
+    ours_alone = explanations(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
+    assert "Nothing of this table is run at scale small." in ours_alone
+
+
+def test_transposed_tables_group_their_columns():
+    columns = [column.model_copy(update={"group": f"Group {column.column}"}) for column in DISPLAY.columns]
+    grid = arrange(DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS)
+    assert grid.heads == ["Old_1", "Plain", "New"]
+    assert [(line.group, line.label) for line in grid.lines] == [("Group J", "J"), ("Group K", "K")]
+    assert grid.published == [True, False, True]
+
+
+@pytest.mark.parametrize("letter", "&%$#_{}~^\\<>|±−α†‡`")
+def test_latex_escapes_every_special_letter(letter):
+    escaped = latex.escape(f"a{letter}b")
+    assert escaped.startswith("a\\") or escaped.startswith("a$")
+    assert escaped.isascii()
+
+
+@pytest.mark.parametrize("letter", "\\`*_[]|~<>")
+def test_markdown_escapes_every_special_letter(letter):
+    assert markdown.escape(f"a{letter}b") == f"a\\{letter}b"
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "signed", "text"),
+    [
+        (1.005, 1, False, "1.0"),
+        (-1.25, 2, False, "−1.25"),
+        (-0.001, 2, False, "0.00"),
+        (0.4, 1, True, "+0.4"),
+        (-0.0, 0, True, "+0"),
+    ],
+)
+def test_numbers(value, decimals, signed, text):
+    assert number(value, decimals, signed) == text
+
+
+def test_units_are_said_once_each():
+    others = [replace(MEASURED, metric=metric, unit="nats") for metric in ("attention_kl", "attention_kl_test")]
+    assert unit_note(CELLS) == "Numbers in percent."
+    assert unit_note([*CELLS, *others]) == "Units: percent (exact match), nats (attention kl, attention kl test)."
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [("99.42±1.0", "99.42 ± 1.0"), (r"\sim 1\%", "about 1%"), ("< 5%", "< 5%"), ("+3.61%", "+3.61%")],
+)
+def test_published_numbers_are_shown_without_tex(printed, shown):
+    assert published_text(replace(MEASURED, published=replace(PUBLISHED, printed=printed))) == shown
+
+
+def test_large_numbers():
+    assert [thousands(value) for value in (120, 4000, 1_210_000)] == ["120", "4,000", "1.21 M"]

@@ -1,0 +1,78 @@
+"""Amazon reviews (He and McAuley 2016) of music, tested on reviews of films: one to five stars.
+
+Options of `prepare` beside those of `data.sentences`:
+
+train, valid, test: how many reviews are drawn, without replacement, from the music's, and for the films' test set.
+
+Splits: `train`, `valid`, `in_distribution` (music), `test` (films). Where there are fewer reviews than asked for, as in
+the files of the 5-core set, `in_distribution` gets what is left.
+"""
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table
+from workflow_scripts.data.records import PreparedRecords
+
+WHERE = "options of workflow_scripts.data.datasets.amazon"
+MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
+LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
+
+
+class Options(SentenceOptions):
+    """See the module's docstring."""
+
+    train: Annotated[int, Field(gt=0)] = 50000
+    valid: Annotated[int, Field(gt=0)] = 10000
+    test: Annotated[int, Field(gt=0)] = 5000
+    origin: Literal["upstream"] = Field("upstream", alias="from")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    settings = checked(Options, options, WHERE)
+    music, video = (
+        shuffled(read(named_source(sources, [name], WHERE)), settings.seed, name) for name in (MUSIC, VIDEO)
+    )
+    held_out = settings.train + settings.valid
+    if len(music) <= held_out:
+        raise UserError(f"{WHERE}: keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}")
+    splits = {
+        "train": music[: settings.train],
+        "valid": music[settings.train : held_out],
+        "in_distribution": music[held_out : held_out + settings.test],
+        "test": video[: settings.test],
+    }
+    short = [
+        f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
+        for name in ("in_distribution", "test")
+        if len(splits[name]) < settings.test
+    ]
+    notes = [f"drawn with seed {settings.seed}", *short]
+    return table(splits, LABELS, settings, notes, "reduced" if short else "paper")
+
+
+def read(path: Path) -> list[Sentence]:
+    """The reviews of a file of JSON lines, gzipped. Raises UserError naming the line that is not one."""
+    found, line = [], 0
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:
+            for line, text in enumerate(lines, start=1):
+                review = json.loads(text)
+                stars = float(review["overall"])
+                if stars not in (1, 2, 3, 4, 5):
+                    raise ValueError(f"overall is {stars:g}")
+                if review["reviewText"].strip():
+                    found.append(Sentence(f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1))
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} cannot be read ({error}); fetch it again") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path}:{line}: not a review with reviewText and overall ({error}); fetch it again") from error
+    return found

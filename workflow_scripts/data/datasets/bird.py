@@ -1,0 +1,58 @@
+"""BiRD (Asaadi et al. 2019): how related two phrases are, a bigram and a bigram or a word; BiRD-ABBA (Yu and Ettinger
+2020): its pairs of two words in both orders.
+
+Options of `prepare` beside those of `data.sentences`:
+
+set: `all` or `abba`.
+
+The one split `test` has a score from 0 to 1 for each pair: nothing is trained on it.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    named_source,
+    number,
+    table,
+    tsv_rows,
+    upstream_or_made,
+)
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.stand_ins import bird as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.bird"
+SOURCES = {"all": "bird/BiRD.txt", "abba": "bird/BiRD-ABBA.txt"}
+NEEDED = ("term1", "term2", "relatedness score")
+
+
+class Options(SentenceOptions):
+    """See the module's docstring."""
+
+    pairs: Literal["all", "abba"] = Field("all", alias="set")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The split test. Raises UserError for wrong options or a malformed file."""
+    settings = checked(Options, options, WHERE)
+    with upstream_or_made(settings.origin, sources, stand_in.write) as files:
+        pairs = read(named_source(files, [SOURCES[settings.pairs]], WHERE))
+    notes = ["made-up pairs in the format of BiRD"] if settings.origin == "stand_in" else []
+    return table({"test": pairs}, None, settings, notes)
+
+
+def read(path: Path) -> list[Sentence]:
+    """The pairs of a file. Raises UserError naming the line that is not one."""
+    found = []
+    for line, row in tsv_rows(path, path.name):
+        if missing := [name for name in NEEDED if name not in row]:
+            raise UserError(f"{path}: no column '{missing[0]}'; fetch the file again")
+        score = number(row["relatedness score"], 0, 1, f"{path}:{line}")
+        found.append(Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score))
+    return found

@@ -1,0 +1,155 @@
+"""CFQ (Keysers et al. 2020): English questions to SPARQL queries, in the splits MCD1 to MCD3 of its archive.
+
+Options of `prepare`:
+
+split: mcd1, mcd2 or mcd3: which compounds the test set has that training lacks.
+preprocessing: of the queries; questions are the same, with spaces around punctuation.
+    official  (Keysers et al. 2020) `count(*)` in five tokens, `ns:` stripped, `m.` turned into `m_`.
+    grouped   (Zheng and Lapata 2022) the same, then triples with common parts become one item, and the items are
+              sorted: `data.sparql` says how.
+inverse: grouped only: ten predicates are turned into their inverses first. Upstream does so for MCD2 and MCD3.
+from: `upstream` reads the archive; `stand_in` makes a small one of the same form first (`stand_ins.cfq`).
+limit, seed: at most so many examples of a split, drawn at random.
+
+Splits: `train`, `valid` (upstream's dev, of the test distribution) and `test`.
+"""
+
+import json
+import string
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.formats import sparql
+from workflow_scripts.data.prepared import Example, Prepared, limited
+from workflow_scripts.data.stand_ins import cfq as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.cfq"
+ARCHIVE = "cfq/cfq.tar.gz"
+SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}  # our name -> upstream's key
+SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    split: Literal["mcd1", "mcd2", "mcd3"]
+    preprocessing: Literal["grouped", "official"] = "grouped"
+    inverse: bool = False
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    limit: dict[str, Annotated[int, Field(gt=0)]] = {}
+    seed: int = 0
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+    """The splits train, valid and test. Raises UserError for wrong options or malformed items."""
+    settings = checked(Options, options, WHERE)
+    if settings.inverse and settings.preprocessing == "official":
+        raise UserError(f"{WHERE}: key 'inverse' means nothing for preprocessing official; leave it out")
+    if settings.origin == "stand_in":
+        with tempfile.TemporaryDirectory() as folder:
+            archive = Path(folder) / "cfq.tar.gz"
+            stand_in.write(archive, settings.seed)
+            splits = read(archive, settings)
+    elif ARCHIVE in sources:
+        splits = read(sources[ARCHIVE], settings)
+    else:
+        raise UserError(f"{WHERE}: from: upstream needs the source {ARCHIVE}; name it in the task's sources")
+    splits, notes = limited(splits, settings.limit, settings.seed)
+    if settings.preprocessing == "grouped":
+        notes.append("queries: triples with common parts are one item, items are sorted")
+    if settings.inverse:
+        notes.append(f"queries: {len(sparql.INVERSE)} predicates are turned into their inverses")
+    if settings.origin == "stand_in":
+        return Prepared(splits, ["made-up questions in the format of CFQ", *notes], "stand_in")
+    return Prepared(splits, notes, "reduced" if settings.limit else "paper")
+
+
+def read(archive: Path, settings: Options) -> dict[str, list[Example]]:
+    """The splits of an archive with `dataset.json` and `splits/<split>.json`, read in one pass.
+
+    Raises UserError naming the archive, the file in it and, where it is one item that is wrong, its number from 0.
+    """
+    pairs = indices = None
+    try:
+        with tarfile.open(archive, "r|*") as members:
+            for member in members:
+                path = PurePosixPath(member.name)
+                where = f"{archive}: {member.name}"
+                if not member.isfile():
+                    continue
+                if path.name == "dataset.json" and pairs is None:
+                    items = read_items(members.extractfile(member), where)
+                    pairs = [_pair(item, settings, f"{where}, item {i}") for i, item in enumerate(items)]
+                elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
+                    indices = _indices(members.extractfile(member).read(), where)
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise UserError(f"{archive}: cannot be read as a tar archive ({error}); fetch it again") from error
+    for found, name in ((pairs, "dataset.json"), (indices, f"splits/{settings.split}.json")):
+        if found is None:
+            raise UserError(f"{archive}: has no {name}; fetch it again")
+    splits: dict[str, list[Example]] = {}
+    for split, key in SPLITS.items():
+        beyond = [i for i in indices[key] if i >= len(pairs)]
+        if beyond:
+            raise UserError(
+                f"{archive}: {key} of splits/{settings.split}.json names item {beyond[0]}, but dataset.json has "
+                f"{len(pairs)}; fetch it again"
+            )
+        splits[split] = [pairs[i] for i in indices[key]]
+    return splits
+
+
+def read_items(stream: IO[bytes], where: str) -> Iterator[Any]:
+    """The items of a JSON list one by one: upstream's has gigabytes, most of it rule trees that nothing here reads."""
+    import ijson
+
+    number = 0
+    try:
+        for item in ijson.items(stream, "item", use_float=True):
+            yield item
+            number += 1
+    except ijson.JSONError as error:
+        reason = " ".join(str(error).split())[:80]
+        raise UserError(f"{where}: not JSON behind {number} items ({reason}); fetch the archive again") from error
+
+
+def _pair(item: Any, settings: Options, where: str) -> Example:
+    texts = []
+    for key in ("questionPatternModEntities", "sparqlPatternModEntities"):
+        text = item.get(key) if isinstance(item, dict) else None
+        if not isinstance(text, str) or not text.strip():
+            raise UserError(f"{where}: no text under '{key}'; fetch the archive again")
+        texts.append(text)
+    target = sparql.tokenised(texts[1])
+    if settings.preprocessing == "grouped":
+        try:
+            target = sparql.grouped(target, settings.inverse)
+        except ValueError as error:
+            raise UserError(f"{where}: {error}; fetch the archive again") from error
+    return Example(spaced_punctuation(texts[0]), target)
+
+
+def spaced_punctuation(question: str) -> str:
+    """`Did M1's editor win?` -> `Did M1 ' s editor win ?`; every punctuation mark of ASCII is a token of its own."""
+    return " ".join(question.translate(SPACED).split())
+
+
+def _indices(content: bytes, where: str) -> dict[str, list[int]]:
+    """trainIdxs, devIdxs and testIdxs of a split file."""
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise UserError(f"{where}: not JSON ({error}); fetch the archive again") from error
+    for key in SPLITS.values():
+        numbers = found.get(key) if isinstance(found, dict) else None
+        if not (isinstance(numbers, list) and all(type(n) is int and n >= 0 for n in numbers)):
+            raise UserError(f"{where}: '{key}' is not a list of item numbers; fetch the archive again")
+    return found

@@ -1,0 +1,163 @@
+"""CoGnition (Li et al. 2021): English to Chinese, with a test set of 2,160 new compounds in five contexts each.
+
+Options of `prepare`:
+
+from: `upstream` reads upstream's files; `stand_in` makes small files of the same format first (`stand_ins.cognition`).
+training: `upstream` is upstream's split. `valid_and_test` trains on upstream's validation and test sets instead,
+    without the sentences that hold a new compound; of the others `held_out` are drawn for each of valid and test.
+seed: of that draw.
+
+Splits: `train`, `valid`, `test` (of the training distribution) and `cg_test`, the new compounds, in upstream's order.
+There `subset` is the type of phrase, NP, VP or PP, the column `compound` is the compound, and targets are whole texts:
+upstream does not divide them into words. Elsewhere target tokens are the parts of words of upstream's byte-pair code
+(`@@` joins a part to the next one), source tokens are words.
+"""
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.formats.lines import aligned_lines, text_lines
+from workflow_scripts.data.prepared import Example, Prepared
+from workflow_scripts.data.stand_ins import cognition as stand_in
+from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, phrase_of, words_of
+
+WHERE = "options of workflow_scripts.data.datasets.cognition"
+NEW_COMPOUNDS = ["cg-test_cg-test.en", "cg-test_cg-test.zh", "cg-test_cg-test.compound"]
+LEXICON, CODE = "eval_lexicon", "processed_code"
+
+Pair = tuple[str, str]
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    training: Literal["upstream", "valid_and_test"] = "upstream"
+    held_out: Annotated[int, Field(gt=0)] = 1000
+    seed: int = 0
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """Translations of each word of compounds, from lines `word TAB translation/translation/...`.
+
+    A word whose only translation is nothing (`/`) is [] here: it needs none. Raises UserError with file and line.
+    """
+    lexicon: Lexicon = {}
+    for number, line in enumerate(text_lines(path), start=1):
+        word, tab, translations = line.partition("\t")
+        if not word or not tab or not translations:
+            raise UserError(
+                f"{path}:{number}: not a word and its translations (separated by /) with a tab between them"
+            )
+        if word not in PART_OF:
+            raise UserError(
+                f"{path}:{number}: '{word}' is no word of CoGnition's compounds, its part of speech unknown"
+            )
+        lexicon[word] = [] if translations == "/" else translations.split("/")
+    return lexicon
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+    """The splits train, valid, test and cg_test, and lexicon.json. Raises UserError for wrong options or bad files."""
+    settings = checked(Options, options, WHERE)
+    if settings.origin == "upstream":
+        return read(settings, {name.removeprefix("cognition/"): path for name, path in sources.items()})
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in.write(Path(folder), settings.seed)
+        made = read(settings, {path.name: path for path in Path(folder).iterdir()})
+    made.notes.insert(0, "made-up sentences in the format of CoGnition")
+    made.protocol = "stand_in"
+    return made
+
+
+def read(settings: Options, files: dict[str, Path]) -> Prepared:
+    """What `prepare` returns, from upstream's files by name."""
+    reduced = settings.training == "valid_and_test"
+    splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
+    needed = [f"{split}.{side}" for split in splits for side in ("en", "zh")]
+    for name in [*needed, *NEW_COMPOUNDS, LEXICON, CODE]:
+        if name not in files:
+            raise UserError(
+                f"{WHERE}: training: {settings.training} needs the source cognition/{name}; "
+                "name it in the task's sources"
+            )
+    lexicon = read_lexicon(files[LEXICON])
+    new = [tuple(map(normal, line)) for line in aligned_lines([files[name] for name in NEW_COMPOUNDS])]
+    for number, (source, _, compound) in enumerate(new, start=1):
+        unknown = [word for word in words_of(compound) if word not in lexicon]
+        if f" {compound} " not in f" {source} " or unknown:
+            what = f"'{unknown[0]}' is not in {files[LEXICON]}" if unknown else f"it is not in '{source}'"
+            raise UserError(
+                f"{files[NEW_COMPOUNDS[2]]}:{number}: the compound '{compound}': {what}; fetch the files again"
+            )
+    compounds = [compound for *_, compound in new]
+    pairs: dict[str, list[Pair]] = {}
+    for split in splits:
+        lines = aligned_lines([files[f"{split}.en"], files[f"{split}.zh"]])
+        pairs[split] = [(normal(english), normal(chinese)) for english, chinese in lines]
+    notes = []
+    if reduced:
+        pairs, notes = without_training_set(pairs["valid"] + pairs["test"], compounds, settings)
+    segmented = segmenter(files[CODE])
+    made = {split: [Example(source, segmented(target)) for source, target in pairs[split]] for split in pairs}
+    made["cg_test"] = [
+        Example(source, target.replace(" ", ""), phrase_of(compound)) for source, target, compound in new
+    ]
+    return Prepared(
+        made,
+        notes,
+        "reduced" if reduced else "paper",
+        columns={"cg_test": {"compound": compounds}},
+        files={"lexicon.json": lexicon},
+        whole_targets=["cg_test"],
+    )
+
+
+def normal(line: str) -> str:
+    """Words with one space between them: a few of upstream's lines have more."""
+    return " ".join(line.split())
+
+
+def without_training_set(
+    pairs: list[Pair], compounds: list[str], settings: Options
+) -> tuple[dict[str, list[Pair]], list[str]]:
+    """(train, valid and test drawn from `pairs`, notes): no pair with one of `compounds` in its source is in any."""
+    new, longest = set(compounds), max(len(compound.split(" ")) for compound in compounds)
+    kept = [pair for pair in pairs if new.isdisjoint(spans(pair[0], longest))]
+    if len(kept) <= 2 * settings.held_out:
+        raise UserError(
+            f"{WHERE}: key 'held_out' is {settings.held_out}; of {len(kept)} pairs less than half can be held out"
+        )
+    drawn = random.Random(f"{settings.seed}/held_out").sample(range(len(kept)), 2 * settings.held_out)
+    places = {"valid": sorted(drawn[: settings.held_out]), "test": sorted(drawn[settings.held_out :])}
+    splits = {"train": [kept[i] for i in sorted(set(range(len(kept))) - set(drawn))]}
+    splits |= {split: [kept[i] for i in rows] for split, rows in places.items()}
+    return splits, [
+        f"train: {len(splits['train'])} of the {len(pairs)} pairs of upstream's validation and test sets, in place of "
+        "upstream's training set: numbers are not comparable with published ones",
+        f"left out: {len(pairs) - len(kept)} pairs with a compound of cg_test",
+        f"valid and test: {settings.held_out} pairs each, drawn with seed {settings.seed}",
+    ]
+
+
+def spans(sentence: str, longest: int) -> Iterator[str]:
+    """All runs of at most `longest` words."""
+    words = sentence.split(" ")
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + longest, len(words)) + 1):
+            yield " ".join(words[start:end])
+
+
+def segmenter(code: Path) -> Callable[[str], str]:
+    """A function that divides the words of a Chinese sentence by upstream's byte-pair code: `幼@@ 儿@@ 园`."""
+    from subword_nmt.apply_bpe import BPE  # the catalogue reads this module's options, and must not wait for this
+
+    with open(code, encoding="utf-8") as stream:
+        return BPE(stream).process_line

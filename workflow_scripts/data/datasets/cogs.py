@@ -1,0 +1,72 @@
+"""COGS (Kim and Linzen 2020): English sentences to logical forms, with a test set of 21 kinds of generalisation.
+
+Options of `prepare`, besides those of `prepared.SplitOptions`:
+
+from: `upstream` reads upstream's four files; `stand_in` makes small files of the same format first (`stand_ins.cogs`).
+
+Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, of the training distribution); `test` (upstream's
+gen, the paper's test set) and `valid`, drawn from it. `subset` is upstream's third column: the kind of generalisation.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up
+from workflow_scripts.data.stand_ins import cogs as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.cogs"
+SPLITS = {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}  # our name -> upstream's file
+STRUCTURAL = ["cp_recursion", "obj_pp_to_subj_pp", "pp_recursion"]
+
+
+class Options(SplitOptions):
+    """See the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+    """The splits train, valid, dev, in_distribution and test. Raises UserError for wrong options or malformed lines."""
+    settings = checked(Options, options, WHERE)
+    if settings.origin == "stand_in":
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in.write(Path(folder), settings.seed)
+            made = {split: read(Path(folder) / f"{file}.tsv") for split, file in SPLITS.items()}
+    else:
+        for file in (f"cogs/{file}.tsv" for file in SPLITS.values()):
+            if file not in sources:
+                raise UserError(f"{WHERE}: from: upstream needs the source {file}; name it in the task's sources")
+        made = {split: read(sources[f"cogs/{file}.tsv"]) for split, file in SPLITS.items()}
+    train, test = made.pop("train"), made.pop("test")
+    splits, notes = split_up(train, test, made, settings)
+    found = sorted({example.subset for example in splits["test"]})
+    groups = {
+        "lexical": [subset for subset in found if subset not in STRUCTURAL],
+        "structural": [subset for subset in found if subset in STRUCTURAL],
+    }
+    if settings.origin == "stand_in":
+        return Prepared(splits, ["made-up sentences in the format of COGS", *notes], "stand_in", groups)
+    return Prepared(splits, notes, "reduced" if settings.limit else "paper", groups)
+
+
+def read(path: Path) -> list[Example]:
+    """Read a TSV file of three columns: sentence, logical form, kind. Repeated lines stay.
+
+    Raises UserError with file and line number for another number of columns, or for an empty one.
+    """
+    examples = []
+    for number, line in numbered_lines(path):
+        cells = [" ".join(cell.split()) for cell in line.split("\t")]
+        if len(cells) != 3 or not all(cells):
+            raise UserError(
+                f"{path}:{number}: not three filled columns (sentence, logical form, kind) separated by tabs; "
+                "fetch the file again"
+            )
+        examples.append(Example(*cells))
+    return examples

@@ -1,0 +1,157 @@
+"""GLUE (Wang et al. 2019): the tasks of CAT's table 4 but STS-B, in the layouts of their public archives.
+
+Options of `prepare` beside those of `data.sentences`:
+
+task: cola, mnli, mrpc, qnli, qqp, rte or sst2.
+validation: how many examples of the training set are taken out for validation, where the labels of upstream's test set
+    are not public and its dev set is therefore the test set. MRPC has its own dev and test sets.
+
+Splits: `train`, `valid`, `test`; of MNLI also `mismatched`, the dev set of other genres than the training set's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    class_number,
+    named_source,
+    table,
+    taken_out,
+    tsv_rows,
+)
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.sources.archives import read_lines
+
+WHERE = "options of workflow_scripts.data.datasets.glue"
+DEV_IDS = "glue/mrpc_dev_ids.tsv"
+ENTAILMENT = ("entailment", "not_entailment")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a task's examples stand.
+
+    files: split -> names of the sources that may hold it, and the file's name inside an archive. header: the columns of
+    files without a line that names them. written: how the labels are written, where that is not their names.
+    """
+
+    files: dict[str, tuple[tuple[str, ...], str]]
+    first: str
+    second: str | None
+    label: str
+    labels: Sequence[str]
+    written: Sequence[str] = field(default=())
+    header: tuple[str, ...] | None = None
+
+
+def archived(archive: str, *more: str) -> dict[str, tuple[tuple[str, ...], str]]:
+    """`train` and `test` from train.tsv and dev.tsv of an archive, or from sources of these names in `more`."""
+    return {
+        split: ((archive, *(f"{folder}/{file}" for folder in more)), file)
+        for split, file in (("train", "train.tsv"), ("test", "dev.tsv"))
+    }
+
+
+MNLI = "glue/MNLI.zip"
+MNLI_LABELS = ("entailment", "neutral", "contradiction")
+LAYOUTS = {
+    "cola": Layout(
+        archived("glue/CoLA.zip"),
+        *("sentence", None, "label", ("unacceptable", "acceptable"), ("0", "1")),
+        header=("source", "label", "mark", "sentence"),
+    ),
+    "mnli": Layout(
+        {
+            "train": ((MNLI,), "train.tsv"),
+            "test": ((MNLI,), "dev_matched.tsv"),
+            "mismatched": ((MNLI,), "dev_mismatched.tsv"),
+        },
+        *("sentence1", "sentence2", "gold_label", MNLI_LABELS),
+    ),
+    "mrpc": Layout(
+        {split: ((f"glue/msr_paraphrase_{split}.txt",), f"msr_paraphrase_{split}.txt") for split in ("train", "test")},
+        *("#1 String", "#2 String", "Quality", ("different", "paraphrase"), ("0", "1")),
+    ),
+    "qnli": Layout(archived("glue/QNLIv2.zip"), "question", "sentence", "label", ENTAILMENT),
+    "qqp": Layout(
+        archived("glue/QQP-clean.zip"),
+        *("question1", "question2", "is_duplicate", ("different", "duplicate"), ("0", "1")),
+    ),
+    "rte": Layout(archived("glue/RTE.zip"), "sentence1", "sentence2", "label", ENTAILMENT),
+    "sst2": Layout(archived("sst2/SST-2.zip", "sst2"), "sentence", None, "label", ("negative", "positive"), ("0", "1")),
+}
+
+
+class Options(SentenceOptions):
+    """See the module's docstring."""
+
+    task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2"]
+    validation: Annotated[int, Field(gt=0)] = 1000
+    origin: Literal["upstream"] = Field("upstream", alias="from")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    settings = checked(Options, options, WHERE)
+    layout = LAYOUTS[settings.task]
+    found = {split: read(sources, settings.task, split) for split in layout.files}
+    if settings.task == "mrpc":
+        wanted = dev_ids(named_source(sources, [DEV_IDS], WHERE))
+        if unknown := wanted - {row.item for row in found["train"]}:
+            pair = min(unknown).replace("/", " ")
+            raise UserError(f"{sources[DEV_IDS]}: no pair {pair} in the training set; fetch the file again")
+        train = [row for row in found["train"] if row.item not in wanted]
+        valid = [row for row in found["train"] if row.item in wanted]
+        notes = ["valid: the pairs of the training set that GLUE names as its dev set"]
+    else:
+        train, valid = taken_out(found["train"], settings.validation, settings.seed, "validation")
+        notes = [f"valid: {len(valid)} training examples, drawn with seed {settings.seed}; test: GLUE's dev set"]
+    return table({**found, "train": train, "valid": valid}, list(layout.labels), settings, notes)
+
+
+def read(
+    sources: dict[str, Path], task: str, split: str, genre: str | None = None, where: str = WHERE
+) -> list[Sentence]:
+    """The examples of one file of a task, of MNLI those of one genre where it is given."""
+    layout = LAYOUTS[task]
+    names, file = layout.files[split]
+    path = named_source(sources, names, where)
+    if task == "qqp":  # upstream's file has broken lines
+        lines = [(n, line.split("\t")) for n, line in read_lines(path, file)]
+        columns = lines[0][1] if lines else []
+        rows = [(n, dict(zip(columns, fields, strict=True))) for n, fields in lines[1:] if len(fields) == len(columns)]
+    else:
+        rows = tsv_rows(path, file, layout.header)
+    found = []
+    for line, row in rows:
+        if missing := [name for name in (layout.first, layout.second, layout.label) if name and name not in row]:
+            raise UserError(f"{path}: {file}: no column '{missing[0]}'; fetch the file again")
+        if genre is None or row.get("genre") == genre:
+            label = class_number(row[layout.label], layout.written or layout.labels, f"{path}: {file}:{line}")
+            item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
+            second = row[layout.second].strip() if layout.second else None
+            found.append(Sentence(item, row[layout.first].strip(), second, label))
+    if not found:
+        raise UserError(f"{path}: {file}: no example{f' of the genre {genre}' if genre else ''}; fetch the file again")
+    return found
+
+
+def dev_ids(path: Path) -> set[str]:
+    """The keys of the pairs of MRPC's dev set, from a file of two ids a line. Raises UserError naming any other."""
+    found = set()
+    for number, line in read_lines(path, path.name):
+        ids = line.split("\t")
+        if len(ids) != 2 or not all(part.isdecimal() for part in ids):
+            raise UserError(f"{path}:{number}: not the two ids of a pair; fetch the file again")
+        found.add("/".join(ids))
+    if not found:
+        raise UserError(f"{path}: no pair; fetch the file again")
+    return found

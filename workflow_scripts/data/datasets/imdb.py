@@ -1,0 +1,67 @@
+"""IMDB (Maas et al. 2011), whole reviews of films, negative or positive, tested on the short texts of SST-2.
+
+Options of `prepare`: those of `data.sentences`.
+
+Splits: `train`; `valid` and `in_distribution`, a half of upstream's test set each; `test` (SST-2's dev set).
+"""
+
+import re
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.datasets import sst2
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table, taken_out
+from workflow_scripts.data.records import PreparedRecords
+
+WHERE = "options of workflow_scripts.data.datasets.imdb"
+ARCHIVE = "imdb/aclImdb_v1.tar.gz"
+REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
+
+
+class Options(SentenceOptions):
+    """See `data.sentences`."""
+
+    origin: Literal["upstream"] = Field("upstream", alias="from")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    settings = checked(Options, options, WHERE)
+    found = read(named_source(sources, [ARCHIVE], WHERE))
+    valid, in_distribution = taken_out(found["test"], len(found["test"]) // 2, settings.seed, "halves")
+    # Reviews of one length and class next to each other would be one batch.
+    splits = {
+        "train": shuffled(found["train"], settings.seed, "order"),
+        "valid": valid,
+        "in_distribution": in_distribution,
+    }
+    notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
+    return table(splits | {"test": sst2.read(sources, ("dev",))["dev"]}, sst2.LABELS, settings, notes)
+
+
+def read(archive: Path) -> dict[str, list[Sentence]]:
+    """`train` and `test`, sorted by class and number, read in one pass. Raises UserError when the archive is broken, or
+    naming the review that is no UTF-8 text."""
+    found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
+    try:
+        with tarfile.open(archive, "r|*") as members:
+            for member in members:
+                if member.isfile() and (match := REVIEW.fullmatch(member.name)):
+                    text = members.extractfile(member).read()
+                    found[match[1]].append((match[2], int(match[3]), text.decode("utf-8")))
+    except UnicodeDecodeError:
+        raise UserError(f"{archive}: {member.name}: not UTF-8 text; fetch it again") from None
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise UserError(f"{archive} cannot be read ({error}); fetch it again") from error
+    if empty := [split for split, rows in found.items() if not rows]:
+        raise UserError(f"{archive}: no reviews under {empty[0]}/neg and {empty[0]}/pos; fetch it again")
+    return {
+        split: [Sentence(f"{split}-{kind}-{n}", text, None, float(kind == "pos")) for kind, n, text in sorted(rows)]
+        for split, rows in found.items()
+    }

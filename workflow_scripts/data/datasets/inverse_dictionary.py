@@ -1,0 +1,221 @@
+"""Inverse dictionary: from the definition of a word in WordNet to the word.
+
+Options of `prepare`:
+
+from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` makes a small one of the same format first.
+folder: read this installed dictionary folder instead of the sources, such as /usr/share/wordnet.
+definienda: an item's word is among so many of the most frequent words, by WordNet's own counts of tagged texts. It
+    stands for the paper's filter, the words that are one token of the first LLaMA tokenizer.
+split_by: `item` lets the senses of a word fall into several splits, as in the paper; `word` puts all items that share
+    the word or the definition into one split.
+
+Splits: `train`, `valid`, `test` of 80%, 10% and 10%, drawn with a seed that is always 42, as in the paper's code.
+A word that is not one token of a model's tokenizer is left out by the training of that model, not here.
+"""
+
+import random
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_files
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.formats.wordnet import WordNet, read
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.stand_ins import wordnet as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.inverse_dictionary"
+SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")
+SPLIT_SEED = 42
+ONE_WORD = re.compile(r"[A-Za-z]{2,}")
+# Examples follow the definition in double quotes: "a tall boy".
+EXAMPLES = re.compile(r"(?:^|[;:,])\s*\"")
+TOPIC = re.compile(r"^\(([^()]*)\)\s*")
+USAGE = re.compile(r"\([^()]*followed by[^()]*\)")
+JOINT = re.compile(r"--+|/|\s-\s")
+MARK = re.compile(r"[^\w\s]|_")
+
+
+class DictionaryOptions(Strict):
+    """Which dictionary and which items of it; see the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    folder: str | None = None
+    definienda: Annotated[int, Field(gt=0)] = 2500
+
+
+class Options(DictionaryOptions):
+    """See the module's docstring."""
+
+    split_by: Literal["item", "word"] = "item"
+
+
+class Item(NamedTuple):
+    """A definition without marks and its word; `synset` is WordNet's key."""
+
+    synset: str
+    content: str
+    label: str
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits train, valid and test. Raises UserError for wrong options or a malformed dictionary."""
+    settings = checked(Options, options, WHERE)
+    wordnet, notes = dictionary(settings, sources)
+    items = find_items(wordnet, settings.definienda)
+    tables = {}
+    for split, positions in split_up(items, settings.split_by).items():
+        chosen = [items[i] for i in positions]
+        tables[split] = {
+            "item": [f"{item.synset}-{item.label}" for item in chosen],
+            "content": [item.content for item in chosen],
+            "label": [item.label for item in chosen],
+            "subset": [""] * len(chosen),
+        }
+    named = sum(item.label in item.content.split() for item in items)
+    notes += [
+        f"{len(items)} items: one for each synset with a word among the {settings.definienda} most frequent ones of "
+        f"WordNet's tagged texts (in place of: one token of the LLaMA tokenizer) and a definition of two or more words",
+        f"{len({item.label for item in items})} words; {named} definitions hold their own word",
+        f"split by {settings.split_by} with seed {SPLIT_SEED}",
+    ]
+    return PreparedRecords(tables, notes, "stand_in" if settings.origin == "stand_in" else "reduced")
+
+
+def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[WordNet, list[str]]:
+    """The dictionary that the options name, and notes on it. Raises UserError when it is not there or malformed."""
+    if settings.origin == "stand_in":
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in.write(Path(folder))
+            return counted(Path(folder)), ["a made-up dictionary in the format of WordNet"]
+    if settings.folder:
+        folder = Path(settings.folder)
+        if not folder.is_dir():
+            raise UserError(f"options: folder {folder} does not exist; install WordNet's dictionary or leave it out")
+        digest = sha256_files(folder).get("data.noun", "none")
+        return counted(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
+    named = [name for name in SOURCES if name in sources]
+    if not named:
+        raise UserError(f"options: from: upstream needs the source {' or '.join(SOURCES)}, or the option folder")
+    return counted(sources[named[0]]), [f"dictionary {named[0]}"]
+
+
+def counted(path: Path) -> WordNet:
+    """The dictionary at `path`. Raises UserError when it lacks the counts that choose the words."""
+    wordnet = read(path)
+    if not wordnet.counts:
+        raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")
+    return wordnet
+
+
+def frequent_words(wordnet: WordNet, count: int) -> set[str]:
+    """The `count` most frequent one-word lemmas, in lower case; ties by the alphabet."""
+    totals: Counter[str] = Counter()
+    for (lemma, _), times in wordnet.counts.items():
+        if ONE_WORD.fullmatch(lemma):
+            totals[lemma] += times
+    return set(sorted(totals, key=lambda lemma: (-totals[lemma], lemma))[:count])
+
+
+def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
+    """One item for each synset that has a frequent word, in the dictionary's order.
+
+    Its word is the one that the tagged texts use most in this sense; of equal ones, the one that WordNet names first.
+    """
+    frequent = frequent_words(wordnet, definienda)
+    topics = topic_words(wordnet)
+    items = []
+    for synset in wordnet.synsets.values():
+        words = [lemma for lemma in synset.lemmas if ONE_WORD.fullmatch(lemma) and lemma.lower() in frequent]
+        if not words:
+            continue
+        content = clean(synset.gloss, topics)
+        if " " in content:
+            label = max(words, key=lambda lemma: wordnet.counts.get((lemma.lower(), synset.id), 0))
+            items.append(Item(synset.id, content, label))
+    return items
+
+
+def topic_words(wordnet: WordNet) -> set[str]:
+    """Names of the fields, such as law, that WordNet assigns synsets to."""
+    named = {topic for synset in wordnet.synsets.values() for topic in synset.topics}
+    return {
+        lemma.replace("_", " ").lower()
+        for topic in named
+        if topic in wordnet.synsets
+        for lemma in wordnet.synsets[topic].lemmas
+    }
+
+
+def definition(gloss: str) -> str:
+    """The gloss without its examples."""
+    return EXAMPLES.split(gloss, maxsplit=1)[0].strip()
+
+
+def clean(gloss: str, topics: set[str]) -> str:
+    """The definition as plain words: `in law a formal claim and a demand`. May be empty.
+
+    The parts between semicolons are joined by `and`, fields (a part, or brackets at the beginning) come first; remarks
+    on usage and parts that begin with a dash are left out; every mark is deleted (`cold-blooded` is `coldblooded`).
+    """
+    text = USAGE.sub(" ", definition(gloss)).strip()
+    fields, parts = [], []
+    for part in (part.strip() for part in text.split(";")):
+        if part.startswith("-") or "followed by" in part:
+            continue
+        head = TOPIC.match(part)
+        if head and head[1].lower() in topics:
+            fields.append(head[1])
+            part = part[head.end() :]
+        if part.strip("() ").lower() in topics and (parts or fields):
+            fields.append(part)
+        elif part:
+            parts.append(part.removeprefix("and "))
+    if not parts:
+        return ""
+    text = " ".join([*(f"in {name}" for name in fields), " and ".join(parts)])
+    return " ".join(MARK.sub("", JOINT.sub(" ", text)).split())
+
+
+def split_up(items: list[Item], by: str) -> dict[str, list[int]]:
+    """Split -> positions of its items in rising order; every item is in one split."""
+    groups = [[i] for i in range(len(items))] if by == "item" else connected(items)
+    random.Random(SPLIT_SEED).shuffle(groups)
+    room = {"test": len(items) // 10, "valid": len(items) // 10, "train": len(items)}
+    splits: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
+    for group in groups:
+        # A group that is too large for what is left of a split goes to the next.
+        split = next(name for name in room if len(group) <= room[name])
+        splits[split] += group
+        room[split] -= len(group)
+    return {name: sorted(positions) for name, positions in splits.items()}
+
+
+def connected(items: list[Item]) -> list[list[int]]:
+    """Groups of positions: items are in one group if they share the word or the definition, also through others."""
+    parent = list(range(len(items)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = i = parent[parent[i]]
+        return i
+
+    first: dict[tuple[str, str], int] = {}
+    for i, item in enumerate(items):
+        for key in (("word", item.label.lower()), ("definition", item.content.lower())):
+            parent[root(i)] = root(first.setdefault(key, i))
+    groups: dict[int, list[int]] = {}
+    for i in range(len(items)):
+        groups.setdefault(root(i), []).append(i)
+    return list(groups.values())
+
+
+def held_out(items: list[Item]) -> list[Item]:
+    """The items that are in `valid` or `test`, whether the split is by item or by word."""
+    positions = {i for by in ("item", "word") for split in ("valid", "test") for i in split_up(items, by)[split]}
+    return [items[i] for i in sorted(positions)]

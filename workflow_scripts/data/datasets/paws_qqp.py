@@ -1,0 +1,92 @@
+"""PAWS-QQP (Zhang et al. 2019): upstream gives, for each pair, which words of Quora's questions it is made of.
+
+Its index files have the columns id, qid1, sentence1, qid2, sentence2, label. A sentence is a list of words joined by
+`/`, each the number of a word of the question `qid`, or of words `(qid, number)` joined by `:` that are written without
+a space. Words are those of NLTK's tokenizer; upstream used its version 3.2.5, so that pairs whose words do not exist
+with the present one are left out and counted.
+"""
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets.sentences import Sentence, class_number, tsv_rows
+from workflow_scripts.data.formats.punkt import sentence_splitter
+from workflow_scripts.data.sources.archives import read_lines
+
+INDEX, QUESTIONS = "paws/paws_qqp.tar.gz", "paws/quora_duplicate_questions.tsv"
+PUNKT = "nltk/punkt_tab_english.tar.gz"
+COLUMNS = ("id", "qid1", "sentence1", "qid2", "sentence2", "label")
+PART = re.compile(r"\((\d+), ?(\d+)\)")
+
+
+def read(index: Path, questions: Path, punkt: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
+    """(pairs of `train` and `dev_and_test`, notes). Raises UserError when a file is missing or malformed."""
+    files = {split: list(tsv_rows(index, f"{split}.tsv")) for split in ("train", "dev_and_test")}
+    wanted = {qid for rows in files.values() for line, row in rows for qid in questions_of(row, index, line)}
+    words = question_words(questions, wanted, word_tokenizer(punkt))
+    made: dict[str, list[Sentence]] = {}
+    notes = []
+    for split, rows in files.items():
+        made[split] = []
+        for line, row in rows:
+            first, second = (sentence(row[f"sentence{n}"], int(row[f"qid{n}"]), words) for n in (1, 2))
+            if first and second:
+                label = class_number(row["label"], ("0", "1"), f"{index}: {split}.tsv:{line}")
+                made[split].append(Sentence(f"{split}-{row['id']}", first, second, label))
+        lost = len(rows) - len(made[split])
+        notes.append(f"{split}: {lost} of {len(rows)} pairs of PAWS-QQP cannot be made from these questions")
+    return made, notes
+
+
+def questions_of(row: dict[str, str], index: Path, line: int) -> set[int]:
+    """The ids of the questions that a pair is made of. Raises UserError when the line is not of the index's form."""
+    if missing := [name for name in COLUMNS if name not in row]:
+        raise UserError(f"{index}: no column '{missing[0]}'; fetch the archive again")
+    parts = [part for n in (1, 2) for word in row[f"sentence{n}"].split("/") for part in word.split(":")]
+    if not all(part.isdecimal() or PART.fullmatch(part) for part in parts) or not (
+        row["qid1"].isdecimal() and row["qid2"].isdecimal()
+    ):
+        raise UserError(f"{index}: line {line} is not a pair of lists of words; fetch the archive again")
+    return {int(row["qid1"]), int(row["qid2"])} | {int(PART.fullmatch(p)[1]) for p in parts if not p.isdecimal()}
+
+
+def question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[str]]) -> dict[int, list[str]]:
+    """Question id -> its words, of the wanted questions; the file is Quora's, tab-separated with quotes."""
+    found: dict[int, list[str]] = {}
+    reader = csv.DictReader((f"{line}\n" for _, line in read_lines(path, path.name)), delimiter="\t")
+    needed = {"qid1", "qid2", "question1", "question2"}
+    try:
+        if not needed <= set(reader.fieldnames or ()):
+            raise UserError(f"{path}: its columns are not those of Quora's question pairs; get the file again")
+        for row in reader:
+            for n in (1, 2):
+                qid, text = row[f"qid{n}"] or "", row[f"question{n}"]
+                if qid.isdecimal() and int(qid) in wanted and int(qid) not in found:
+                    found[int(qid)] = words_of(text or "")
+    except csv.Error as error:  # an unpaired quote makes one field of all that follows
+        raise UserError(f"{path}:{reader.line_num}: {error}; get the file again") from error
+    return found
+
+
+def sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
+    """The words of an index line's list, joined by spaces; empty where one of them does not exist."""
+    made = []
+    for word in listed.split("/"):
+        places = [PART.fullmatch(part) for part in word.split(":")]
+        parts = [(int(p[1]), int(p[2])) if p else (qid, int(word)) for p in places]
+        if not all(question in words and at < len(words[question]) for question, at in parts):
+            return ""
+        made.append("".join(words[question][at] for question, at in parts))
+    return " ".join(made)
+
+
+def word_tokenizer(punkt: Path) -> Callable[[str], list[str]]:
+    """NLTK's word_tokenize with the sentence splitter of the archive `punkt`."""
+    from nltk.tokenize import NLTKWordTokenizer
+
+    splitter = sentence_splitter(punkt)
+    words = NLTKWordTokenizer()
+    return lambda text: [word for part in splitter.tokenize(text) for word in words.tokenize(part)]

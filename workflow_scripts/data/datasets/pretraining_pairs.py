@@ -1,0 +1,166 @@
+"""Pairs of sentences for pre-training on masked words and next sentences, as pieces of a WordPiece tokenizer.
+
+The pairs: sentences of WikiText-2 that follow one another; the words of a synset of WordNet and their definition; the
+definition and its first usage example. No item of the data sets in `held_out.SOURCES` is inside. Rare words that
+WikiText-2 has replaced are [UNK].
+
+Options of `prepare`:
+
+from: `upstream` reads WordNet, WikiText-2 and HowNet's sememes; `stand_in` makes small ones of the same format first.
+vocabulary_size: of the tokenizer, which is trained on the training pairs.
+valid_fraction: share of each kind of pairs in the split `valid`; a definition with its words and examples, and a
+    paragraph of WikiText-2, are in one split. A few examples of several definitions stand in both.
+
+Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
+`tokenizer.json`; `sememes.parquet`, the sememes of words as numbers, and `sememe_names.json`, their names.
+"""
+
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.datasets.contamination import plain, read_held_out
+from workflow_scripts.data.datasets.inverse_dictionary import EXAMPLES, definition
+from workflow_scripts.data.datasets.pretraining_text import QUOTED, UNTOKENISED
+from workflow_scripts.data.formats import sememes, wordpiece
+from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read
+from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
+from workflow_scripts.data.stand_ins import wordnet as wordnet_stand_in
+from workflow_scripts.data.streamed import Streamed
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+WHERE = "options of workflow_scripts.data.datasets.pretraining_pairs"
+WORDNET = "wordnet/wordnet-3.0-dict.tar.xz"
+WIKITEXT = ("wikitext2/valid.txt", "wikitext2/test.txt")
+SEED = 42
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    vocabulary_size: Annotated[int, Field(gt=100)]
+    valid_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.02
+
+
+class Pair(NamedTuple):
+    """`key` is what makes two pairs one text, such as the definition of both."""
+
+    source: str
+    key: str
+    first: str
+    second: str
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
+    """The splits train and valid, tokenizer and sememes. Raises UserError for wrong options or malformed sources."""
+    settings = checked(Options, options, WHERE)
+    if settings.origin == "stand_in":
+        with tempfile.TemporaryDirectory() as made:
+            wordnet_stand_in.write(Path(made))
+            sememes_stand_in.write(Path(made))
+            pairs = list(dictionary_pairs(read(Path(made))))
+            known, names = sememes.read_sememes(Path(made)), sememes.sememe_names(Path(made))
+        notes = ["a made-up dictionary and made-up sememes"]
+    else:
+        if missing := [name for name in (WORDNET, *WIKITEXT, *sememes.SOURCES) if name not in sources]:
+            raise UserError(f"{WHERE}: from: upstream needs the source {missing[0]}; name it in the task's sources")
+        found = [
+            *dictionary_pairs(read(sources[WORDNET])),
+            *(p for name in WIKITEXT for p in wiki_pairs(sources[name])),
+        ]
+        held = read_held_out(sources)
+        pairs = [pair for pair in found if not held.given_away_by(pair.first, pair.second)]
+        folder = sources[sememes.SOURCES[0]].parent
+        known, names = sememes.read_sememes(folder), sememes.sememe_names(folder)
+        left_out = Counter(pair.source for pair in found) - Counter(pair.source for pair in pairs)
+        told = ", ".join(f"{count} {source}" for source, count in left_out.items())
+        notes = [f"left out, since they hold items that models are evaluated on: {told or 'none'}"]
+    splits = split_up(pairs, settings.valid_fraction)
+    tokenizer = wordpiece.train(
+        settings.vocabulary_size, (text for pair in splits["train"] for text in (pair.first, pair.second))
+    )
+    notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
+    protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
+    return Streamed(lambda folder: fill(folder, splits, tokenizer, known, names), notes, protocol)
+
+
+def fill(
+    folder: Path, splits: dict[str, list[Pair]], tokenizer: "Tokenizer", known: dict[str, list[int]], names: list[str]
+) -> dict[str, Any]:
+    """Write all files but dataset.json; returns what that says of the splits."""
+    # The catalogue reads the options above, and must not wait for this.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers, summary = pa.list_(pa.int32()), {}
+    for split, pairs in splits.items():
+        columns = {"source": pa.array([pair.source for pair in pairs], pa.string())}
+        for side in ("first", "second"):
+            encoded = tokenizer.encode_batch([getattr(pair, side) for pair in pairs], add_special_tokens=False)
+            columns[f"{side}_ids"] = pa.array([row.ids for row in encoded], numbers)
+        pq.write_table(pa.table(columns), folder / f"{split}.parquet", compression="zstd")
+        summary[split] = {
+            "rows": len(pairs),
+            "distinct": len({(pair.first, pair.second) for pair in pairs}),
+            "tokens": sum(len(columns[f"{side}_ids"].flatten()) for side in ("first", "second")),
+            **Counter(pair.source for pair in pairs),
+        }
+    sememes.write_sememes(folder, known, names)
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True) + "\n", encoding="utf-8")
+    return {"splits": summary}
+
+
+def dictionary_pairs(wordnet: WordNet) -> Iterator[Pair]:
+    """The words of each synset with their definition, and the definition with its first example."""
+    for synset in wordnet.synsets.values():
+        gloss, rest = definition(synset.gloss), EXAMPLES.search(synset.gloss)
+        if not gloss:
+            continue
+        key = " ".join(plain(gloss))
+        words = ", ".join(MARKER.sub("", lemma).replace("_", " ") for lemma in synset.lemmas)
+        yield Pair("definitions", key, words, gloss)
+        for example in QUOTED.findall(synset.gloss[rest.start() :])[:1] if rest else []:
+            yield Pair("examples", key, gloss, example)
+
+
+def wiki_pairs(path: Path) -> Iterator[Pair]:
+    """Sentences of a paragraph that follow one another, as usual text, without headings."""
+    for number, line in numbered_lines(path):
+        if line.strip().startswith("="):
+            continue
+        sentences = [usual(sentence) for sentence in re.split(r"(?<= [.!?]) ", line.strip())]
+        for first, second in pairwise(filter(None, sentences)):
+            yield Pair("wikitext", f"{path.name}:{number}", first, second)
+
+
+def usual(sentence: str) -> str:
+    """A sentence of WikiText without the spaces around its marks."""
+    for pattern, replacement in UNTOKENISED:
+        sentence = pattern.sub(replacement, sentence)
+    return sentence.replace("<unk>", "[UNK]").strip()
+
+
+def split_up(pairs: list[Pair], valid_fraction: float) -> dict[str, list[Pair]]:
+    """train and valid: of each source, that share of its keys, rounded up, is in `valid`. A key of several sources is
+    in one split with all its pairs."""
+    rng, valid = random.Random(SEED), set()
+    for source in dict.fromkeys(pair.source for pair in pairs):
+        keys = sorted({pair.key for pair in pairs if pair.source == source} - valid)
+        valid |= set(rng.sample(keys, -int(-len(keys) * valid_fraction // 1)))
+    return {
+        "train": [pair for pair in pairs if pair.key not in valid],
+        "valid": [pair for pair in pairs if pair.key in valid],
+    }

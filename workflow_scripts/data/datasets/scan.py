@@ -1,0 +1,188 @@
+"""SCAN (Lake and Baroni 2018): the splits that follow from its grammar, and the sets with more primitives.
+
+Options of `prepare`, besides those of `prepared.SplitOptions`:
+
+set: which training and test set.
+    add_jump      everything without `jump`, and `jump` alone until it is a tenth of the training set; tests the rest.
+    turn_left     the same for `turn left`.
+    around_right  (Loula et al. 2018) trains on everything without `around right`; tests on what has it with a
+                  primitive other than `turn` (commands with `turn around right` are in neither set).
+    add_jump_2x   add_jump with two more primitives for each: `walk1`, `walk2`, ... (Jiang et al. 2022).
+    complexity    add_jump with `multiple` more primitives for each, sampled (Zhou et al. 2023).
+from: `grammar` makes everything here; `upstream` reads upstream's files (add_jump_2x and complexity: its test file).
+multiple: complexity only. 1 is add_jump itself; k > 1 adds k renamed copies of each primitive.
+sentences: complexity with multiple > 1. How many context sentences: all the original ones, the others drawn.
+atomic_copies: add_jump_2x, and complexity with multiple > 1. How often each lone primitive is added. For complexity the
+    default keeps all lone lines together near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
+in_distribution: how many distinct training commands make up the split `in_distribution`.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.datasets import scan_grammar
+from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, draw, split_up
+
+CONTEXT_PRIMITIVES = ["walk", "look", "run"]
+LONE_LINES = 12_000
+CONTEXT_SENTENCES_2X = 85_905
+WHERE = "options of workflow_scripts.data.datasets.scan"
+LINE = re.compile(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)")
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """`multiple` renamed copies of each primitive, at most `sentences` context sentences, and lone lines for each."""
+
+    multiple: int
+    sentences: int
+    atomic_copies: int
+
+
+class Options(SplitOptions):
+    """See the module's docstring; None is "not given", so that an option that means nothing for the set is refused."""
+
+    set: Literal["add_jump", "turn_left", "around_right", "add_jump_2x", "complexity"]
+    origin: Literal["grammar", "upstream"] = Field("grammar", alias="from")
+    multiple: Positive | None = None
+    sentences: Positive | None = None
+    atomic_copies: Positive | None = None
+    in_distribution: Positive = 500
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+    """The splits train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
+    settings = checked(Options, options, WHERE)
+    renaming = more_primitives(settings)
+    held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
+    if settings.origin == "upstream":
+        name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
+        test = read(_source(sources, f"scan/tasks_test_{name}.txt"))
+        train = [] if renaming else read(_source(sources, f"scan/tasks_train_{name}.txt"))
+    elif settings.set == "around_right":
+        train, test = around_right()
+    else:
+        train, test = held_out_primitive(held_out)
+    notes, protocol = [], "reduced" if settings.limit else "paper"
+    if renaming:
+        train, complete, notes = renamed_primitives(renaming, settings.seed)
+        # Which sentences, and how many, the paper's 20x and 200x sets had is not known.
+        protocol = protocol if complete else "reduced"
+    splits, drawn = split_up(train, test, {}, settings)
+    distinct = sorted(set(splits["train"]))
+    fit = [distinct[i] for i in draw(distinct, settings.in_distribution, settings.seed, "in_distribution")]
+    drawn.append(
+        f"in_distribution: {len(fit)} of {len(distinct)} distinct training commands, drawn with seed {settings.seed}; "
+        "they stay in the training set, so this split shows the fit"
+    )
+    return Prepared({**splits, "in_distribution": fit}, notes + drawn, protocol)
+
+
+def more_primitives(settings: Options) -> Renaming | None:
+    """What the options say of more primitives, None where the set has SCAN's own. Refuses options that mean nothing."""
+    renamed = settings.set == "add_jump_2x" or (settings.set == "complexity" and settings.multiple != 1)
+    allowed = {"multiple"} if settings.set == "complexity" else set()
+    if renamed:
+        allowed |= {"atomic_copies"} | ({"sentences"} if settings.set == "complexity" else set())
+    for option in ("multiple", "sentences", "atomic_copies"):
+        if getattr(settings, option) is not None and option not in allowed:
+            alone = " with multiple 1" if settings.set == "complexity" else ""
+            raise UserError(f"{WHERE}: key '{option}' means nothing for set {settings.set}{alone}; leave it out")
+    if not renamed:
+        return None
+    multiple = 2 if settings.set == "add_jump_2x" else settings.multiple
+    if multiple is None:
+        raise UserError(f"{WHERE}: set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
+    copies = settings.atomic_copies or max(1, LONE_LINES // (len(scan_grammar.PRIMITIVES) * (multiple + 1)))
+    return Renaming(multiple, settings.sentences or CONTEXT_SENTENCES_2X, copies)
+
+
+def held_out_primitive(phrase: str) -> tuple[list[Example], list[Example]]:
+    """(train, test) of upstream's add-primitive splits: `phrase` is seen alone only, as a tenth of the training set."""
+    everything = [Example(*pair) for pair in scan_grammar.commands(scan_grammar.PRIMITIVES)]
+    without = [example for example in everything if not _has(example, phrase)]
+    lone = [example for example in everything if example.source == phrase]
+    test = [example for example in everything if _has(example, phrase) and example.source != phrase]
+    return without + lone * (len(without) // 9), test
+
+
+def around_right() -> tuple[list[Example], list[Example]]:
+    """(train, test) of upstream's template split `around right`."""
+    everything = [Example(*pair) for pair in scan_grammar.commands(scan_grammar.PRIMITIVES)]
+    train = [example for example in everything if not _has(example, "around right")]
+    test = [e for e in everything if _has(e, "around right") and not _has(e, "turn around right")]
+    return train, test
+
+
+def _has(example: Example, phrase: str) -> bool:
+    return f" {phrase} " in f" {example.source} "
+
+
+def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
+    """The add-jump training set over more primitives, whether it has all its context sentences, and notes on its size.
+
+    Context sentences are over walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), all of them or a sample;
+    `jump`, `jump1`, ... never stand in context. Each primitive is added alone `atomic_copies` times, and `jump` once
+    more: 2 copies of each, 1000 times, give the 97,906 lines of Jiang et al. 2022, whose generator is not published.
+    """
+    numbers = ["", *map(str, range(1, renaming.multiple + 1))]
+    parts = scan_grammar.phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
+    context, total = context_sentences(parts, renaming.sentences, seed), scan_grammar.count(parts)
+    lone = [Example(word + n, f"I_{word.upper()}{n}") for word in scan_grammar.PRIMITIVES for n in numbers]
+    jump = [Example("jump", "I_JUMP")]
+    sampled = "" if len(context) == total else f", those of SCAN and others drawn with seed {seed}"
+    notes = [
+        f"train: {len(context)} of {total} context sentences over {len(CONTEXT_PRIMITIVES) * len(numbers)} primitives"
+        f"{sampled}; a reconstruction, since the paper's generator is not published",
+        f"train: {len(lone)} lone primitives, {renaming.atomic_copies} x each, and jump once more; "
+        f"jump and its {renaming.multiple} renamed copies stand in no context",
+    ]
+    return context + lone * renaming.atomic_copies + jump, len(context) == total, notes
+
+
+def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
+    """All commands over the phrases `parts`; of more than `sentences`, those of SCAN and a uniform sample of others."""
+    total = scan_grammar.count(parts)
+    if total <= sentences:
+        return [Example(*scan_grammar.command(parts, index)) for index in range(total)]
+    context = [Example(*pair) for pair in scan_grammar.commands(CONTEXT_PRIMITIVES)]
+    if sentences < len(context):
+        raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(context)} of SCAN stay in")
+    known = set(context)
+    # At most as many of the draws as there are commands in SCAN can be of SCAN.
+    for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):
+        example = Example(*scan_grammar.command(parts, index))
+        if len(context) < sentences and example not in known:
+            context.append(example)
+    return context
+
+
+def read(path: Path) -> list[Example]:
+    """Read a file in upstream's format, `IN: command OUT: actions`. Repeated lines stay.
+
+    Raises UserError with file and line number for a line of another form.
+    """
+    examples = []
+    for number, line in numbered_lines(path):
+        match = LINE.fullmatch(line)
+        if not match:
+            raise UserError(f"{path}:{number}: not of the form 'IN: <command> OUT: <actions>'; fetch the file again")
+        examples.append(Example(*match.groups()))
+    return examples
+
+
+def _source(sources: dict[str, Path], file: str) -> Path:
+    if file not in sources:
+        raise UserError(f"{WHERE}: from: upstream needs the source {file}; name it in the task's sources")
+    return sources[file]

@@ -1,0 +1,110 @@
+"""SQuAD 1.1 (Rajpurkar et al. 2016): answers that are spans of a paragraph; and its adversarial test sets (Jia and
+Liang 2017), with a misleading sentence added to the paragraphs.
+
+Options of `prepare`:
+
+from: `upstream` reads upstream's files; `stand_in` makes small ones of the same form first.
+validation: how many questions of the training set are kept for validation, of whole paragraphs.
+seed: of that draw.
+
+Splits: `train`, `valid`, `test` (upstream's dev set), `add_sent` and `add_one_sent` (adversarial). Columns: `item`,
+`question`, `context`, `start` (characters before the answer), `answer`, `answers` (all that count as right, as JSON).
+"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.datasets.sentences import named_source, shuffled, upstream_or_made
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.stand_ins import squad as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.squad"
+SOURCES = {
+    "train": "squad/train-v1.1.json",
+    "test": "squad/dev-v1.1.json",
+    "add_sent": "squad/AddSent.json",
+    "add_one_sent": "squad/AddOneSent.json",
+}
+
+
+class Question(NamedTuple):
+    """A question with its paragraph and its first answer, which begins at the character `start` of it."""
+
+    item: str
+    question: str
+    context: str
+    start: float
+    answer: str
+    answers: str
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    validation: Annotated[int, Field(gt=0)] = 5000
+    seed: int = 0
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits above. Raises UserError for wrong options or a malformed file."""
+    settings = checked(Options, options, WHERE)
+    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+        found = {split: read(named_source(files, [name], WHERE)) for split, name in SOURCES.items()}
+    train, valid = by_paragraph(found["train"], settings.validation, settings.seed)
+    if not train:
+        raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
+    notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
+    tables = {
+        split: {name: [getattr(row, name) for row in rows] for name in Question._fields}
+        for split, rows in {"train": train, "valid": valid, **{k: v for k, v in found.items() if k != "train"}}.items()
+    }
+    if settings.origin == "stand_in":
+        return PreparedRecords(tables, ["made-up questions in the format of SQuAD", *notes], "stand_in")
+    return PreparedRecords(tables, notes)
+
+
+def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:
+    """(the others, at least `count` questions): no paragraph has questions in both."""
+    size: dict[str, int] = {}
+    for row in rows:
+        size[row.context] = size.get(row.context, 0) + 1
+    kept, chosen = 0, set()
+    for context in shuffled(list(size), seed, "validation"):
+        if kept >= count:
+            break
+        chosen.add(context)
+        kept += size[context]
+    return [row for row in rows if row.context not in chosen], [row for row in rows if row.context in chosen]
+
+
+def read(path: Path) -> list[Question]:
+    """The questions of a file. Raises UserError when it is not of SQuAD's form, or an answer not in its paragraph."""
+    found = []
+    try:
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                context = paragraph["context"]
+                for question in paragraph["qas"]:
+                    texts = [answer["text"] for answer in question["answers"]]
+                    start = int(question["answers"][0]["answer_start"])
+                    if not all(
+                        isinstance(text, str) for text in (question["id"], question["question"], context, *texts)
+                    ):
+                        raise ValueError(
+                            f"question {question['id']}: its key, question, paragraph or answer is no text"
+                        )
+                    if context[start : start + len(texts[0])] != texts[0]:
+                        raise ValueError(f"question {question['id']}: its answer is not where it says")
+                    answers = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
+                    asked = question["question"].strip()
+                    found.append(Question(question["id"], asked, context, float(start), texts[0], answers))
+    except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        raise UserError(f"{path} is not a file of SQuAD's form ({reason}); fetch it again") from error
+    return found

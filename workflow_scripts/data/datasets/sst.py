@@ -1,0 +1,124 @@
+"""Stanford Sentiment Treebank (Socher et al. 2013): whole sentences with one of three labels.
+
+Options of `prepare`:
+
+from: `upstream` reads upstream's archive of trees; `stand_in` makes small files of the same format first.
+
+Splits: `train`, `valid` (upstream's dev), `test`. The trees have five classes, which are fifths of the score that
+annotators gave: 0 and 1 are negative, 2 is neutral, 3 and 4 are positive. The continuous scores, which CARMA cuts at
+0.4 and 0.6, differ from this only where they are exactly 0.4 or 0.6.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.sources.archives import read_members
+from workflow_scripts.data.stand_ins import sst as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.sst"
+SOURCE = "sst/trainDevTestTrees_PTB.zip"
+SPLITS = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}  # our name -> upstream's file
+LABELS = ["negative", "negative", "neutral", "positive", "positive"]  # by upstream's class
+LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")  # a word can hold a no-break space
+INNER = re.compile(r"(?:\([0-4]|\)|\s)*")
+# How the treebank writes what would else be part of its format.
+ESCAPED = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
+TIDYINGS = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in [
+        ("`", "'"),
+        ("--", "-"),
+        (r"(?:\. *){2,}", ". "),  # a run of dots is one
+        (r" +([?.!,\"])", r"\1"),
+        (r"\" +", '"'),
+        (r" +('(?:s|t|re|ve|ll|d|m)\b|n't\b)", r"\1"),
+        (r"\. *$", ""),
+        (r"\s+", " "),
+    ]
+]
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits train, valid and test. Raises UserError for wrong options or malformed trees."""
+    settings = checked(Options, options, WHERE)
+    trees = read(settings.origin, sources)
+    tables = {}
+    for split, found in trees.items():
+        tables[split] = {
+            "item": [f"{split}-{line}" for line, _, _ in found],
+            "content": [tidy(sentence) for _, sentence, _ in found],
+            "label": [LABELS[kind] for _, _, kind in found],
+            "subset": [""] * len(found),
+        }
+    notes = ["labels from the five classes of the trees: 0 and 1 negative, 2 neutral, 3 and 4 positive"]
+    if settings.origin == "stand_in":
+        return PreparedRecords(tables, ["made-up sentences in the format of SST", *notes], "stand_in")
+    return PreparedRecords(tables, notes)
+
+
+def read(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
+    """Split -> (line, sentence with spaces between its tokens, class 0..4) of every tree.
+
+    Raises UserError when the source is not there, holds no trees, or has a malformed one.
+    """
+    if origin == "stand_in":
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in.write(Path(folder))
+            return _read(Path(folder))
+    if SOURCE not in sources:
+        raise UserError(f"{WHERE}: from: upstream needs the source {SOURCE}; name it in the task's sources")
+    return _read(sources[SOURCE])
+
+
+def _read(path: Path) -> dict[str, list[tuple[int, str, int]]]:
+    files = read_members(path, set(SPLITS.values()))
+    if missing := sorted(set(SPLITS.values()) - set(files)):
+        raise UserError(f"{path}: {', '.join(missing)} missing; fetch the archive again")
+    return {split: list(trees(path, file, files[file])) for split, file in SPLITS.items()}
+
+
+def trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int]]:
+    """(line, sentence, class of the root) of bracketed trees, one a line; blank lines are left out.
+
+    Raises UserError with file and line for brackets that do not balance and for anything else that is not a tree.
+    """
+    for number, raw in enumerate(content.split(b"\n"), start=1):
+        where = f"{path}: {file}:{number}"
+        try:
+            line = raw.decode("utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise UserError(f"{where}: not UTF-8 text; fetch the archive again") from error
+        if not line:
+            continue
+        depths = list(accumulate(1 if c == "(" else -1 for c in line if c in "()"))
+        if not depths or depths[-1] or min(depths[:-1], default=1) < 1:
+            raise UserError(f"{where}: the brackets are not those of one tree; fetch the archive again")
+        words = LEAF.findall(line)
+        if not words or not INNER.fullmatch(LEAF.sub("", line)) or line[1] not in "01234":
+            raise UserError(f"{where}: not a tree of classes 0 to 4 with words as leaves; fetch the archive again")
+        for written, meant in ESCAPED.items():
+            words = [word.replace(written, meant) for word in words]
+        yield number, " ".join(words), int(line[1])
+
+
+def tidy(sentence: str) -> str:
+    """Lower case; marks and clitics joined to their word; one dot for several, none at the end."""
+    text = sentence.lower()
+    for pattern, replacement in TIDYINGS:
+        text = pattern.sub(replacement, text)
+    return text.strip()

@@ -1,0 +1,74 @@
+"""SST-2 (Socher et al. 2013, as GLUE has it): phrases and sentences of film reviews, negative or positive.
+
+Options of `prepare` beside those of `data.sentences`:
+
+test: how many phrases of the training set are set aside as the test set, since GLUE's own has no labels; the paper
+    trains on 60,000 and tests on the rest, 7,349.
+
+Splits: `train`, `valid` (GLUE's dev), `test`. Training and test phrases can be parts of one sentence, or the same
+one: with seed 0, 65 test phrases are training phrases too, and 1,677 but for their marks.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    class_number,
+    named_source,
+    table,
+    taken_out,
+    tsv_rows,
+    upstream_or_made,
+)
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.stand_ins import sst2 as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.sst2"
+ARCHIVE = "sst2/SST-2.zip"
+LABELS = ["negative", "positive"]
+
+
+class Options(SentenceOptions):
+    """See the module's docstring."""
+
+    test: Annotated[int, Field(gt=0)] = 7349
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits train, valid and test. Raises UserError for wrong options or a malformed file."""
+    settings = checked(Options, options, WHERE)
+    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+        found = read(files)
+    if settings.test >= len(found["train"]):
+        raise UserError(f"{WHERE}: key 'test' is {settings.test}; the training set has {len(found['train'])} phrases")
+    train, test = taken_out(found["train"], settings.test, settings.seed, "test")
+    notes = [
+        f"test: {len(test)} phrases of GLUE's training set, drawn with seed {settings.seed}; valid: GLUE's dev set"
+    ]
+    if settings.origin == "stand_in":
+        notes = ["made-up phrases in the format of SST-2", *notes]
+    return table({"train": train, "valid": found["dev"], "test": test}, LABELS, settings, notes)
+
+
+def read(sources: dict[str, Path], parts: Sequence[str] = ("train", "dev")) -> dict[str, list[Sentence]]:
+    """The phrases of parts of GLUE's set, from its archive or from the two files of it."""
+    return {
+        split: [
+            Sentence(
+                f"{split}-{line}",
+                row["sentence"].strip(),
+                None,
+                class_number(row["label"], ("0", "1"), f"{path}: {split}.tsv:{line}"),
+            )
+            for line, row in tsv_rows(path, f"{split}.tsv")
+        ]
+        for split in parts
+        for path in [named_source(sources, [ARCHIVE, f"sst2/{split}.tsv"], WHERE)]
+    }

@@ -1,0 +1,78 @@
+"""STS benchmark (Cer et al. 2017): how similar two sentences are, from 0 to 5.
+
+Options of `prepare` beside those of `data.sentences`:
+
+in_distribution: a source of sentences, `images` or another of upstream's second column: train, valid and
+    `in_distribution` (upstream's test part) are of it alone; None: of all sources, and there is no such split.
+test: the source of the test set, from upstream's test part; None: all of it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    named_source,
+    number,
+    table,
+    tsv_rows,
+    upstream_or_made,
+)
+from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.stand_ins import sts as stand_in
+
+WHERE = "options of workflow_scripts.data.datasets.sts"
+ARCHIVE = "stsb/Stsbenchmark.tar.gz"
+PARTS = ("train", "dev", "test")
+COLUMNS = ("genre", "source", "year", "id", "score", "sentence1", "sentence2")
+
+
+class Options(SentenceOptions):
+    """See the module's docstring."""
+
+    in_distribution: str | None = None
+    test: str | None = None
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+    """The splits above. Raises UserError for wrong options or a malformed file."""
+    settings = checked(Options, options, WHERE)
+    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
+        found = read(files)
+    known = {source for rows in found.values() for source, _ in rows}
+    for key in ("in_distribution", "test"):
+        if (wanted := getattr(settings, key)) and wanted not in known:
+            raise UserError(f"{WHERE}: key '{key}' is '{wanted}'; {nearest(wanted, known)}")
+
+    def of(part: str, source: str | None) -> list[Sentence]:
+        return [row for origin, row in found[part] if source in (None, origin)]
+
+    splits = {"train": of("train", settings.in_distribution), "valid": of("dev", settings.in_distribution)}
+    if settings.in_distribution:
+        splits["in_distribution"] = of("test", settings.in_distribution)
+    splits["test"] = of("test", settings.test)
+    notes = ["made-up pairs in the format of the STS benchmark"] if settings.origin == "stand_in" else []
+    return table(splits, None, settings, notes)
+
+
+def read(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
+    """Part -> (source, pair) of each line, from upstream's archive or from the three files of it."""
+    return {
+        part: [
+            (
+                row["source"],
+                Sentence(
+                    f"{part}-{line}",
+                    row["sentence1"],
+                    row["sentence2"],
+                    number(row["score"], 0, 5, f"{path}: sts-{part}.csv:{line}"),
+                ),
+            )
+            for line, row in tsv_rows(path, f"sts-{part}.csv", COLUMNS)
+        ]
+        for part in PARTS
+        for path in [named_source(sources, [ARCHIVE, f"stsb/sts-{part}.csv"], WHERE)]
+    }

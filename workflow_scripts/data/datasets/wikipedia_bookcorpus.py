@@ -1,0 +1,207 @@
+"""Pairs of sentences of Wikipedia and BookCorpus for pre-training, in memory that does not grow with them.
+
+Wikipedia: the Parquet files of Hugging Face's wikimedia/wikipedia, read as a stream by `datasets`; Punkt splits each
+paragraph into sentences. BookCorpus: its archive, which has a sentence a line and no marks between paragraphs or books.
+Two sentences that follow one another make a pair; each sentence is in one pair, as each is in one sequence of BERT's.
+
+Options of `prepare`:
+
+from: `upstream` reads the sources; `stand_in` makes small ones of the same form first (`stand_ins.corpora`).
+longest: pieces of a sentence, which is cut behind them; a sequence of 128 has room for 125 in both.
+validation_every: the last of each so many pairs is for validation.
+documents: at most so many articles, and so many lines of BookCorpus, for trials.
+
+Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
+`train.mapped/`, what training maps into its memory (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
+`sememes.parquet` and `sememe_names.json`.
+"""
+
+import os
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.formats import mapped_pairs, punkt, sememes
+from workflow_scripts.data.formats.parallel_text import chunks
+from workflow_scripts.data.stand_ins import corpora as stand_in
+from workflow_scripts.data.streamed import Streamed, mapped
+
+if TYPE_CHECKING:
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+    from tokenizers import Tokenizer
+
+WHERE = "options of workflow_scripts.data.datasets.wikipedia_bookcorpus"
+WIKIPEDIA, BOOKCORPUS, TOKENIZER = "wikipedia/", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json"
+ARTICLES, LINES = 500, 20_000  # at a time, by one process
+SPLITS = ("train", "valid")
+Positive = Annotated[int, Field(gt=0)]
+Pairs = list[tuple[str, str]]
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    longest: Positive = 125
+    validation_every: Annotated[int, Field(gt=1)] = 10_000
+    documents: Positive | None = None
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
+    """The splits train and valid. Raises UserError for wrong options; `fill` does for what is malformed."""
+    settings = checked(Options, options, WHERE)
+    notes = [
+        "each sentence is in one pair; no text of evaluation sets is left out, as in the paper",
+        f"sentences are cut behind {settings.longest} pieces",
+        f"valid: the last of each {settings.validation_every} pairs",
+    ]
+    if settings.origin == "stand_in":
+        made = ["made-up articles and books in the form of Wikipedia and BookCorpus", *notes]
+        return Streamed(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
+    needed = (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *sememes.SOURCES)
+    missing = [name for name in needed if name not in sources]
+    missing += [] if any(name.startswith(WIKIPEDIA) for name in sources) else [f"{WIKIPEDIA}<file>.parquet"]
+    if missing:
+        raise UserError(f"{WHERE}: from: upstream needs the source {missing[0]}; name it in the task's sources")
+    if settings.documents:
+        notes.append(f"at most {settings.documents} articles and lines of books")
+    return Streamed(lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.documents else "paper")
+
+
+def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as made:
+        return fill(folder, settings, stand_in.write(Path(made)))
+
+
+def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:
+    """Write all files but dataset.json; returns what that says of the splits. Raises UserError for broken sources."""
+    # Not above: the catalogue reads the options, and must not wait for these.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tokenizer = read_tokenizer(sources[TOKENIZER])
+    tokenizer.enable_truncation(settings.longest)
+    ids = pa.list_(pa.int32())
+    columns = pa.schema([("source", pa.string()), ("first_ids", ids), ("second_ids", ids)])
+    counts: dict[str, Counter[str]] = {split: Counter(rows=0, tokens=0) for split in SPLITS}
+    writers = {split: pq.ParquetWriter(folder / f"{split}.parquet", columns, compression="zstd") for split in SPLITS}
+    number = 0
+    try:
+        for source, pairs in read_pairs(settings, sources):
+            sides = [
+                tokenizer.encode_batch_fast(list(side), add_special_tokens=False) for side in zip(*pairs, strict=True)
+            ]
+            table = pa.table([[source] * len(pairs), *([row.ids for row in side] for side in sides)], schema=columns)
+            drawn = [(number + i + 1) % settings.validation_every == 0 for i in range(len(pairs))]
+            number += len(pairs)
+            for split, chosen in zip(SPLITS, (pa.compute.invert(pa.array(drawn)), pa.array(drawn)), strict=True):
+                part = table.filter(chosen)
+                writers[split].write_table(part)
+                tokens = sum(len(part[name].combine_chunks().flatten()) for name in ("first_ids", "second_ids"))
+                counts[split].update({"rows": len(part), "tokens": tokens, source: len(part)})
+    finally:
+        for writer in writers.values():
+            writer.close()
+    if counts["train"]["rows"]:
+        mapped_pairs.write(folder, "train", counts["train"]["rows"])
+    given = sources[sememes.SOURCES[0]].parent
+    sememes.write_sememes(folder, sememes.read_sememes(given), sememes.sememe_names(given))
+    (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
+    return {"splits": {split: dict(found) for split, found in counts.items()}}
+
+
+def read_tokenizer(path: Path) -> "Tokenizer":
+    """Raises UserError when the file is no tokenizer."""
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise UserError(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
+
+
+def read_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
+    """(name of the corpus, some pairs of it), corpus by corpus in the order of their files."""
+    shards = [path for name, path in sorted(sources.items()) if name.startswith(WIKIPEDIA)]
+    workers = len(os.sched_getaffinity(0))
+    archive = sources.get(punkt.SOURCE)
+    load_splitter(archive)  # a broken archive is named here, and not by every process
+    with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
+        try:
+            for pairs in mapped(pool, article_pairs, islice_documents(articles(shards), settings.documents, ARTICLES)):
+                yield from [("wikipedia", pairs)] if pairs else []
+        except BrokenProcessPool as error:
+            raise UserError("a process that splits sentences was killed; see that there is enough memory") from error
+    for lines in islice_documents(book_lines(sources[BOOKCORPUS]), settings.documents, LINES):
+        if pairs := two_by_two(lines):
+            yield "bookcorpus", pairs
+
+
+def islice_documents(documents: Iterator[str], count: int | None, size: int) -> Iterator[list[str]]:
+    """At most `count` documents, `size` at a time."""
+    return chunks(islice(documents, count), size)
+
+
+def articles(shards: Sequence[Path]) -> Iterator[str]:
+    """The texts of the articles in Parquet files, in order. Raises UserError for a file that is none."""
+    from datasets import load_dataset
+    from pyarrow import ArrowException
+
+    for shard in shards:
+        try:
+            stream = load_dataset("parquet", data_files=str(shard), split="train", streaming=True, columns=["text"])
+            for row in stream:
+                yield row["text"]
+        except (ArrowException, KeyError, ValueError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"{shard} has no column text of articles ({reason}); fetch it again") from error
+
+
+def book_lines(archive: Path) -> Iterator[str]:
+    """The lines of the text files in the archive, without blank ones; nothing is unpacked."""
+    try:
+        with tarfile.open(archive, "r|*") as members:
+            for member in members:
+                if member.isfile() and member.name.endswith(".txt"):
+                    for line in members.extractfile(member):
+                        if text := line.decode("utf-8", "replace").strip():
+                            yield text
+    except (tarfile.TarError, EOFError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{archive}: cannot be read as a tar archive ({reason}); fetch it again") from error
+
+
+SPLITTER: list["PunktSentenceTokenizer"] = []  # of this process
+
+
+def load_splitter(archive: Path | None) -> None:
+    """What a process needs that `article_pairs` runs in; for made-up text Punkt without any knowledge of English."""
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+    SPLITTER[:] = [punkt.sentence_splitter(archive) if archive else PunktSentenceTokenizer()]
+
+
+def article_pairs(texts: list[str]) -> Pairs:
+    """The pairs of sentences of each paragraph (a line) of the articles; headings are single ones, and have none."""
+    return [
+        pair
+        for text in texts
+        for paragraph in text.split("\n")
+        for pair in two_by_two(SPLITTER[0].tokenize(paragraph.strip()))
+    ]
+
+
+def two_by_two(sentences: Sequence[str]) -> Pairs:
+    """The first and second, the third and fourth and so on; a last one without a partner is left out."""
+    return list(zip(sentences[::2], sentences[1::2], strict=False))

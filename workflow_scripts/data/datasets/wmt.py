@@ -1,0 +1,178 @@
+"""Translation data of the WMT as the recipes of fairseq prepare it, in memory that does not grow with the corpora.
+
+Options of `prepare`:
+
+source, target: languages.
+corpora: what to train on, in this order: an archive of the sources, and its file of aligned lines of each language.
+test: the same for the test set, whose files are SGML.
+validation_every: the last of each so many training lines is for validation.
+merges: of the byte-pair encoding that both languages share.
+longest, ratio: training and validation pairs with an empty side, a side of more pieces, or more pieces on one side than
+    `ratio` times those of the other are left out.
+lines: of each corpus, at most, for trials.
+from: `upstream` reads the archives; `stand_in` makes small ones of the same form first (`stand_ins.wmt`).
+
+Splits: `train`, `valid` and `test`. Besides the columns of all sequence-to-sequence sets, whose text is in pieces here
+(`hel@@ lo`), `test` and `valid` have `target_words`, the tokens as Moses writes them, and `test` has `target_text`, the
+translation as it stands in the test set.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.data.formats import byte_pairs
+from workflow_scripts.data.formats.parallel_text import chunks, extract, lines_of, pairs, segments
+from workflow_scripts.data.stand_ins import wmt as stand_in
+from workflow_scripts.data.streamed import Streamed, mapped
+
+WHERE = "options of workflow_scripts.data.datasets.wmt"
+PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # at a time, by one process
+Language = Literal["en", "de", "fr"]
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Corpus(Strict):
+    archive: str
+    files: dict[Language, str]
+
+
+class Options(Strict):
+    """See the module's docstring."""
+
+    source: Language
+    target: Language
+    corpora: Annotated[list[Corpus], Field(min_length=1)]
+    test: Corpus
+    validation_every: Annotated[int, Field(gt=1)]
+    merges: Positive
+    longest: Positive = 250
+    ratio: Annotated[float, Field(ge=1)] = 1.5
+    lines: Positive | None = None
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+
+
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
+    """The splits train, valid and test. Raises UserError for wrong options; `fill` does for what is malformed."""
+    settings = checked(Options, options, WHERE)
+    for corpus in (*settings.corpora, settings.test):
+        for language in (settings.source, settings.target):
+            if language not in corpus.files:
+                raise UserError(f"{WHERE}: {corpus.archive} has no file for the language '{language}'; name it")
+        if settings.origin == "upstream" and corpus.archive not in sources:
+            raise UserError(f"{WHERE}: from: upstream needs the source {corpus.archive}; name it in the task's sources")
+    notes = [
+        f"train, valid: without pairs with an empty side, a side of over {settings.longest} pieces, or over "
+        f"{settings.ratio} times as many pieces on one side",
+        f"valid: the last of each {settings.validation_every} training lines",
+    ]
+    if settings.origin == "stand_in":
+        made = ["made-up sentences in the format of WMT", *notes]
+        return Streamed(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
+    if settings.lines:
+        notes.append(f"train: at most {settings.lines} lines of each corpus")
+    return Streamed(lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.lines else "paper")
+
+
+def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as made:
+        corpora = [(corpus.archive, corpus.files) for corpus in settings.corpora]
+        archives = stand_in.write(Path(made), corpora, (settings.test.archive, settings.test.files))
+        return fill(folder, settings, archives)
+
+
+def fill(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
+    """Write the data into `folder`; returns the counts of dataset.json.
+
+    The text lies in files between the steps: tokenised lines, from which the merges are learnt, and pieces of both
+    languages together, from which each language gets its own vocabulary.
+    """
+    # Not above: the catalogue reads the options, and must not wait for numpy or for regular expressions.
+    from workflow_scripts.data.formats.translation_tables import write_tables
+
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
+        try:
+            characters, last = write_training_text(scratch, settings, archives, pool)
+        except BrokenProcessPool as error:
+            raise UserError("a process that tokenises was killed; see that there is enough memory") from error
+    extra = write_test_text(scratch, settings, archives)
+    sides = (settings.source, settings.target)
+    both = (line for side in sides for line in lines_of(scratch / f"train.{side}"))
+    tokenizer = byte_pairs.learn(both, settings.merges, characters, last)
+
+    def pairs_of(split: str) -> Iterator[list[tuple[str, str]]]:
+        return chunks(zip(*(lines_of(scratch / f"{split}.{s}") for s in sides), strict=True), PAIRS_TO_ENCODE)
+
+    texts = {split: partial(pairs_of, split) for split in ("train", "valid", "test")}
+    content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
+    shutil.rmtree(scratch)
+    return content
+
+
+def write_training_text(
+    scratch: Path, settings: Options, archives: dict[str, Path], pool: ProcessPoolExecutor
+) -> tuple[set[str], set[str]]:
+    """Write the tokenised lines `train.<language>` and `valid.<language>`; returns the characters in them, and those
+    that end a token.
+    """
+    from workflow_scripts.data.formats.moses import tokenised_pairs
+
+    sides = (settings.source, settings.target)
+    characters: set[str] = set()
+    last: set[str] = set()
+    number = 0
+    with ExitStack() as files:
+        out = {
+            (split, side): files.enter_context(open(scratch / f"{split}.{side}", "w", newline="\n", encoding="utf-8"))
+            for split in ("train", "valid")
+            for side in sides
+        }
+        for corpus in settings.corpora:
+            raw = {corpus.files[side]: scratch / f"raw.{side}" for side in sides}
+            extract(archives[corpus.archive], raw)
+            where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
+            lines = pairs(*raw.values(), where, settings.lines)
+            for *texts, found, ends in mapped(pool, tokenised_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
+                characters |= found
+                last |= ends
+                for pair in zip(*texts, strict=True):
+                    number += 1
+                    split = "train" if number % settings.validation_every else "valid"
+                    for side, text in zip(sides, pair, strict=True):
+                        out[split, side].write(text + "\n")
+            for path in raw.values():
+                path.unlink()
+    return characters, last
+
+
+def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> dict[str, list[str]]:
+    """Write the tokenised lines `test.<language>`; returns the translations as they stand in the test set."""
+    from workflow_scripts.data.formats.moses import tokenised
+
+    sides = (settings.source, settings.target)
+    raw = {settings.test.files[side]: scratch / f"raw.{side}" for side in sides}
+    extract(archives[settings.test.archive], raw)
+    found = [segments(path, f"{archives[settings.test.archive]}: {name}") for name, path in raw.items()]
+    if len(found[0]) != len(found[1]):
+        raise UserError(
+            f"{archives[settings.test.archive]}: {' and '.join(raw)}: {len(found[0])} segments on one side, "
+            f"{len(found[1])} on the other; fetch it again"
+        )
+    for side, texts in zip(sides, found, strict=True):
+        lines = [tokenised(text.replace("’", "'"), side, normalise=False) for text in texts]
+        (scratch / f"test.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
+    return {"target_text": found[1]}

@@ -1,0 +1,150 @@
+"""From lines of tokens to the Parquet files of a translation task, some thousand pairs at a time."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workflow_scripts.common.files import write_json
+from workflow_scripts.data.formats import byte_pairs
+from workflow_scripts.data.prepared import SPECIAL_TOKENS, UNKNOWN_ID
+
+if TYPE_CHECKING:
+    import pyarrow
+    from tokenizers import Tokenizer
+
+SIDES = ("source", "target")
+Chunks = Callable[[], Iterable[list[tuple[str, str]]]]
+
+
+def write_tables(
+    folder: Path,
+    scratch: Path,
+    tokenizer: "Tokenizer",
+    texts: dict[str, Chunks],
+    limits: tuple[int, float],
+    test_columns: dict[str, list[str]],
+) -> dict[str, Any]:
+    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`; returns the counts of dataset.json.
+
+    texts: pairs of tokenised lines of each split, in chunks; a chunk becomes a row group. limits: see `fitting`; the
+    test set is not cut. test_columns: further columns of the test set.
+
+    Each side has its own vocabulary: the pieces of its training text by falling frequency, then by the alphabet. It is
+    known only when all is encoded, so the ids of the joint encoding go to files in `scratch` first.
+    """
+    joint = {split: scratch / f"{split}.arrows" for split in texts}
+    dropped = {
+        split: encode(tokenizer, chunks(), joint[split], None if split == "test" else limits, split != "train")
+        for split, chunks in texts.items()
+    }
+    pieces = byte_pairs.written(tokenizer)
+    vocabulary, new_ids = {}, {}
+    for side, counts in piece_counts(joint["train"], len(pieces)).items():
+        found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != byte_pairs.UNKNOWN)
+        order = sorted(found, key=lambda i: (-counts[i], pieces[i], i))
+        vocabulary[side] = SPECIAL_TOKENS + [pieces[i] for i in order]
+        new_ids[side] = np.full(len(pieces), UNKNOWN_ID, np.int32)
+        new_ids[side][order] = np.arange(len(SPECIAL_TOKENS), len(vocabulary[side]), dtype=np.int32)
+    write_json(folder / "vocabulary.json", vocabulary)
+    splits = {}
+    for split, path in joint.items():
+        columns = test_columns if split == "test" else {}
+        splits[split] = number_anew(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
+        splits[split]["left_out"] = dropped[split]
+        path.unlink()
+    return {"splits": splits, "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()}}
+
+
+def encode(
+    tokenizer: "Tokenizer",
+    chunks: Iterable[list[tuple[str, str]]],
+    path: Path,
+    limits: tuple[int, float] | None,
+    words: bool,
+) -> int:
+    """Write the ids of the pieces of both sides, and, with `words`, the target's tokens as `target_words`; returns how
+    many pairs do not fit into the limits.
+    """
+    import pyarrow
+
+    ids = pyarrow.list_(pyarrow.int32())
+    columns = {f"{side}_ids": ids for side in SIDES} | ({"target_words": pyarrow.string()} if words else {})
+    dropped = 0
+    with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
+        for chunk in chunks:
+            texts = [list(side) for side in zip(*chunk, strict=True)]
+            arrays = [byte_pairs.encode(tokenizer, side) for side in texts]
+            lengths = [array.value_lengths().to_numpy() for array in arrays]
+            arrays += [pyarrow.array(texts[1], pyarrow.string())] if words else []
+            batch = pyarrow.RecordBatch.from_arrays(arrays, list(columns))
+            if limits:
+                kept = fitting(*lengths, *limits)
+                batch, dropped = batch.filter(pyarrow.array(kept)), dropped + int((~kept).sum())
+            writer.write_batch(batch)
+    return dropped
+
+
+def fitting(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
+    """[N] bool, of the pairs whose sides have `source` [N] and `target` [N] pieces: neither side is empty, over
+    `longest`, or over `ratio` times the other.
+    """
+    shorter, longer = np.minimum(source, target), np.maximum(source, target)
+    return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
+
+
+def batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
+    """What `encode` has written, one batch at a time."""
+    import pyarrow
+
+    with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as reader:
+        yield from (batch for batch in reader if len(batch))
+
+
+def piece_counts(path: Path, pieces: int) -> dict[str, np.ndarray]:
+    """How often each joint piece stands on each side: side -> [pieces]."""
+    counts = {side: np.zeros(pieces, np.int64) for side in SIDES}
+    for batch in batches(path):
+        for side in SIDES:
+            counts[side] += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=pieces)
+    return counts
+
+
+def number_anew(
+    path: Path,
+    out: Path,
+    new_ids: dict[str, np.ndarray],
+    vocabulary: dict[str, list[str]],
+    columns: dict[str, list[str]],
+) -> dict[str, int]:
+    """Write a split with each side's own ids, its text in pieces, and `columns`; returns its counts."""
+    import pyarrow
+    import pyarrow.compute
+    import pyarrow.parquet
+
+    text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
+    types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
+    with pyarrow.ipc.open_stream(pyarrow.OSFile(str(path))) as reader:
+        kept = [name for name in reader.schema.names if name not in types]
+    types |= dict.fromkeys([*kept, *columns], text)
+    tokens = {side: pyarrow.array(vocabulary[side], text) for side in SIDES}
+    counts = {"rows": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
+    with pyarrow.parquet.ParquetWriter(out, pyarrow.schema(types), compression="zstd") as writer:
+        for batch in batches(path):
+            made = {name: batch[name] for name in kept}
+            made["subset"] = pyarrow.array([""] * len(batch), text)
+            for name, values in columns.items():
+                made[name] = pyarrow.array(values[counts["rows"] : counts["rows"] + len(batch)], text)
+            for side in SIDES:
+                lengths = batch[f"{side}_ids"].value_lengths().to_numpy()
+                ids = new_ids[side][batch[f"{side}_ids"].flatten().to_numpy()]
+                offsets = pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]), pyarrow.int32())
+                made[f"{side}_ids"] = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(ids))
+                pieces = pyarrow.ListArray.from_arrays(offsets, tokens[side].take(pyarrow.array(ids)))
+                made[side] = pyarrow.compute.binary_join(pieces, " ")
+                counts["out_of_vocabulary_tokens"] += int((ids == UNKNOWN_ID).sum())
+                counts[f"longest_{side}"] = max(counts[f"longest_{side}"], int(lengths.max()))
+            writer.write_batch(pyarrow.RecordBatch.from_pydict({name: made[name] for name in types}))
+            counts["rows"] += len(batch)
+    return counts

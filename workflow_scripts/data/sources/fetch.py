@@ -1,0 +1,99 @@
+"""Getting one source file: from a mirror folder, else from its URLs, checked against sources.yaml."""
+
+import os
+import shutil
+from pathlib import Path
+
+from filelock import FileLock
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import sha256_file, write_json
+from workflow_scripts.data.sources.declared import Source, expected_sha256, record_path
+from workflow_scripts.data.sources.download import Advance, Patience, download, size
+
+
+def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patience, advance: Advance) -> str:
+    """Have `downloads/<dataset>/<file>` be the declared file; says in a few words where it came from.
+
+    Two processes do not fetch one file twice. Raises UserError, naming what was tried, when it cannot be had; nothing
+    wrong is ever kept, and half a download only beside the file, as `<file>.part`.
+    """
+    path = downloads / source.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    locks = downloads / ".locks"
+    locks.mkdir(exist_ok=True)
+    with FileLock(locks / source.name.replace("/", "--")):
+        if path.exists():
+            wrong = [mismatch(packing, path, path) for packing in source.alternatives]
+            if None in wrong:
+                return "already there" + note_if_unpinned(source, path)
+            if source.sha256 is None:
+                raise UserError(f"{path} {wrong[0]}; delete it and {record_path(path).name} to fetch it anew")
+        problems = []
+        part = path.with_name(f"{path.name}.part")
+        origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
+        origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
+        for packing, origin in origins:
+            problem = attempt(packing, origin, part, path, patience, advance)
+            if problem is None:
+                os.replace(part, path)
+                after = f" (after {'; '.join(problems)})" if problems else ""
+                return f"from {origin}{after}{note_if_unpinned(source, path)}"
+            problems.append(problem)
+    tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
+    note = f" ({source.note})" if source.note else ""
+    raise UserError(
+        f"{source.name} is missing: {tried}; get it by other means{note} and put it at {path}, "
+        f"or at {source.name} in a mirror folder (data.mirror in config.yaml)"
+    )
+
+
+def write_manifest(source: Source, path: Path) -> None:
+    """Say beside a file which one it is: <file>.json changes when the file is another, and at no other time."""
+    content = {"name": source.name, "sha256": sha256_file(path), "bytes": size(path), "licence": source.licence}
+    write_json(path.with_name(f"{path.name}.json"), content)
+
+
+def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patience, advance: Advance) -> str | None:
+    """Fill `part` from one origin, a path or a URL. None when it is right, else what was wrong; then it is deleted."""
+    if origin not in source.urls:
+        if not Path(origin).is_file():
+            return f"{origin}: no such file"
+        shutil.copyfile(origin, part)
+        wrong = mismatch(source, part, path)
+        if wrong:
+            part.unlink()
+        return f"{origin} {wrong}, nothing was kept" if wrong else None
+    while True:
+        kept = size(part) if source.sha256 else 0
+        try:
+            if not source.bytes or kept < source.bytes:
+                download(origin, part, source.bytes, source.sha256 is not None, advance, patience)
+        except UserError as error:
+            return str(error)
+        wrong = mismatch(source, part, path)
+        if not wrong:
+            return None
+        part.unlink()
+        if not kept:
+            return f"{origin} {wrong}, nothing was kept"
+        # The wrong bytes may be those of an earlier call or another URL: once more from the start.
+
+
+def mismatch(source: Source, file: Path, path: Path) -> str | None:
+    """How `file` differs from what is declared, or was recorded beside `path`; None if it does not."""
+    if source.bytes and size(file) != source.bytes:
+        return f"has the wrong size: expected {source.bytes} bytes, actual {size(file)}"
+    expected, actual = expected_sha256(source, path), sha256_file(file)
+    if expected and expected != actual:
+        return f"has the wrong sha256: expected {expected}, actual {actual}"
+    return None
+
+
+def note_if_unpinned(source: Source, path: Path) -> str:
+    """For a file whose sha256 nobody declared: record the one it has, and say so."""
+    if source.sha256:
+        return ""
+    if not record_path(path).exists():
+        record_path(path).write_text(f"{sha256_file(path)}  {path.name}\n")
+    return f"; unpinned ({source.note}): compared with {record_path(path).name} from now on"

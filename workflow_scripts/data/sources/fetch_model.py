@@ -1,0 +1,103 @@
+"""Models of the Hugging Face hub: at their pinned commit, or taken from a folder and checked."""
+
+import os
+import shutil
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json, sha256_file, write_json
+from workflow_scripts.common.validation import nearest
+from workflow_scripts.data.sources.declared import Repository, load_repositories
+from workflow_scripts.data.sources.download import size
+from workflow_scripts.data.sources.model_files import INDEX, MANIFEST, choose
+
+
+def find_repository(name: str) -> Repository:
+    """The declared model of that name. Raises UserError with the nearest known one."""
+    models = {name: entry for name, entry in load_repositories().items() if entry.kind == "model"}
+    if name not in models:
+        raise UserError(f"no model '{name}' in sources.yaml; {nearest(name, models)}")
+    if models[name].revision is None:
+        raise UserError(f"sources.yaml: key 'hugging_face.{name}.revision' is null; pin a commit to fetch it")
+    return models[name]
+
+
+def check_shards(folder: Path) -> None:
+    """Raise UserError when the index of the weights names a file that is not there."""
+    if (folder / INDEX).exists():
+        for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
+            if not (folder / shard).is_file():
+                raise UserError(f"{INDEX} names {shard}, which is missing beside it; get the model anew")
+
+
+def write_manifest(name: str, repository: Repository, folder: Path) -> None:
+    """Say in model.json what the folder holds."""
+    check_shards(folder)
+    chosen = choose([path.name for path in folder.iterdir()], str(folder))
+    files = {file: {"sha256": sha256_file(folder / file), "bytes": size(folder / file)} for file in chosen}
+    what = {"name": name, "revision": repository.revision, "licence": repository.licence, "files": files}
+    write_json(folder / MANIFEST, what)
+
+
+def is_whole(folder: Path, name: str, revision: str) -> bool:
+    """Whether a folder holds that commit of the model, by its manifest."""
+    if not (folder / MANIFEST).is_file():
+        return False
+    manifest = read_json(folder / MANIFEST)
+    if (manifest.get("name"), manifest.get("revision")) != (name, revision):
+        return False
+    return not changed(folder, manifest)
+
+
+def changed(folder: Path, manifest: dict) -> list[str]:
+    """The files that are missing, or not what the manifest says."""
+    return [
+        file
+        for file, entry in manifest["files"].items()
+        if not (folder / file).is_file() or sha256_file(folder / file) != entry["sha256"]
+    ]
+
+
+def take(name: str, repository: Repository, source: Path, part: Path) -> str:
+    """Link or copy the model from a folder to `part`; says in a few words how the commit is known."""
+    if not source.is_dir():
+        raise UserError(
+            f"{source} does not exist; get it where there is a network, with: "
+            f"hf download {name} --revision {repository.revision} --local-dir {source}"
+        )
+    chosen = choose([path.name for path in source.iterdir()], str(source))
+    told = known_commit(name, repository.revision, source, chosen)
+    shutil.rmtree(part)
+    part.mkdir()
+    for file in chosen:
+        original = (source / file).resolve()
+        try:
+            os.link(original, part / file)  # a second name costs no space
+        except OSError:
+            shutil.copyfile(original, part / file)
+    return f"from {source}, {told}"
+
+
+def known_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
+    """How it is known that a folder holds this commit. Raises UserError when it is known to hold another.
+
+    A folder that this command made has a manifest; one that `hf download` made has a record of each file, whose first
+    line is the commit.
+    """
+    if (source / MANIFEST).is_file():
+        manifest = read_json(source / MANIFEST)
+        if (manifest.get("name"), manifest.get("revision")) != (name, revision):
+            raise UserError(f"{source} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}")
+        if broken := changed(source, manifest):
+            raise UserError(f"{source / broken[0]} is not what {MANIFEST} beside it says; copy the folder anew")
+        return f"checked against its {MANIFEST}"
+    records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]
+    for file, record in zip(files, records, strict=True):
+        if record.is_file() and (commit := record.read_text().split("\n")[0]) != revision:
+            raise UserError(
+                f"{source / file} is of the commit {commit}; get {revision} with: "
+                f"hf download {name} --revision {revision} --local-dir {source}"
+            )
+    if all(record.is_file() for record in records):
+        return "whose records name the pinned commit"
+    return f"on trust: nothing there says that it is the commit {revision}"

@@ -1,0 +1,111 @@
+"""What can be decided in seconds, without any training: SCAN's grammar, and what the papers' printed numbers say."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.data.datasets import scan
+from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.reporting.claims.verdicts import judge
+from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.tables.cells import make_cells
+
+SAME, DIFFERS, FINDING = "same", "differs", "finding"
+AUDIT = ("recompose", "audit-carma")  # paper and analysis of the printed numbers of CARMA
+
+# sha256 over the lines "command<TAB>actions" of the official files, sorted, repeated lines included, and their number.
+OFFICIAL = {
+    "add_jump train": ("84c912b45efb8c2a6077367f7d00a8f66003253cef25fbcbbeb377888d9a31dd", 14670),
+    "add_jump test": ("ae1617c56a64dc37f45d104457ce7a214d124439bcddc97bea0af0f7b5e7491b", 7706),
+    "around_right train": ("1545158ce594fe8fe9d2e3e77e208bc71e34e40f60890b813894e63621707cf5", 15225),
+    "around_right test": ("cceb9031e0b1a652aa2e4e4205440ba01cf9e3bfc6e979cd91e4aa7799ed3698", 4476),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line: what was found, what was expected, and the outcome: same, differs, or a finding without expectation."""
+
+    check: str
+    statement: str
+    found: str
+    expected: str
+    outcome: str
+
+
+def digest_of(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
+    """(sha256, number of lines) of pairs (command, actions) in any order; repeated pairs count."""
+    lines = sorted(f"{command}\t{actions}\n" for command, actions in pairs)
+    return hashlib.sha256("".join(lines).encode()).hexdigest(), len(lines)
+
+
+def grammar_checks() -> list[Check]:
+    """Whether the grammar makes the lines of the official training and test files, repeated ones as often."""
+    made = dict(zip(("add_jump train", "add_jump test"), scan.held_out_primitive("jump"), strict=True))
+    made |= dict(zip(("around_right train", "around_right test"), scan.around_right(), strict=True))
+    checks = []
+    for name, (expected, lines) in OFFICIAL.items():
+        found, count = digest_of((example.source, example.target) for example in made[name])
+        outcome = SAME if (found, count) == (expected, lines) else DIFFERS
+        said = f"SCAN {name}: the {count:,} lines of the grammar against the official file's {lines:,}"
+        checks.append(Check(f"scan {name}", said, found, expected, outcome))
+    return checks
+
+
+def audit_checks(catalogue: Catalogue) -> list[Check]:
+    """What the printed numbers of the papers say about each other and about their own claims."""
+    # pandas and scipy's distributions, which no other check needs.
+    from workflow_scripts.analyses.printed_numbers import audit, null_range
+
+    paper, name = AUDIT
+    entry = catalogue.papers[paper].analyses[name]
+    numbers = read_published(catalogue.root / "papers" / entry["published"] / "published.csv")
+    rows, _ = audit(numbers, entry["options"])
+    scores = {
+        (row["task"], row["metric"], row.get("subset", "all")): row["value"] for row in rows if row.get("rate") is None
+    }
+    low, high = null_range(entry["options"]["runs"])
+    ratios, inside = (int(scores["all", f"cv_ratio_{part}", "all"]) for part in ("count", "inside"))
+    compared, differing = (
+        sum(int(value) for (_, metric, _), value in scores.items() if metric == f"pairs_{part}")
+        for part in ("compared", "differing")
+    )
+    claims = [outcome.printed for key in catalogue.papers for outcome in printed_claims(catalogue, key)]
+    contradicted = claims.count("contradict")
+    with_numbers = contradicted + claims.count("agree")
+    said = [
+        (
+            "carma spread",
+            f"CARMA prints {ratios} pairs of spreads over synonyms; the ratio of {inside} is within what two equal "
+            f"models give by chance ({low:.2f} to {high:.2f})",
+            f"{inside} of {ratios}",
+        ),
+        (
+            "carma printed twice",
+            f"CARMA prints {compared} numbers in two places; {differing} of them differ",
+            f"{differing} of {compared}",
+        ),
+        (
+            "claims against printed numbers",
+            f"Of {with_numbers} claims of the papers with printed numbers, the numbers contradict {contradicted}",
+            f"{contradicted} of {with_numbers}",
+        ),
+    ]
+    return [Check(check, statement, found, "", FINDING) for check, statement, found in said]
+
+
+def printed_claims(catalogue: Catalogue, key: str) -> list:
+    """The claims of a paper, not controls of ours, as its printed numbers alone show them."""
+    paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
+    evidence = Evidence(key, "", read_published(catalogue.root / "papers" / key / "published.csv"), {}, {})
+    cells = {}
+    for name, content in paper.displays.items():
+        if content["kind"] == "table":
+            display = checked(TableDisplay, content, f"papers/{key}/displays.yaml", name)
+            cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    scale = paper.plan.scale if paper.plan else ""
+    return judge([claim for claim in claims if claim.kind == "paper"], cells, False, scale, file, paper.plan)

@@ -1,0 +1,141 @@
+"""claims.csv: its columns, and what a person sees of it in the terminal."""
+
+import csv
+import re
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import missing
+from workflow_scripts.reporting.claims.verdicts import (
+    EXPLORATORY,
+    INCONCLUSIVE,
+    NO_VERDICT,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    PRIMARY,
+    REPRODUCED,
+)
+from workflow_scripts.reporting.tables.layout import effect_text
+
+CLAIM_COLUMNS = (
+    "paper",
+    "claim",
+    "kind",
+    "role",
+    "statement",
+    "quote",
+    "source",
+    "left",
+    "right",
+    "relation",
+    "published_effect",
+    "printed",
+    "effect",
+    "unit",
+    "at_least",
+    "smallest_effect",
+    "quantile",
+    "ci_low",
+    "ci_high",
+    "p_value",
+    "q_value",
+    "n_seeds",
+    "n_planned",
+    "protocol",
+    "verdict",
+    "reason",
+    "caveat",
+)
+LOG_WIDTH = 120  # columns where no terminal says how many it has
+COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NO_VERDICT: "dim", NOT_RUN: "dim"}
+
+
+def print_ledger(path: Path, scale: str) -> None:
+    """Print the verdicts of a claims.csv: the primary claims, the exploratory ones that are decided, how many claims of
+    each kind have which verdict, and why some have none.
+    """
+    rows = read_ledger(path)
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = LOG_WIDTH
+    primary = [row for row in rows if row["role"] == PRIMARY]
+    others = [row for row in rows if row["role"] == EXPLORATORY]
+    decided = [row for row in others if row["verdict"] in (REPRODUCED, NOT_REPRODUCED)]
+    for title, found in (
+        (f"Primary claims at {scale}: named in the analysis plans before their seeds were run", primary),
+        (f"Exploratory claims at {scale} that are decided", decided),
+    ):
+        if any(row["verdict"] != NOT_RUN for row in found):
+            console.print(f"[bold]{title}[/]")
+            console.print(ledger(found, scale, console.width >= LOG_WIDTH), soft_wrap=False)
+            console.print()
+    if decided or any(row["effect"] for row in primary):
+        console.print("Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).\n")
+    tallies = {
+        f"primary claims of {paper}": [row for row in primary if row["paper"] == paper]
+        for paper in dict.fromkeys(row["paper"] for row in primary)
+    }
+    tallies["exploratory claims of the papers"] = [row for row in others if row["kind"] == "paper"]
+    tallies["controls of ours"] = [row for row in others if row["kind"] == "control"]
+    for title, found in tallies.items():
+        if found:
+            counts = Counter(row["verdict"] for row in found)
+            said = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
+            named = title if len(found) > 1 else re.sub("(claim|control)s", r"\1", title)
+            console.print(f"{len(found)} {named} at {scale}: {said}")
+    if unjudged := Counter(why_unjudged(row["reason"]) for row in rows if row["verdict"] == NO_VERDICT):
+        console.print(f"no verdict: {'; '.join(f'{why} ({count})' for why, count in unjudged.most_common())}")
+    if any(row["verdict"] == NOT_RUN for row in rows):
+        console.print(f"not run: {scale} does not measure it, or nobody has run it yet")
+
+
+def why_unjudged(reason: str) -> str:
+    """The kind of a reason for `no verdict`, without what is special to one claim."""
+    if re.fullmatch(r"\d+ of \d+ seeds", reason):
+        return "seeds of the analysis plan are missing"
+    if reason.startswith("says nothing while "):
+        return "a gain that the claim supposes is not reproduced"
+    return reason.split(":")[0]
+
+
+def read_ledger(path: Path) -> list[dict[str, str]]:
+    """The rows of claims.csv. Raises UserError where the file is missing or is not whole."""
+    try:
+        with open(path, newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            header, rows = tuple(reader.fieldnames or ()), list(reader)
+    except FileNotFoundError as error:
+        raise missing(path) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text; name a claims.csv") from error
+    if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
+        raise UserError(f"{path} is no whole claims.csv; if ./reproduce made it, delete it and make it again")
+    return rows
+
+
+def ledger(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
+    """A line for each of these rows of claims.csv, under the name of its paper. Where there is room, in `wide` windows,
+    the names of claims are not broken."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("claim", overflow="fold", no_wrap=wide)
+    table.add_column("effect (interval)", justify="right", no_wrap=wide)
+    table.add_column("claimed", justify="right", no_wrap=True)
+    table.add_column("seeds", justify="right", no_wrap=True)
+    table.add_column(f"verdict at {scale}", overflow="fold")
+    for paper, found in groupby(rows, key=lambda row: row["paper"]):
+        table.add_row(f"[bold]{paper}[/]")
+        for row in found:
+            seeds = f"{row['n_seeds']} of {row['n_planned']}" if row["n_planned"] else row["n_seeds"]
+            why = f": {escape(row['reason'])}" if row["reason"] not in ("", f"{seeds} seeds") else ""
+            verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]{why}"
+            margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"])
+            claimed = f"> {margin + 0.0:g}".replace("-", "−")
+            ours = " (ours)" if row["kind"] == "control" else ""
+            table.add_row(f"  {escape(row['claim'])}{ours}", effect_text(row), claimed, seeds, verdict)
+    return table

@@ -1,0 +1,100 @@
+"""Controls of a claim: what must hold before its effect may bear a verdict."""
+
+import numpy as np
+
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.evaluation.statistics import Effect, difference_from_constant
+from workflow_scripts.reporting.claims.effects import Side
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
+
+
+def failed_control(
+    claim: Claim,
+    sides: tuple[Side, Side],
+    entry: PrimaryClaim,
+    seeds: list[int],
+    cells: dict[str, Cell],
+    same_sign: tuple[Effect | None, Effect | None],
+    quantile: float,
+) -> str:
+    """Which control of a primary claim fails, in a few words; empty if all hold.
+
+    seeds: the planned ones, on which `sides` and required cells are judged. same_sign: the effects, on these seeds, of
+    this claim and of the one that must have the same sign.
+    """
+    control = entry.control
+    floor = control.floor if control.floor is not None else claim.floor
+    beyond = 0.0 if entry.threshold is not None else entry.smallest - entry.margin  # of a share of seeds: other units
+    if failed := failed_floor(claim, sides, floor, beyond, cells, quantile):
+        return failed
+    if control.perfect is not None and entry.published:
+        worse = min((mean_of(side) for side in sides), key=lambda mean: _quality(claim, mean))
+        if abs(control.perfect - worse) < entry.published / 2:
+            return f"no room: the worse side has {worse:.1f}, and {control.perfect:g} is the best possible"
+    for required in control.requires:
+        values = _planned_values(cells.get(required.cell), seeds)
+        if values is None:
+            return f"a control is not measured: {required.cell}"
+        if (mean := float(np.mean(values))) < required.at_least:
+            return f"a control fails: {required.cell} is {mean:.1f}, and {required.at_least:g} is needed"
+    if control.same_sign:
+        own, other = same_sign
+        if other is None or own is None:
+            return f"a control is not measured: {control.same_sign}"
+        if other.value * own.value <= 0:
+            return f"a control fails: {control.same_sign} has the other sign"
+    return ""
+
+
+def _planned_values(cell: Cell | None, seeds: list[int]) -> list[float] | None:
+    """A cell's values on these seeds, or the number that no seed changes; None where one is missing."""
+    if cell is not None and cell.status == COMPUTED:
+        return [cell.computed]
+    if cell is None or not set(seeds) <= cell.seeds.keys():
+        return None
+    return [cell.seeds[seed] for seed in seeds]
+
+
+def failed_floor(
+    claim: Claim,
+    sides: tuple[Side, Side],
+    floor: float | str | None,
+    beyond: float,
+    cells: dict[str, Cell],
+    quantile: float,
+) -> str:
+    """Empty if the better side's interval is beyond the floor (the score of a model that has learnt nothing) by more
+    than `beyond`; for errors, which a claim has `less`, below it. A single seed has no interval and is not tested."""
+    if floor is None:
+        return ""
+    if isinstance(floor, str):
+        cell = cells.get(floor)
+        if cell is None or cell.status not in (MEASURED, COMPUTED):
+            return f"a control is not measured: {floor}"
+        name, floor = floor, cell.computed if cell.status == COMPUTED else cell.summary.mean
+    else:
+        name = "what a model scores that has learnt nothing"
+    better = max(sides, key=lambda side: _quality(claim, mean_of(side)))
+    if any(cell.status == COMPUTED for cell in better.cells):
+        lowest = _quality(claim, mean_of(better) - floor)
+    else:
+        above = difference_from_constant(list(better.by_seed().values()), floor)
+        interval = (above.turned() if claim.relation == "less" else above).interval(quantile)
+        if interval is None:
+            return ""
+        lowest = interval[0]
+    if lowest <= beyond:
+        return f"a control fails: the better side, {mean_of(better):.1f}, is not beyond {floor:.1f} ({name})"
+    return ""
+
+
+def mean_of(side: Side) -> float:
+    """Mean over cells and seeds."""
+    values = [cell.computed if cell.status == COMPUTED else cell.summary.mean for cell in side.cells]
+    return float(np.mean(values))
+
+
+def _quality(claim: Claim, value: float) -> float:
+    """The value, or its negative where less is better (errors, divergences), so that greater is always better."""
+    return -value if claim.relation == "less" else value

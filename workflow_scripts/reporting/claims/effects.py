@@ -1,0 +1,175 @@
+"""The effect of a claim: its cells, seed by seed, on both sides, and what the paper's own numbers give."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.display_schema import Claim, stars
+from workflow_scripts.evaluation.statistics import (
+    Effect,
+    SuccessRates,
+    association,
+    difference_from_constant,
+    kendall_tau,
+)
+from workflow_scripts.reporting.evidence.pairing import difference
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
+
+
+class NoEffectError(Exception):
+    """The scores of a claim are there, but give no effect; the message says why."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a claim: its cells, one or several, each with its seeds. A number is a computed cell."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def complete_seeds(self) -> float:
+        """Number of seeds that all cells have; without limit for numbers that no seed changes."""
+        by_cell = [set(cell.seeds) for cell in self.cells if cell.status != COMPUTED]
+        return len(set.intersection(*by_cell)) if by_cell else math.inf
+
+    def by_seed(self) -> dict[int, float]:
+        """Seed -> mean over the cells, of the seeds that all cells have."""
+        shared = sorted(set.intersection(*(set(cell.seeds) for cell in self.cells)))
+        return {seed: float(np.mean([cell.seeds[seed] for cell in self.cells])) for seed in shared}
+
+
+def direction(claim: Claim) -> int:
+    """1 where a claim has left above right, else -1."""
+    return 1 if claim.relation == "greater" else -1
+
+
+def margin_of(claim: Claim) -> float:
+    """What the effect in the claimed direction must exceed."""
+    return -claim.at_least if claim.relation == "no_gain" else claim.at_least
+
+
+def sides_of(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
+    """The cells of both sides, pair by pair; of a trend those that both sides have. With `seeds` no others count."""
+    if isinstance(claim.left, list):
+        found = [[_one(key, cells, claim, file) for key in side] for side in (claim.left, claim.right)]
+    elif claim.relation == "falls_with":
+        lefts, rights = (_matching(side, cells, claim, file) for side in (claim.left, claim.right))
+        found = [[one[name] for name in lefts if name in rights] for one in (lefts, rights)]
+    else:
+        left = _one(claim.left, cells, claim, file)
+        found = [
+            [left],
+            [_one(claim.right, cells, claim, file) if isinstance(claim.right, str) else _number(claim, left)],
+        ]
+    if seeds is not None:
+        found = [[_only(cell, seeds) for cell in side] for side in found]
+    return tuple(Side(tuple(side)) for side in found)
+
+
+def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
+    """The effect in the claimed direction, over seeds; of several pairs their mean is taken for each seed first.
+
+    Raises NoEffectError where seeds that belong together are not there; a value that is not positive has no logarithm.
+    """
+    sign = direction(claim)
+    if claim.relation == "falls_with":
+        seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
+        if not seeds:
+            raise NoEffectError("its cells share no seed")
+        left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
+        return association(left, right).turned()
+    left, right = (Side(tuple(side)) for side in zip(*pairs, strict=True))
+    if claim.measure == "log_ratio":
+        left, right = _logarithms(left), _logarithms(right)
+    paired = all(one.weights == other.weights != "" for one, other in pairs)
+    by_seed = [side.by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
+    if not all(by_seed):
+        raise NoEffectError("no seed has a value in all cells of a side")
+    if len(by_seed) == 1:
+        constant_right = right.cells[0].status == COMPUTED
+        constants = right if constant_right else left
+        constant = float(np.mean([cell.computed for cell in constants.cells]))
+        effect = difference_from_constant(list(by_seed[0].values()), constant, constant_right)
+    elif paired and not by_seed[0].keys() & by_seed[1].keys():
+        raise NoEffectError("its sides start from the same weights and share no seed")
+    else:
+        effect = difference(*by_seed, paired)
+    return effect if sign == 1 else effect.turned()
+
+
+def planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
+    """The effect of a claim on these seeds alone; None where one of its cells lacks one of them."""
+    sides = sides_of(claim, cells, file, seeds)
+    if min(side.complete_seeds for side in sides) < len(seeds):
+        return None
+    try:
+        return claim_effect(claim, list(zip(*(side.cells for side in sides), strict=True)))
+    except NoEffectError:
+        return None
+
+
+def success_rates(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
+    """How many seeds of each side have a value above `threshold`."""
+    left, right = (list(side.by_seed().values()) for side in sides)
+    return SuccessRates(sum(v > threshold for v in left), len(left), sum(v > threshold for v in right), len(right))
+
+
+def published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | None:
+    """The same effect in the paper's numbers; None where it does not print those that it takes."""
+    numbers = [(left.published, right.published) for left, right in pairs]
+    if claim.measure == "success_rate" or any(n is None or n.value is None for pair in numbers for n in pair):
+        return None
+    left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
+    if claim.relation == "falls_with":
+        return -float(kendall_tau(left, right))
+    if claim.measure == "log_ratio":
+        if min(*left, *right) <= 0:
+            return None
+        left, right = np.log(left), np.log(right)
+    return direction(claim) * float(np.mean(left - right))
+
+
+def _logarithms(side: Side) -> Side:
+    """ln of every value; a value that is not positive has none and is left out."""
+    return Side(
+        tuple(
+            replace(
+                cell,
+                seeds={seed: math.log(value) for seed, value in cell.seeds.items() if value > 0},
+                computed=math.log(cell.computed) if cell.computed else None,
+            )
+            for cell in side.cells
+        )
+    )
+
+
+def _only(cell: Cell, seeds: list[int]) -> Cell:
+    """The cell with these seeds alone."""
+    kept = {seed: value for seed, value in cell.seeds.items() if seed in seeds}
+    status = NOT_RUN if cell.status == MEASURED and not kept else cell.status
+    return replace(cell, seeds=kept, status=status)
+
+
+def _number(claim: Claim, other: Cell) -> Cell:
+    """A number on the right side as a cell that no run changes."""
+    return replace(other, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
+
+
+def _one(key: str, cells: dict[str, Cell], claim: Claim, file: str) -> Cell:
+    if "*" in key.split("/"):
+        raise UserError(f"{file}: claim {claim.claim}: '*' in {key}; only falls_with has it, once on either side")
+    if key not in cells:
+        raise UserError(f"{file}: claim {claim.claim}: there is no cell {key} in displays.yaml")
+    return cells[key]
+
+
+def _matching(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
+    """The cells of a trend by what `*` stands for."""
+    if pattern.split("/").count("*") != 1:
+        raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
+    found = {"".join(names): cell for key, cell in cells.items() if (names := stars(pattern, key)) is not None}
+    if not found:
+        raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
+    return found

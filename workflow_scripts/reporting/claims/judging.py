@@ -1,0 +1,119 @@
+"""Verdicts on the claims of a paper, and the lines of claims.csv and claim_sides.csv."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import replacing
+from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.config.display_schema import SIDES, Claim, TableDisplay, display_analyses
+from workflow_scripts.config.displays import display_runs, find_paper, intervened, shown_displays
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
+from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
+from workflow_scripts.reporting.claims.verdicts import Outcome, judge
+from workflow_scripts.reporting.evidence.reading import read_evidence
+from workflow_scripts.reporting.tables.cells import make_cells
+
+SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
+
+
+def judge_paper(
+    catalogue: Catalogue, key: str, scale: str, asked: dict[Run, list[str]], results: Path
+) -> list[Outcome]:
+    """Verdicts on the claims of one paper, from the tables that they name and the scores of `asked` under `results`."""
+    paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
+    claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
+    for name in names:
+        if paper.displays.get(name, {}).get("kind") != "table":
+            raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")
+    runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
+    shown = shown_displays(paper, asked)
+    analyses = {analysis: None for name in names if name in shown for analysis in display_analyses(shown[name])}
+    variants = intervened(paper.displays[name] for name in names)
+    evidence = read_evidence(catalogue, key, scale, runs, analyses, results, variants)
+    cells = {}
+    for name in names:
+        display = checked(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
+        cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    return judge(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
+
+
+def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
+    """Write claims.csv, and claim_sides.csv in the same folder: what each claim compares, seed by seed."""
+    ledger = [claim_row(paper, one) for paper, judged in outcomes.items() for one in judged]
+    for file, text in (
+        (path.with_name("claim_sides.csv"), sides_text(outcomes)),
+        (path, csv_text(CLAIM_COLUMNS, ledger)),
+    ):
+        with replacing(file) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def sides_text(outcomes: dict[str, list[Outcome]]) -> str:
+    """The content of claim_sides.csv."""
+    rows = [row for paper, judged in outcomes.items() for one in judged for row in side_rows(paper, one)]
+    return csv_text(SIDE_COLUMNS, rows)
+
+
+def csv_text(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
+    """A CSV with these columns."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
+    """One line of claims.csv; effects are in the claimed direction."""
+    claim = outcome.claim
+    low, high = outcome.interval or (None, None)
+    effect = outcome.effect.value if outcome.effect else outcome.success.difference if outcome.success else None
+    numbers = {
+        "published_effect": outcome.published,
+        "effect": effect,
+        "at_least": claim.at_least,
+        "smallest_effect": outcome.smallest,
+        "quantile": outcome.quantile,
+        "ci_low": low,
+        "ci_high": high,
+        "p_value": outcome.p_value,
+        "q_value": outcome.q_value,
+        "n_seeds": outcome.n_seeds,
+        "n_planned": outcome.n_planned,
+    }
+    sides = {
+        name: side if isinstance(side, list) else [side] for name, side in vars(claim).items() if name in SIDES[:2]
+    }
+    texts = {
+        name: getattr(claim, name) or ""
+        for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat")
+    }
+    row = {
+        "paper": paper,
+        **texts,
+        **{name: " + ".join(map(str, cells)) for name, cells in sides.items()},
+        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
+        **{name: getattr(outcome, name) for name in ("role", "printed", "protocol", "verdict", "reason")},
+    }
+    return {name: row[name] for name in CLAIM_COLUMNS}
+
+
+def side_rows(paper: str, outcome: Outcome) -> Iterator[dict[str, str]]:
+    """The lines of claim_sides.csv about one claim: one for each cell and seed, or one for a cell without seeds.
+
+    Seeds of a primary claim whose planned seeds are not complete are left out: nobody should look before.
+    """
+    for name, side in zip(SIDES, outcome.sides, strict=False):
+        for cell in side.cells:
+            printed = cell.published.value if cell.published else None
+            common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
+            common["published"] = "" if printed is None else f"{printed:.6g}"
+            complete = outcome.effect is not None or outcome.success is not None
+            values = dict(cell.seeds) if complete and cell.seeds else {"": cell.computed}
+            for seed, value in values.items():
+                yield common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"}

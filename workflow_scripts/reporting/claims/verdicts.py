@@ -1,0 +1,262 @@
+"""From the cells of a claim to its effect, and from the interval of the effect to a verdict.
+
+Effects are in the claimed direction: a positive one is as the paper says.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import nearest
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.statistics import QUANTILE, Effect, SuccessRates, benjamini_hochberg
+from workflow_scripts.reporting.claims.controls import failed_control, failed_floor
+from workflow_scripts.reporting.claims.effects import (
+    NoEffectError,
+    Side,
+    claim_effect,
+    margin_of,
+    planned_effect,
+    published_effect,
+    sides_of,
+    success_rates,
+)
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
+
+REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
+NO_VERDICT = "no verdict"  # measured, but a control fails, the data are made up, or seeds of the plan are missing
+NOT_RUN = "not run"  # not measured
+PRIMARY, EXPLORATORY = "primary", "exploratory"
+FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
+FALSE_DISCOVERIES = 0.05
+QUARTER = 0.25  # of the published effect: less than this above the margin counts as not reproduced
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim judged. Where a side was not measured, or seeds of the plan are missing, there is no effect.
+
+    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None where the
+    paper gives no effect. n_planned: seeds a side of a primary claim.
+    """
+
+    claim: Claim
+    sides: tuple[Side, Side]
+    role: str = EXPLORATORY
+    verdict: str = NO_VERDICT
+    protocol: str = ""
+    effect: Effect | None = None
+    success: SuccessRates | None = None
+    published: float | None = None
+    smallest: float | None = None
+    quantile: float | None = None
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    n_seeds: int | None = None
+    n_planned: int | None = None
+    reason: str = ""
+
+    @property
+    def printed(self) -> str:
+        """Whether the paper's own numbers agree with the claim or contradict it; empty where it prints none."""
+        if self.published is None:
+            return ""
+        return "agree" if self.published > margin_of(self.claim) else "contradict"
+
+
+def judge(
+    claims: Sequence[Claim],
+    cells: dict[str, Cell],
+    verdicts: bool,
+    scale: str,
+    file: str,
+    plan: AnalysisPlan | None = None,
+) -> list[Outcome]:
+    """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
+
+    Claims that the `plan` of the scale calls primary are judged on its seeds by its limits; the others are exploratory:
+    their p values become q values (Benjamini-Hochberg) among themselves. Raises UserError naming `file` for a claim
+    about a cell or given a claim that does not exist.
+    """
+    planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
+    found = [_measured(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
+    if not verdicts:
+        unsaid = f"the {scale} scale bears no verdict"
+        return [replace(one, p_value=None, reason=unsaid) if _undecided(one) else one for one in found]
+    tested = [
+        i for i, one in enumerate(found) if _undecided(one) and one.role == EXPLORATORY and one.p_value is not None
+    ]
+    q_values = benjamini_hochberg([found[i].p_value for i in tested])
+    for i, q_value in zip(tested, q_values, strict=True):
+        found[i] = replace(found[i], q_value=q_value)
+    by_name = {claim.claim: claim for claim in claims}
+    for i, one in enumerate(found):
+        if _undecided(one):
+            entry = planned.get(one.claim.claim)
+            failed = (
+                _failed_in_plan(one, entry, plan.seeds_of(entry), by_name, cells, file)
+                if entry
+                else failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
+            )
+            found[i] = replace(one, reason=failed) if failed else _decided(one, entry)
+    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
+    return [_on_condition(outcome, verdict_of, file) for outcome in found]
+
+
+def _undecided(outcome: Outcome) -> bool:
+    return outcome.verdict == NO_VERDICT and not outcome.reason
+
+
+def _measured(
+    claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
+) -> Outcome:
+    """The effect of a claim, without a verdict yet unless it can have none."""
+    sides = sides_of(claim, cells, file, plan.seeds_of(entry) if entry else None)
+    pairs = list(zip(*(side.cells for side in sides), strict=True))
+    published = entry.published if entry and entry.published else published_effect(claim, pairs)
+    outcome = Outcome(claim, sides, published=published)
+    if entry:
+        planned, done = len(plan.seeds_of(entry)), min(side.complete_seeds for side in sides)
+        outcome = replace(outcome, role=PRIMARY, smallest=entry.smallest, n_planned=planned, quantile=plan.quantile)
+        if done < planned:
+            return replace(outcome, n_seeds=done, reason=f"{done} of {planned} seeds")
+    # One side may be a number that no seed changes, such as a control without any model; of a trend, none.
+    allowed = {(MEASURED, MEASURED)}
+    if claim.relation != "falls_with":
+        allowed |= {(MEASURED, COMPUTED), (COMPUTED, MEASURED)}
+    measured = [pair for pair in pairs if tuple(cell.status for cell in pair) in allowed]
+    wanted = FEWEST_CELLS if claim.relation == "falls_with" else len(pairs)
+    if len(measured) < wanted:
+        return replace(outcome, verdict=NOT_RUN, reason=f"not measured at {scale}")
+    protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
+    outcome = replace(outcome, protocol=protocol)
+    if entry and entry.threshold is not None:
+        success = success_rates(sides, entry.threshold)
+        outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
+    elif claim.measure == "success_rate":
+        return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
+    else:
+        try:
+            effect = claim_effect(claim, measured)
+        except NoEffectError as error:
+            return replace(outcome, reason=str(error))
+        if entry and effect.n < len(plan.seeds_of(entry)):
+            return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
+        quantile = outcome.quantile or QUANTILE
+        outcome = replace(
+            outcome,
+            effect=effect,
+            quantile=quantile,
+            interval=effect.interval(quantile),
+            n_seeds=effect.n,
+        )
+    if not entry and published is not None and published > 0 and claim.relation != "no_gain":
+        outcome = replace(outcome, smallest=margin_of(claim) + QUARTER * published)
+    if protocol == "stand_in":
+        return replace(outcome, reason="made-up data")
+    # How many seeds succeed is seen there, too: none.
+    if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
+        return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
+    return replace(outcome, p_value=outcome.effect.p_value(margin_of(claim)) if outcome.effect else None)
+
+
+def _failed_in_plan(
+    outcome: Outcome, entry: PrimaryClaim, seeds: list[int], claims: dict[str, Claim], cells: dict[str, Cell], file: str
+) -> str:
+    """Which control of a primary claim fails on the planned seeds, in a few words; empty if all hold."""
+    other = entry.control.same_sign
+    same_sign = (outcome.effect, planned_effect(claims[other], cells, seeds, file) if other in claims else None)
+    return failed_control(outcome.claim, outcome.sides, entry, seeds, cells, same_sign, outcome.quantile)
+
+
+def _decided(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
+    """The verdict on a measured claim whose controls hold, with the reason where one is needed."""
+    reached = by_success(outcome, entry) if outcome.success else by_interval(outcome)
+    pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
+    missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
+    reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else "", *_depths(outcome.sides)]
+    return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
+
+
+def by_interval(outcome: Outcome) -> tuple[str, str]:
+    """(verdict, reason): where the interval lies against the margin and the smallest effect of interest.
+
+    An exploratory claim is reproduced only if its q value allows it, too.
+    """
+    margin, smallest = margin_of(outcome.claim), outcome.smallest
+    if outcome.interval is None:
+        return INCONCLUSIVE, "one seed has no interval"
+    low, high = outcome.interval
+    # Without an effect of the paper's only "no loss" can fail: by the margin itself.
+    if smallest is None and outcome.claim.relation == "no_gain":
+        smallest = margin
+    discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
+    if low > margin and discovered:
+        return REPRODUCED, "smaller than of interest" if smallest is not None and high < smallest else ""
+    if smallest is not None and high < smallest:
+        return NOT_REPRODUCED, share_of_published(outcome.published, margin, smallest)
+    if low > margin:
+        return INCONCLUSIVE, f"q {outcome.q_value:.2f}: one of many claims of the paper"
+    value = outcome.effect.value
+    distance = max(value - margin, -math.inf if smallest is None else smallest - value)
+    seeds = outcome.effect.seeds_to_decide(distance, outcome.quantile)
+    return INCONCLUSIVE, f"about {seeds:,} seeds would decide" if seeds else ""
+
+
+def share_of_published(published: float | None, margin: float, smallest: float) -> str:
+    """`less than a quarter of the published effect`, with the margin where there is one; empty where the smallest
+    effect of interest is no share of it."""
+    share = (smallest - margin) / published if published else 0
+    names = {
+        0.25: "a quarter of the published effect",
+        0.5: "half of the published effect",
+        1.0: "the published effect",
+    }
+    found = [name for known, name in names.items() if abs(share - known) < 0.01]
+    if not found:
+        return ""
+    return f"less than the margin of {margin:g} and {found[0]}" if margin else f"less than {found[0]}"
+
+
+def by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
+    """(verdict, reason) on the shares of seeds above the plan's threshold: Fisher's exact test for the difference, and
+    the upper limit of left's share against the smallest share of interest."""
+    rates = outcome.success
+    said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
+    if rates.fisher_p() <= 1 - outcome.quantile:
+        return REPRODUCED, said
+    if rates.upper_limit(outcome.quantile) < entry.smallest:
+        return NOT_REPRODUCED, said
+    return INCONCLUSIVE, said
+
+
+def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
+    """Where nothing works nothing gains: that a gain is absent says something only where it should have been there."""
+    given = outcome.claim.given
+    if given is None:
+        return outcome
+    if given not in verdict_of:
+        raise UserError(f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {nearest(given, verdict_of)}")
+    if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
+        return outcome
+    gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"
+    return replace(outcome, verdict=NO_VERDICT, reason=f"says nothing while {given} {gain}")
+
+
+def _depths(sides: tuple[Side, Side]) -> list[str]:
+    """What a depth such as 25% came to: in small models that is often the first block, as other depths are."""
+    found = {(cell.selection.get("layer"), cell.block) for side in sides for cell in side.cells}
+    named = sorted((depth, block) for depth, block in found if isinstance(depth, str))
+    return [f"{depth} of the depth is block {block}" for depth, block in named]
+
+
+def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:
+    """The end of the scale at which every seed of all cells is, of scores in percent; empty where one is not."""
+    values = {
+        (value, cell.unit) for pair in pairs for cell in pair for value in (cell.seeds.values() or [cell.computed])
+    }
+    return {((0.0, "percent"),): "0%", ((100.0, "percent"),): "100%"}.get(tuple(values), "")

@@ -1,0 +1,50 @@
+"""A figure of a paper and the plotted data."""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
+from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.reporting.evidence.reading import read_evidence
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+# Below a figure: how far what it shows is from the paper's own setting.
+FOOTERS = {
+    "paper": "",
+    "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
+    "stand_in": "Scale {scale}: some data are made up; the figure only shows that every step works",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, the plotted data as the text of its CSV, and what stands below it."""
+
+    figure: "Figure"
+    csv: str
+    footer: str
+
+
+def draw_figure(catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path) -> Drawn:
+    """The figure of `runs`, from what lies under `results`, the folder of the scale."""
+    display = catalogue.papers[paper].displays[name]
+    evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(display), results, intervened([display]))
+
+    # matplotlib takes a second to import: a wrong name should be said before.
+    from workflow_scripts.reporting.figures.inputs import Inputs
+    from workflow_scripts.reporting.figures.style import style
+
+    tables = [*evidence.scores.values(), *evidence.analyses.values()]
+    protocol = worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
+    with style():
+        figure, plotted = importlib.import_module(display["module"]).draw(Inputs(display, runs, results, evidence))
+    text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return Drawn(figure, text, FOOTERS[protocol].format(scale=scale))

@@ -1,0 +1,94 @@
+"""What a Workflow Run RO-Crate of a scale holds: https://www.researchobject.org/workflow-run-crate/"""
+
+import mimetypes
+from pathlib import Path
+
+from rocrate.model.creativework import CreativeWork
+from rocrate.rocrate import ROCrate
+
+from workflow_scripts.common.files import read_json, sha256_file
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.schema import Config
+from workflow_scripts.reporting.pages.verify import expected_results
+
+PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
+    "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
+}
+LICENCE = "https://spdx.org/licenses/Apache-2.0"
+# What the results were made with; `verify` recomputes their numbers from it.
+WORKFLOW = (
+    *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*.csv"),
+    *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock"),
+)
+SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "overview.html", "report.html")
+# How each result was made.
+RECORDS = (
+    *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/record.json", "runs/*/*/*/*/*/record.json"),
+    *("analyses/*/*/record.json", "tables/*/*.json", "figures/*/*.json", "claims.json"),
+)
+SCORES = (
+    *("data/*/*.json", "candidates/*/*.json", "runs/*/*/*/*/*.json", "runs/*/*/*/*/training.csv"),
+    *("runs/*/*/*/*/eval/*.json", "runs/*/*/*/*/eval/scores.csv"),
+    *("runs/*/*/*/*/interventions/*.json", "runs/*/*/*/*/interventions/scores.csv", "analyses/*/*/*"),
+)
+mimetypes.add_type("application/yaml", ".yaml")
+mimetypes.add_type("text/markdown", ".md")
+
+
+def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROCrate, str]:
+    """The crate of what the configuration asks for under `results`, the folder of its scale, and what it holds in
+    words."""
+    crate = ROCrate(version="1.1")  # which the run profiles are written for
+    crate.name = f"Recompose: results at scale {config.scale}"
+    crate.description = (
+        "Published numbers beside reproduced ones, verdicts on claims, scores and provenance of all runs"
+    )
+    crate.license = crate.add(CreativeWork(crate, LICENCE, {"name": "Apache License 2.0"}))
+    crate.root_dataset["conformsTo"] = [
+        crate.add(CreativeWork(crate, url, {"name": name, "version": url.rsplit("/", 1)[1]}))
+        for url, name in PROFILES.items()
+    ]
+    workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=facts("Snakefile"))
+    workflow["name"] = "Recompose"
+    crate.add_file("README.md", properties=facts("README.md") | {"about": crate.root_dataset})
+    for file in matching(Path("."), WORKFLOW):
+        add(crate, file)
+    given = add(crate, results / "config.json")
+    shown = [add(crate, file) for file in asked_for(results, SHOWN, catalogue, config)]
+    scores = [add(crate, file) for file in asked_for(results, SCORES, catalogue, config)]
+    found = [read_json(file) for file in asked_for(results, RECORDS, catalogue, config)]
+    made = [record for record in found if "started" in record]  # not so in older results
+    action = crate.add_action(workflow, object=given, result=shown + scores)
+    action["name"] = f"./reproduce --config scale={config.scale}"
+    action["description"] = f"{len(made)} commands, each with a JSON file beside what it wrote"
+    commits = sorted({record["commit"] for record in made if record["commit"]})
+    workflow["version"] = ", ".join(commits) or "not from a git checkout"
+    action["startTime"], action["endTime"] = min(r["started"] for r in made), max(r["finished"] for r in made)
+    crate.root_dataset["mentions"] = action
+    return crate, f"{len(shown)} files of tables, figures and claims, {len(scores)} of scores and provenance"
+
+
+def matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    """The files under a folder that match any of the patterns, sorted."""
+    return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
+
+
+def asked_for(results: Path, patterns: tuple[str, ...], catalogue: Catalogue, config: Config) -> list[Path]:
+    """Those under the folder of the scale without what the configuration does not ask for, or no longer."""
+    expected = {results / name for name in (*expected_results(catalogue, config), "report.html")}
+    analyses = {file.parent for file in expected if file.name == "analysis.json"}  # each with files of its own names
+    return [file for file in matching(results, patterns) if file in expected or file.parent in analyses]
+
+
+def add(crate: ROCrate, file: Path):
+    return crate.add_file(file, file.as_posix(), properties=facts(file))
+
+
+def facts(file: str | Path) -> dict[str, str]:
+    """Name, size, type and checksum of a file."""
+    kind, _ = mimetypes.guess_type(file)
+    size = str(Path(file).stat().st_size)
+    found = {"name": Path(file).as_posix(), "contentSize": size, "sha256": sha256_file(file)}
+    return found | {"encodingFormat": kind or "text/plain"}

@@ -1,0 +1,80 @@
+"""What was trained, as the pages of the report say it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.common.files import read_json
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
+from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.reporting.tables.cells import MEASURED, Cell
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The seeds of one task, method and variant. `hours` is the time of all of them; steps and parameters are one's."""
+
+    name: str
+    seeds: list[int]
+    protocol: str
+    steps: int
+    parameters: int
+    hours: float
+    devices: list[str]
+
+    @property
+    def example(self) -> str:
+        """One of the runs, for a command."""
+        return f"{self.name}/seed-{self.seeds[0]}"
+
+
+def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
+    """Runs by task, method and variant, from their run.json and record.json under `results`, the folder of the
+    scale. Raises UserError where one is missing.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(f"{run.task}/{run.method}/{run.variant}", []).append(run)
+    found = []
+    for name, members in groups.items():
+        made = [read_json(results / "runs" / str(run) / "run.json") for run in members]
+        records = [read_json(results / "runs" / str(run) / "record.json") for run in members]
+        found.append(
+            Trained(
+                name,
+                sorted(run.seed for run in members),
+                worst_protocol(*(run["protocol"] for run in made)),
+                made[0]["steps"],
+                made[0]["parameters"],
+                sum(record["seconds"] for record in records) / 3600,
+                sorted({record["device_name"] for record in records}),
+            )
+        )
+    return found
+
+
+def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
+    """A sentence on each data set behind measured cells that is real, but not as the paper has it: how it was made.
+
+    From dataset.json under `results`, the folder of the scale; results that came without their data have none.
+    """
+    found = []
+    for task in dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED):
+        if (file := results / "data" / task / "dataset.json").exists():
+            made = read_json(file)
+            if made["protocol"] == "reduced" and made["notes"]:
+                found.append(f"Data of {catalogue.tasks[task].title}, protocol reduced: {'; '.join(made['notes'])}.")
+    return found
+
+
+def precision_note(runs: Iterable[Run], results: Path) -> list[str]:
+    """`Trained in bf16.`, or which runs in what; nothing where nothing was trained."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        precision = read_json(results / "runs" / str(run) / "run.json")["spec"]["training"]["precision"]
+        found.setdefault(precision, []).append("/".join(run.unseeded))
+    if len(found) < 2:
+        return [f"Trained in {precision}." for precision in found]
+    told = (f"{name} in {precision}" for precision, names in sorted(found.items()) for name in dict.fromkeys(names))
+    return [f"Precision differs: {', '.join(told)}."]

@@ -1,0 +1,186 @@
+"""Cells of tables: the published number beside the scores of our seeds, with what may be said about the two."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.display_schema import SELECTORS, TableDisplay
+from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.statistics import Summary, summarise
+from workflow_scripts.reporting.evidence.pairing import check_paired, gains
+from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.evidence.selection import chosen_rows, nothing_right, same_place, undefined_rows
+
+MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
+UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
+# Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
+REPEATED = ("intervention_seed", "pooling")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table. `seeds` (seed -> value), `weights`, which its runs start from, and the `block` that an
+    intervention was at are those of measured cells, `protocol` of these and of computed ones; `computed` is the number
+    of an analysis that gives none by seed.
+    """
+
+    paper: str
+    display: str
+    row: str
+    column: str
+    metric: str
+    unit: str
+    decimals: int
+    status: str
+    note: str = ""
+    published: Published | None = None
+    selection: dict[str, Any] = field(default_factory=dict)
+    seeds: dict[int, float] = field(default_factory=dict)
+    protocol: str = ""
+    computed: float | None = None
+    weights: str = ""
+    block: int | None = None
+
+    @property
+    def key(self) -> str:
+        return "/".join((self.display, self.row, self.column, self.metric))
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """Mean, deviation and interval over seeds; None unless measured."""
+        return summarise(list(self.seeds.values())) if self.seeds else None
+
+    @property
+    def difference(self) -> float | None:
+        """Reproduced less published. Only numbers of the paper's own protocol may be compared so."""
+        comparable = self.status == MEASURED and self.protocol == "paper"
+        if not comparable or self.published is None or self.published.value is None:
+            return None
+        return self.summary.mean - self.published.value
+
+
+def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
+    """The cells of a table, row by row; those with neither a published number nor anything to measure are left out.
+
+    Raises UserError where a cell selects two scores of one seed, or none of a run that has been made.
+    """
+    cells = []
+    for row in display.rows:
+        for column in display.columns:
+            spec = column.model_dump(exclude_unset=True) | row.model_dump(exclude_unset=True)
+            cell = _cell(name, spec, evidence)
+            if cell.published or cell.status != PUBLISHED_ONLY:
+                cells.append(cell)
+    return cells
+
+
+def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
+    """The cell of `spec`, the union of a row and a column of the display called `name`."""
+    key = (name, spec["row"], spec["column"], spec["metric"])
+    task, method, variant = spec.get("task"), spec.get("method"), spec.get("variant")
+    variant = variant.get(task) if isinstance(variant, dict) else variant
+    cell = Cell(
+        evidence.paper,
+        *key,
+        spec["unit"],
+        spec.get("decimals", 2),
+        PUBLISHED_ONLY,
+        published=evidence.published.get(key),
+    )
+    analysis = spec.get("analysis")
+    if analysis and "method" not in spec:
+        return _computed(cell, spec, evidence.analyses.get(analysis, []), evidence.scale)
+    if method is None or variant is None:
+        return cell
+    run = {"task": task, "method": method, "variant": variant}
+    selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
+    rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
+    rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
+    chosen = chosen_rows(rows, selection)
+    seen = [row for row in rows if same_place(row, selection, bool(analysis))]
+    absent = undefined_rows(evidence.absent.get(tuple(run.values()), []), selection)
+    if not chosen:
+        if absent:
+            return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}", selection=selection)
+        if seen and not analysis and "intervention" not in selection:
+            wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
+            raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
+        # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
+        if nothing_right(seen, selection):
+            return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
+        measured = any(row["rate"] == selection.get("rate") for row in seen)
+        note = "does not apply" if measured else f"not run at {evidence.scale}"
+        return replace(cell, status=NOT_RUN, note=note, selection=selection)
+    seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
+    valueless = {row["seed"] for row in absent} - seeds.keys()
+    weights = evidence.weights.get(tuple(run.values()), "")
+    if over := spec.get("over"):
+        where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
+        check_paired(evidence.weights, tuple(run.values()), (task, method, over), where)
+        everything = evidence.scores.get((task, method, over), [])
+        others = chosen_rows(everything, selection | {"variant": over})
+        # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
+        trained_again = len({row["seed"] for row in everything}) > 1
+        ours, theirs = seeds, _by_seed(cell, selection, others)
+        seeds = gains(ours, theirs, spec.get("relative", False), trained_again)
+        protocols += [row["protocol"] for row in others]
+        if not seeds:
+            shared = bool(gains(ours, theirs, relative=False, trained_again=trained_again))
+            why = _no_gain(over, others, shared, everything, selection, evidence.scale)
+            return replace(cell, selection=selection, **why)
+        selection |= {"over": over}
+    return replace(
+        cell,
+        status=MEASURED,
+        note=f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else "",
+        selection=selection,
+        seeds=dict(sorted(seeds.items())),
+        protocol=worst_protocol(*protocols),
+        weights=weights,
+        block=chosen[0]["layer"] if "intervention" in selection and "layer" in selection else None,
+    )
+
+
+def _no_gain(
+    over: str, others: list[dict], shared: bool, everything: list[dict], selection: dict, scale: str
+) -> dict[str, str]:
+    """Status and note of a gain that cannot be formed: `others` are the scores of `over` that it would be over,
+    `shared` says whether any are of a seed that both sides have."""
+    if others:
+        why = f"0 for {over}" if shared else f"shares no seed with {over}"
+        return {"status": UNDEFINED, "note": f"undefined: {why}"}
+    if nothing_right([row for row in everything if same_place(row, selection)], selection):
+        return {"status": UNDEFINED, "note": f"undefined: no right answers of {over}"}
+    return {"status": NOT_RUN, "note": f"not run at {scale}"}
+
+
+def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
+    """A cell of an analysis as a whole, of published numbers or over runs: one score, with the cell's task, metric and
+    selectors.
+    """
+    selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
+    chosen = chosen_rows(rows, selection)
+    if not chosen:
+        looked_at = any(row["subset"] == selection.get("subset") for row in rows)
+        note = "does not apply" if looked_at else f"not run at {scale}"
+        return replace(cell, status=NOT_RUN, note=note, selection=selection)
+    if len(chosen) > 1:
+        raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
+    value, protocol = chosen[0]["value"], chosen[0]["protocol"]
+    return replace(cell, status=COMPUTED, selection=selection, computed=value, protocol=protocol)
+
+
+def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[int, float]:
+    """Training seed -> score, averaged over the repetitions of an intervention on the seed's model."""
+    values: dict[int, dict[tuple, float]] = {}
+    for row in chosen:
+        repetition = tuple(row[name] for name in REPEATED)
+        if repetition in values.setdefault(row["seed"], {}):
+            free = ", ".join(name for name in SELECTORS if name not in selection and name not in REPEATED)
+            raise UserError(
+                f"papers/{cell.paper}/displays.yaml: cell {cell.key}: two scores of one seed; fix also {free}"
+            )
+        values[row["seed"]][repetition] = row["value"]
+    return {seed: sum(found.values()) / len(found) for seed, found in values.items()}

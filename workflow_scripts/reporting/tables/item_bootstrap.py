@@ -1,0 +1,107 @@
+"""The paper's test of significance: a bootstrap over test examples, of each row of a table against its baseline.
+
+It takes the trained models as given, so that a model which has one example of 21,000 right more often passes it. A
+table marks a difference only where it is one over seeds, too.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import check_whole, missing, read_json
+from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
+from workflow_scripts.reporting.evidence.pairing import difference
+from workflow_scripts.reporting.tables.cells import MEASURED, Cell
+
+ALPHA = 0.01  # the paper's (footnote 8)
+
+
+@dataclass(frozen=True)
+class ExampleTest:
+    """The bootstrap: the p of either direction and the number of examples; and the difference over seeds."""
+
+    p_better: float
+    p_worse: float
+    examples: int
+    over_seeds: Effect
+
+    @property
+    def over_examples(self) -> str:
+        """`better`, `worse` or an empty string, at the paper's level."""
+        return "better" if self.p_better < ALPHA else "worse" if self.p_worse < ALPHA else ""
+
+    @property
+    def outcome(self) -> str:
+        """The same where the 95% interval over seeds lies on that side of 0 as well; a single seed has none."""
+        low, high = self.over_seeds.low, self.over_seeds.high
+        seen = low is not None and {"better": low > 0, "worse": high < 0}.get(self.over_examples, False)
+        return self.over_examples if seen else ""
+
+
+def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
+    """By key, the test of every measured accuracy against the cell of the row `baseline` in the same column.
+
+    `results` is the folder of the scale. Only scores of whole examples can be tested: exact match. Made-up data are
+    not worth a test.
+    """
+    tests: dict[str, ExampleTest] = {}
+    fit = [cell for cell in cells if cell.status == MEASURED and cell.metric == "exact_match"]
+    fit = [cell for cell in fit if cell.protocol != "stand_in" and not {"intervention", "over"} & cell.selection.keys()]
+    references = {cell.column: cell for cell in fit if cell.row == baseline}
+    for cell in fit:
+        reference = references.get(cell.column, cell)
+        if reference is cell:
+            continue
+        left, right = correctness(results, cell), correctness(results, reference)
+        if left.shape[1] != right.shape[1]:
+            counts = f"{left.shape[1]} examples against {right.shape[1]}"
+            raise UserError(f"{cell.key}: {counts} of {baseline}; evaluate both on the same data")
+        paired = cell.weights == reference.weights != ""
+        over_seeds = difference(cell.seeds, reference.seeds, paired)
+        tests[cell.key] = ExampleTest(*bootstrap_over_examples(left, right), left.shape[1], over_seeds)
+    return tests
+
+
+def correctness(results: Path, cell: Cell) -> np.ndarray:
+    """Whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
+    task, method, variant, split, subset = (
+        cell.selection[name] for name in ("task", "method", "variant", "split", "subset")
+    )
+    rows = []
+    for seed in cell.seeds:
+        file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/predictions.parquet"
+        splits, subsets, correct = _predictions(file, cell.selection.get("readout"))
+        chosen = splits == split
+        if subset != "all":
+            # A subset is a kind of example, or a group of kinds.
+            groups = read_json(results / f"data/{task}/dataset.json").get("subset_groups", {})
+            chosen &= np.isin(subsets, groups.get(subset, [subset]))
+        if not chosen.any():
+            raise UserError(f"{file} has no examples of split {split}, subset {subset}; evaluate the run again")
+        rows.append(correct[chosen])
+    return np.stack(rows).astype(float)
+
+
+@lru_cache(maxsize=64)
+def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Split, subset and correctness of each line of predictions.parquet, in the order of the data set: of a run's own
+    checkpoint, or of the further one called `readout`."""
+    check_whole(file)
+    try:
+        columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only
+        table = pq.read_table(file, columns=[name for name in columns if name in pq.read_schema(file).names])
+    except FileNotFoundError as error:
+        raise missing(file) from error
+    except pa.ArrowInvalid as error:
+        raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
+    if "readout" in table.column_names:
+        table = table.filter(pc.field("readout").is_null() if readout is None else pc.field("readout") == readout)
+    table = table.sort_by([("split", "ascending"), ("row", "ascending")])
+    split, subset, correct = (table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct"))
+    return split.astype(str), subset.astype(str), correct

@@ -1,0 +1,173 @@
+"""How a table is laid out and worded, whatever the format: who stands where, what a cell says, what is explained."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.evaluation.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, Cell
+from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
+
+DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
+MARKERS = {"better": "†", "worse": "‡", "": ""}
+PROTOCOL_NOTES = {
+    "paper": (
+        "Protocol paper: the paper's own data, models and schedules. Signed numbers are ours less the published one."
+    ),
+    "reduced": (
+        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers stand beside them, "
+        "and no difference is formed."
+    ),
+    "stand_in": "Protocol stand_in: made-up data. These numbers only show that every step works.",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    group: str
+    label: str
+    cells: list[Cell | None]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`published[i]` says whether any cell under head i holds a published number: only then it gets a column for it."""
+
+    heads: list[str]
+    published: list[bool]
+    lines: list[Line]
+
+
+def arrange(display: TableDisplay, cells: list[Cell]) -> Grid:
+    """Rows downwards and columns across, or the other way round for a transposed display."""
+    at = {(cell.row, cell.column): cell for cell in cells}
+    rows, columns = [row.row for row in display.rows], [column.column for column in display.columns]
+    if display.transposed:
+        heads, labels = rows, [(column.group or "", column.column) for column in display.columns]
+        lines = [Line(group, column, [at.get((row, column)) for row in rows]) for group, column in labels]
+    else:
+        heads, labels = columns, [(row.group or "", row.row) for row in display.rows]
+        lines = [Line(group, row, [at.get((row, column)) for column in columns]) for group, row in labels]
+    lines = [line for line in lines if any(line.cells)]
+    published = [any(line.cells[i] and line.cells[i].published for line in lines) for i in range(len(heads))]
+    return Grid(heads, published, lines)
+
+
+def number(value: float, decimals: int, signed: bool = False) -> str:
+    """Fixed decimals, a true minus sign, and no negative zero."""
+    text = f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
+    return text.replace("-", "−")
+
+
+def effect_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
+    """Those of an effect's unit, or more where they would leave its interval fewer than two digits of its width."""
+    usual = DECIMALS.get(unit, 2)
+    width = 0.0 if low is None or high is None else high - low
+    return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
+
+
+def effect_text(row: dict[str, str]) -> str:
+    """`−6.3 points (96.7%: −9.0 to −3.6)` of a row of claims.csv; empty without an effect. The level of the interval
+    follows from the quantile of one limit."""
+    if not row["effect"]:
+        return ""
+    if not (row["ci_low"] and row["ci_high"]):
+        return f"{number(float(row['effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
+    low, high = float(row["ci_low"]), float(row["ci_high"])
+    decimals = effect_decimals(row["unit"], low, high)
+    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")
+    interval = f"{level}%: {number(low, decimals)} to {number(high, decimals)}"
+    return f"{number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
+
+
+def published_text(cell: Cell | None) -> str:
+    """The number as the paper prints it, with air around ±, and in words where its text has TeX."""
+    if not (cell and cell.published):
+        return ""
+    return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
+
+
+def reproduced_text(cell: Cell | None) -> str:
+    """Mean ± standard deviation, or what was computed, or why there is none."""
+    if cell is None:
+        return ""
+    if cell.status == MEASURED:
+        deviation = f" ± {number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
+        return number(cell.summary.mean, cell.decimals) + deviation
+    if cell.status == COMPUTED:
+        return number(cell.computed, cell.decimals)
+    return cell.note if cell.status in (NOT_RUN, UNDEFINED) else ""
+
+
+def seeds_text(cell: Cell) -> str:
+    """Number of seeds and 95% interval of a measured cell."""
+    if cell.summary.low is None:
+        return "1 seed"
+    low, high = number(cell.summary.low, cell.decimals), number(cell.summary.high, cell.decimals)
+    return f"{cell.summary.n} seeds, {low} to {high}"
+
+
+def unbroken(text: str) -> str:
+    """The same with spaces at which no line breaks, but after a comma."""
+    return text.replace(" ", "\u00a0").replace(",\u00a0", ", ")
+
+
+def difference_text(cell: Cell) -> str:
+    """Difference to the paper, where the protocol allows one."""
+    return "" if cell.difference is None else number(cell.difference, cell.decimals, signed=True)
+
+
+def unit_note(cells: list[Cell]) -> str:
+    """`Numbers in percent.`, or which measures have which unit."""
+    measures: dict[str, list[str]] = {}
+    for metric, unit in {cell.metric: cell.unit for cell in cells}.items():
+        measures.setdefault(unit, []).append(metric.replace("_", " "))
+    if len(measures) == 1:
+        return f"Numbers in {cells[0].unit}."
+    named = [f"{unit} ({', '.join(names)})" for unit, names in measures.items()]
+    return f"Units: {', '.join(named)}."
+
+
+def blocks_note(measured: list[Cell]) -> str:
+    """Which blocks the columns under an intervention show: in small models several depths are one block."""
+    blocks: dict[str, set[int]] = {}
+    for cell in measured:
+        if cell.block is not None:
+            blocks.setdefault(cell.column, set()).add(cell.block)
+    if len(blocks) < 2:
+        return ""
+    said = {column: " or ".join(map(str, sorted(found))) for column, found in blocks.items()}
+    note = f"Counted from 0, the blocks are: {'; '.join(f'{column}: {text}' for column, text in said.items())}."
+    alike = len(set(said.values())) < len(said)
+    return f"{note} Columns of one task with the same block are the same numbers." if alike else note
+
+
+def explanations(
+    display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
+) -> list[str]:
+    """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable.
+
+    `data` are those on data sets that are not the papers' own, and on the precision.
+    """
+    measured = [cell for cell in cells if cell.status == MEASURED]
+    found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]
+    if measured:
+        found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
+    elif not any(cell.status == COMPUTED for cell in cells):
+        rest = ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
+        found.append(f"Nothing of this table is run at scale {scale}{rest}.")
+    if blocks := blocks_note(measured):
+        found.append(blocks)
+    protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
+    found += [*(sentence for name, sentence in PROTOCOL_NOTES.items() if name in protocols), *data]
+    if tests:
+        examples = sorted({test.examples for test in tests.values()})
+        span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"
+        found.append(
+            f"† better, ‡ worse than {display.baseline} by the test of Jiang, Zhou and Bansal (2024; paired bootstrap "
+            f"over {span} examples, {BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), which takes the trained "
+            "models as given, and over seeds too: the 95% interval of the difference does not hold 0."
+        )
+        found += sorted({f"Over seeds: {test.over_seeds.method}." for test in tests.values()})
+    return found

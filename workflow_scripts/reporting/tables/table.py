@@ -1,0 +1,143 @@
+"""A table of a paper, published numbers beside reproduced ones, as CSV, Markdown, LaTeX and HTML."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.common.validation import checked
+from workflow_scripts.config.display_schema import TableDisplay, display_analyses
+from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.runs import Run
+from workflow_scripts.evaluation.protocol import PROTOCOLS
+from workflow_scripts.reporting.evidence.reading import read_evidence
+from workflow_scripts.reporting.pages.page import html_table, page
+from workflow_scripts.reporting.pages.training_summary import precision_note, reduced_data, what_was_run
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
+from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
+from workflow_scripts.reporting.tables.latex import latex_table
+from workflow_scripts.reporting.tables.layout import arrange, explanations
+from workflow_scripts.reporting.tables.markdown import markdown_table
+
+TABLE_COLUMNS = (
+    "row",
+    "column",
+    "metric",
+    "unit",
+    "published",
+    "published_std",
+    "reproduced",
+    "std",
+    "n_seeds",
+    "ci_low",
+    "ci_high",
+    "difference",
+    "protocol",
+    "status",
+    "note",
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A table: lines of its CSV, tests over examples by cell, and the text of each file by its ending."""
+
+    rows: list[dict[str, str]]
+    tests: dict[str, ExampleTest]
+    files: dict[str, str]
+
+
+def make_table(
+    catalogue: Catalogue,
+    paper: str,
+    name: str,
+    scale: str,
+    runs: list[Run],
+    results: Path,
+    tests: dict[str, ExampleTest] | None = None,
+) -> Made:
+    """The table of `runs`, from what lies under `results`, the folder of the scale. `tests` are those that were made
+    before; None: they are made of the runs' predictions."""
+    content = catalogue.papers[paper].displays[name]
+    display = checked(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
+    evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(content), results, intervened([content]))
+    cells = make_cells(name, display, evidence)
+    if tests is None:
+        tests = compare_with(display.baseline, cells, results) if display.baseline else {}
+    shown = _runs_of(cells)
+    data = [*reduced_data(catalogue, cells, results), *precision_note(shown, results)]
+    notes = explanations(display, cells, tests, scale, data)
+    grid, setting = arrange(display, cells), f"scale {scale}{protocols_of(cells)}"
+    title = f"{display.source}: {display.title} ({setting})"
+    subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}, {setting}"
+    command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
+    body = html_table(grid, tests, notes, what_was_run(shown, results), command)
+    rows = [csv_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
+    return Made(
+        rows,
+        tests,
+        {
+            "csv": csv_text(rows),
+            "md": markdown_table(title, grid, tests, notes),
+            "tex": latex_table(title, grid, tests, notes),
+            "html": page(display.title, subtitle, body),
+        },
+    )
+
+
+def protocols_of(cells: list[Cell]) -> str:
+    """`, protocol reduced` of the measured cells; several names where tasks have different ones, "" for none."""
+    found = {cell.protocol for cell in cells if cell.status == MEASURED}
+    return f", protocol {' and '.join(name for name in PROTOCOLS if name in found)}" if found else ""
+
+
+def _runs_of(cells: list[Cell]) -> list[Run]:
+    """The runs behind the measured cells."""
+    runs = {}
+    for cell in cells:
+        for seed in cell.seeds:
+            runs[Run(cell.selection["task"], cell.selection["method"], cell.selection["variant"], seed)] = None
+    return list(runs)
+
+
+def csv_text(rows: list[dict[str, str]]) -> str:
+    """The content of a table's CSV."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, TABLE_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
+    """One line of the table's CSV; numbers with six digits after the point, empty where there is none."""
+    notes = [cell.note, "" if cell.block is None else f"block {cell.block}"]
+    if test:
+        outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
+        p_value = test.p_worse if test.over_examples == "worse" else test.p_better
+        effect = test.over_seeds
+        interval = (
+            "one seed has no interval" if effect.low is None else f"95% interval {effect.low:.4f} to {effect.high:.4f}"
+        )
+        notes.append(
+            f"{outcome}: bootstrap over {test.examples} examples, one-sided p {p_value:.4f}; difference over seeds "
+            f"{effect.value:.4f}, {interval}"
+        )
+    notes.append(cell.published.note if cell.published else "")
+    values = {
+        "published": cell.published and cell.published.value,
+        "published_std": cell.published and cell.published.std,
+        "difference": cell.difference,
+    }
+    if cell.status == MEASURED:
+        values |= {"reproduced": cell.summary.mean, "std": cell.summary.std}
+        values |= {"ci_low": cell.summary.low, "ci_high": cell.summary.high}
+    if cell.status == COMPUTED:
+        values |= {"reproduced": cell.computed}
+    return {
+        **{name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")},
+        **{name: "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items()},
+        "n_seeds": str(len(cell.seeds)) if cell.seeds else "",
+        "note": "; ".join(filter(None, notes)),
+    }
