@@ -13,9 +13,9 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.data.prepare import write_data
-from workflow_scripts.data.prepared import Example, Prepared
+from workflow_scripts.data.prepared import Seq2SeqDataset, write_data
 from workflow_scripts.data.reading import data_digest, read_vocabulary
+from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.models.weights import named_weights
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model, write_config
@@ -43,7 +43,7 @@ def scan_sentences(verbs: tuple[str, ...], paths: tuple[str, ...] = PATHS) -> li
 
 
 def add_data(results: Path, task: str, spec: dict) -> Path:
-    """Prepared data of a task: a few commands of SCAN, or the stand-in of another data set."""
+    """Seq2SeqDataset data of a task: a few commands of SCAN, or the stand-in of another data set."""
     folder = results / "data" / task
     if not folder.exists():
         if spec["options"]["from"] == "stand_in":
@@ -52,7 +52,7 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
             train = scan_sentences(VERBS) + scan_sentences(("jump", "jump1", "after", "turn left"), ("",))
             splits = {"train": train, "valid": train[:9], "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:])}
             splits["test"] += scan_sentences(("jump9",), ("left", "right"))  # a word that training never showed
-            prepared = Prepared(splits, [], protocol="reduced")
+            prepared = Seq2SeqDataset(splits, [], protocol="reduced")
         write_data(prepared, spec | {"protocol": prepared.protocol}, folder)
     return folder
 

@@ -19,7 +19,7 @@ from workflow_scripts.analyses.code_weights import (
 )
 from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.data.datasets.pretraining_pairs import prepare
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.hugging_face import read_tokenizer
 

@@ -8,7 +8,7 @@ from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 
 ITEMS = {
     "Safety officer": ["Safety officer", "Security guard"],

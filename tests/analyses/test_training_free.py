@@ -12,7 +12,7 @@ from workflow_scripts.analyses.trained import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, overlaps
 from workflow_scripts.data.datasets import bird, paws
 from workflow_scripts.data.formats import sememes
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 
 
 def prepared(folder, task, made):

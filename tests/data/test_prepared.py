@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_files
-from workflow_scripts.data.prepare import write_data
-from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up, vocabulary
+from workflow_scripts.data.prepared import Seq2SeqDataset, build_vocabulary, write_data
 from workflow_scripts.data.reading import data_digest
+from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 
 SPEC = {
     "task": "toy",
@@ -31,8 +31,8 @@ TRAIN = [Example("b a", "B A"), Example("b", "B"), Example("c", "C", "rare")]
 TEST = [Example("a b d", "A D D", "new")]
 
 
-def toy(**changes) -> Prepared:
-    return Prepared(**{"splits": {"train": TRAIN, "test": TEST}, "notes": ["made by hand"]} | changes)
+def toy(**changes) -> Seq2SeqDataset:
+    return Seq2SeqDataset(**{"splits": {"train": TRAIN, "test": TEST}, "notes": ["made by hand"]} | changes)
 
 
 @given(
@@ -46,7 +46,7 @@ def toy(**changes) -> Prepared:
 def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, seed, limit):
     train, test = ([Example(str(number), "x") for number in numbers] for numbers in (train, test))
     options = SplitOptions(validation=validation, validation_fraction=fraction, seed=seed, limit={"test": limit})
-    splits, _ = split_up(train, test, {"dev": train}, options)
+    splits, _ = make_splits(train, test, {"dev": train}, options)
     assert splits["train"] == splits["dev"] == train
     kept = min(limit, len(test))
     assert len(splits["valid"]) <= fraction * kept + 1e-9
@@ -54,13 +54,13 @@ def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, 
     assert whole.total() == kept
     assert whole <= Counter(test)
     assert Counter(splits["valid"]) <= whole
-    assert split_up(train, test, {"dev": train}, options)[0] == splits
+    assert make_splits(train, test, {"dev": train}, options)[0] == splits
 
 
 @given(st.integers(0, 100), st.integers(10, 300))
 def test_a_limited_training_set_keeps_every_word(seed, limit):
     train = [Example("common", "C")] * 500 + [Example(f"rare{i} common", f"R{i} C") for i in range(9)]
-    splits, notes = split_up(train, TEST, {}, SplitOptions(seed=seed, limit={"train": limit}))
+    splits, notes = make_splits(train, TEST, {}, SplitOptions(seed=seed, limit={"train": limit}))
     assert len(splits["train"]) == limit
     assert Counter(splits["train"]) <= Counter(train)
     assert {word for example in splits["train"] for word in example.source.split(" ")} == {
@@ -73,11 +73,11 @@ def test_a_limited_training_set_keeps_every_word(seed, limit):
 @pytest.mark.parametrize(("size", "drawn"), [(7706, 1541), (4476, 895), (21000, 4200), (10800, 2160)])
 def test_a_fifth_is_rounded_down_as_in_the_paper(size, drawn):
     test = [Example(str(number), "x") for number in range(size)]
-    assert len(split_up([], test, {}, SplitOptions())[0]["valid"]) == drawn
+    assert len(make_splits([], test, {}, SplitOptions())[0]["valid"]) == drawn
 
 
 def test_vocabulary_by_frequency_then_alphabet():
-    assert vocabulary(["b a", "b c", "c b"]) == ["<pad>", "<s>", "</s>", "<unk>", "b", "c", "a"]
+    assert build_vocabulary(["b a", "b c", "c b"]) == ["<pad>", "<s>", "</s>", "<unk>", "b", "c", "a"]
 
 
 def test_the_files_of_a_data_folder(tmp_path):

@@ -15,7 +15,7 @@ from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import paws_qqp
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.reporting.evidence.reading import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 

@@ -10,7 +10,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, table
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import named_weights, write_tensors
 

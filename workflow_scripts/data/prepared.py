@@ -1,58 +1,34 @@
-"""What sequence-to-sequence data sets share: drawing validation sets, the vocabulary, Parquet and `dataset.json`."""
+"""Write the data folder of a task: one Parquet file per split, dataset.json, vocabularies and further files.
 
-import math
-import random
+The `prepare` function of a module of `datasets/` returns one of the three classes here. All have `notes` for
+dataset.json, and `protocol`, the best that the data allow: `paper`, `reduced` or `stand_in`. `data.reading` reads the
+folder.
+"""
+
+import importlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
-
-from pydantic import Field
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_json
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.common.files import replacing, sha256_files, write_json
+from workflow_scripts.data.splits import Example
+from workflow_scripts.evaluation.protocol import worst_protocol
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
 
 
-class Example(NamedTuple):
-    """One pair; the tokens of each side are joined by one space. `subset` is "" where a set has no subsets."""
-
-    source: str
-    target: str
-    subset: str = ""
-
-
-class SplitOptions(Strict):
-    """Options of every sequence-to-sequence set.
-
-    validation: `paper` draws the validation set from the test set and leaves it inside (as the paper did);
-        `clean` takes it out of the test set.
-    validation_fraction: share of the test set that is drawn, rounded down.
-    seed: of every draw (validation, limits, samples).
-    limit: at most so many examples of a split, drawn at random; a limit on `test` comes before validation is drawn, and
-        a limit on `train` keeps every word if it can.
-    """
-
-    validation: Literal["paper", "clean"] = "paper"
-    validation_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
-    seed: int = 0
-    limit: dict[str, Annotated[int, Field(gt=0)]] = {}
-
-
 @dataclass
-class Prepared:
-    """What the `prepare` function of a data module returns.
+class Seq2SeqDataset:
+    """Pairs of a source and a target, split into tokens at spaces.
 
-    protocol: the best that these data allow: `paper`, `reduced` or `stand_in`.
-    subset_groups: name of a group -> the subsets in it, for scores over groups of subsets.
-    columns: split -> name -> one text a row, beside those of Example.
+    subset_groups: name of a group -> its subsets, for scores over groups of subsets.
+    columns: split -> name -> one text per row, in addition to the fields of Example.
     files: name -> JSON content.
-    whole_targets: splits whose targets are texts that are not made of tokens; their `target_ids` are empty.
+    whole_targets: splits whose targets are not split into tokens; their `target_ids` are empty.
     """
 
     splits: dict[str, list[Example]]
@@ -63,108 +39,136 @@ class Prepared:
     files: dict[str, Any] = field(default_factory=dict)
     whole_targets: list[str] = field(default_factory=list)
 
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write one Parquet file per split, `vocabulary.json` and `files`. Return the content of dataset.json."""
+        import pyarrow
 
-def draw(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
-    """Positions of `count` examples drawn without replacement, in rising order; other purposes draw independently."""
-    return sorted(random.Random(f"{seed}/{purpose}").sample(range(len(examples)), min(count, len(examples))))
+        text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
+        types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
+        train = self.splits["train"]
+        words = {side: build_vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
+        ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
+        summary = {}
+        for name, examples in self.splits.items():
+            columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
+            for side in ("source", "target"):
+                columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
+            if name in self.whole_targets:
+                columns["target_ids"] = [[] for _ in examples]
+            more = self.columns.get(name, {})
+            schema = pyarrow.schema(types | dict.fromkeys(more, text))
+            write_split(folder, name, columns | more, schema)
+            numbered = columns["source_ids"] + columns["target_ids"]
+            summary[name] = {
+                "rows": len(examples),
+                "distinct": len({(e.source, e.target) for e in examples}),
+                "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
+                "longest_source": max(map(len, columns["source_ids"]), default=0),
+                "longest_target": max(map(len, columns["target_ids"]), default=0),
+            }
+        for name, made in {"vocabulary.json": words, **self.files}.items():
+            write_json(folder / name, made)
+        return {
+            "splits": summary,
+            "subset_groups": self.subset_groups,
+            "vocabulary": {side: len(tokens) for side, tokens in words.items()},
+        }
 
 
-def draw_every_word(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
-    """Like `draw`, but examples with a word that none before them has come first: else a rare word could be missing.
+@dataclass
+class TableDataset:
+    """Tables for all kinds of tasks but seq2seq.
 
-    `jump` stands in no other training command of SCAN than `jump` itself: without it, there is nothing to generalise.
+    tables: split -> column -> values. Columns of the kind prompt: `item` (a stable key), `content` (the definition or
+        sentence, without a template), `label`, `subset`; of language_modelling: `source`, `ids` (the tokens of one
+        document, without beginning and end); of sentence_prediction: the fields of `datasets.sentences.Sentence`.
+        `ids` are lists of 32-bit integers; all other values are texts or floats.
+    extra_files: name -> JSON content, or text that is written as it is.
+    described: further content of dataset.json.
     """
-    order = random.Random(f"{seed}/{purpose}").sample(range(len(examples)), len(examples))
-    seen: set[str] = set()
-    first, rest = [], []
-    for i in order:
-        words = {*examples[i].source.split(" "), *examples[i].target.split(" ")}
-        (rest if words <= seen else first).append(i)
-        seen |= words
-    return sorted((first + rest)[:count])
+
+    tables: dict[str, dict[str, list]]
+    notes: list[str]
+    protocol: str = "paper"
+    extra_files: dict[str, Any] = field(default_factory=dict)
+    described: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write one Parquet file per split and `extra_files`. Return the content of dataset.json."""
+        import pyarrow
+
+        types = {"ids": pyarrow.list_(pyarrow.int32())}
+
+        def kind(column: str, values: list) -> pyarrow.DataType:
+            number = bool(values) and isinstance(values[0], float)
+            return types.get(column, pyarrow.float64() if number else pyarrow.string())
+
+        summary = {}
+        for name, columns in self.tables.items():
+            schema = pyarrow.schema({column: kind(column, values) for column, values in columns.items()})
+            write_split(folder, name, columns, schema)
+            # Without the key, by which all rows differ.
+            values = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
+            rows = list(zip(*values, strict=True))
+            summary[name] = {"rows": len(rows), "distinct": len(set(rows))}
+        for name, content in self.extra_files.items():
+            if isinstance(content, str):
+                (folder / name).write_text(content, encoding="utf-8")
+            else:
+                write_json(folder / name, content)
+        return {"splits": summary, **self.described}
 
 
-def limited(
-    splits: dict[str, list[Example]], limit: dict[str, int], seed: int
-) -> tuple[dict[str, list[Example]], list[str]]:
-    """The splits with at most so many examples, drawn at random, and notes on them.
+@dataclass
+class StreamedDataset:
+    """Data that are too large for memory.
 
-    Raises UserError for a limit on a split that does not exist.
+    fill: writes the Parquet file of each split, and all other files that training reads, into a folder. It returns
+        content of dataset.json, with `splits`: name -> counts, `rows` among them.
     """
-    notes = []
-    for name, count in limit.items():
-        if name not in splits:
-            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
-        if count < len(splits[name]):
-            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {seed}")
-            choose = draw_every_word if name == "train" else draw
-            drawn = choose(splits[name], count, seed, f"limit/{name}")
-            splits = splits | {name: [splits[name][i] for i in drawn]}
-    return splits, notes
+
+    fill: Callable[[Path], dict[str, Any]]
+    notes: list[str]
+    protocol: str = "paper"
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Write all files but dataset.json. Return the content of dataset.json."""
+        return {"subset_groups": {}, **self.fill(folder)}
 
 
-def split_up(
-    train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
-) -> tuple[dict[str, list[Example]], list[str]]:
-    """Apply the limits and draw `valid` from `test`. Returns the splits (train, valid, test, others) and notes on them.
+def write_split(folder: Path, split: str, columns: dict[str, list], schema: Any) -> None:
+    """Write the Parquet file of a split. `schema` is a pyarrow.Schema."""
+    import pyarrow.parquet  # takes half a second, and the catalogue reads the options of the modules that import this
 
-    Raises UserError for a limit on a split that does not exist.
-    """
-    splits, notes = limited({"train": train, "test": test, **others}, options.limit, options.seed)
-    test = splits["test"]
-    drawn = draw(test, math.floor(len(test) * Fraction(str(options.validation_fraction))), options.seed, "validation")
-    valid = [test[i] for i in drawn]
-    share = f"{len(valid)} of {len(test)} test examples, drawn with seed {options.seed}"
-    if options.validation == "clean":
-        removed = set(drawn)
-        test = [example for i, example in enumerate(test) if i not in removed]
-        notes.append(f"valid: {share} and taken out of the test set (clean protocol)")
-    else:
-        notes.append(f"valid: {share}; they stay inside the test set, as in the paper")
-    return {"train": splits["train"], "valid": valid, **{k: splits[k] for k in others}, "test": test}, notes
+    table = pyarrow.Table.from_pydict(columns, schema=schema)
+    pyarrow.parquet.write_table(table, folder / f"{split}.parquet", compression="zstd")
 
 
-def vocabulary(sentences: list[str]) -> list[str]:
-    """Index = id. The special tokens, then every token by falling frequency, ties by the alphabet."""
+def build_vocabulary(sentences: list[str]) -> list[str]:
+    """Index = id. The special tokens, then every token by falling frequency, then alphabetically."""
     counts = Counter(token for sentence in sentences for token in sentence.split(" "))
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def fill(prepared: Prepared, folder: Path) -> dict[str, Any]:
-    """Write one Parquet file per split, `vocabulary.json` and the further files; returns what dataset.json says of
-    them."""
-    # The catalogue reads the options of this module's users, and must not wait for this.
-    import pyarrow
-    import pyarrow.parquet
+def prepare(spec: dict[str, Any], sources: dict[str, Path], out: Path) -> None:
+    """Write what the module of a data spec makes of the source files. Raises UserError where they are malformed."""
+    write_data(importlib.import_module(spec["prepare"]).prepare(spec["options"], sources), spec, out)
 
-    text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
-    types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
-    train = prepared.splits["train"]
-    words = {side: vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
-    ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
-    summary = {}
-    for name, examples in prepared.splits.items():
-        columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
-        for side in ("source", "target"):
-            columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
-        if name in prepared.whole_targets:
-            columns["target_ids"] = [[] for _ in examples]
-        more = prepared.columns.get(name, {})
-        schema = pyarrow.schema(types | dict.fromkeys(more, text))
-        table = pyarrow.Table.from_pydict(columns | more, schema=schema)
-        pyarrow.parquet.write_table(table, folder / f"{name}.parquet", compression="zstd")
-        numbered = columns["source_ids"] + columns["target_ids"]
-        summary[name] = {
-            "rows": len(examples),
-            "distinct": len({(e.source, e.target) for e in examples}),
-            "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
-            "longest_source": max(map(len, columns["source_ids"]), default=0),
-            "longest_target": max(map(len, columns["target_ids"]), default=0),
-        }
-    for name, made in {"vocabulary.json": words, **prepared.files}.items():
-        write_json(folder / name, made)
-    return {
-        "splits": summary,
-        "subset_groups": prepared.subset_groups,
-        "vocabulary": {side: len(tokens) for side, tokens in words.items()},
-    }
+
+def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict[str, Any], out: Path) -> None:
+    """Write the data folder of a task at once; the same input gives the same bytes.
+
+    The worse protocol of spec and data is written. Raises UserError when a split is empty, or when the spec does not
+    say that the data are made up.
+    """
+    task = spec["task"]
+    if made.protocol == "stand_in" and spec["protocol"] != "stand_in":
+        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+    with replacing(out) as folder:
+        folder.mkdir()
+        content = made.write(folder)
+        for name, counts in content["splits"].items():
+            if not counts["rows"]:
+                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
+        content |= {"task": task, "protocol": worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
+        write_json(folder / "dataset.json", {**content, "spec": spec, "files": sha256_files(folder)})

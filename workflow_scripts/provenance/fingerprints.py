@@ -49,7 +49,7 @@ class Facts:
 
 def of_data(spec: dict) -> Facts:
     """`spec` is a resolved data spec."""
-    return Facts(spec, (f"{PACKAGE}.data.prepare", spec["prepare"]))
+    return Facts(spec, (f"{PACKAGE}.data.prepared", spec["prepare"]))
 
 
 def model_code(spec: dict) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.cfq import prepare, spaced_punctuation
-from workflow_scripts.data.prepared import Example
+from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cfq import HELD_OUT
 
 ITEMS = [

@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.cogs import prepare, read
-from workflow_scripts.data.prepared import Example
+from workflow_scripts.data.splits import Example
 
 FILES = ["cogs/train.tsv", "cogs/dev.tsv", "cogs/test.tsv", "cogs/gen.tsv"]
 

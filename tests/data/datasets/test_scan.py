@@ -8,7 +8,7 @@ import pytest
 from tests.data.scan_oracle import interpret
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.scan import prepare, read
-from workflow_scripts.data.prepared import Example
+from workflow_scripts.data.splits import Example
 
 # sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit
 # c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f. Of the turn-left files only the sizes (3,974,537 and 173,679 bytes) were at

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
 from workflow_scripts.data.formats import punkt, sememes
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_sentences, read_split
 
@@ -157,7 +157,7 @@ MEASURE = """
 import json, pathlib, resource, sys
 import pyarrow.parquet as pq
 from workflow_scripts.data.datasets import wikipedia_bookcorpus as corpora
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 if __name__ == "__main__":
     corpora.ARTICLES, corpora.LINES = 50, 500
     sources = {name: pathlib.Path(path) for name, path in json.loads(sys.argv[1]).items()}

@@ -19,7 +19,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.wmt import prepare
 from workflow_scripts.data.formats.parallel_text import pairs
 from workflow_scripts.data.formats.translation_tables import fitting
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.data.reading import read_vocabulary
 from workflow_scripts.tasks.batching import UNK
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
@@ -241,7 +241,7 @@ def test_made_up_data_from_the_catalogue(tmp_path):
 MEASURE = """
 import json, pathlib, resource, sys
 from workflow_scripts.data.datasets import wmt
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     sources = {f"wmt/{file}": folder / file for file in ("news.tgz", "giga.tar", "test.tgz")}

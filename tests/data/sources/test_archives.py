@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.sources import archives
+from workflow_scripts.data.sources.archives import read_members
 
 
 def packed(path, members: list[tuple[str, bytes]]):

@@ -18,7 +18,7 @@ from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import squad
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.weights import named_weights, write_tensors

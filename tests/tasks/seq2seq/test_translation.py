@@ -18,7 +18,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.datasets.cognition import prepare
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import write_data
 from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase

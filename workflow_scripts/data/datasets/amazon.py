@@ -19,7 +19,7 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.amazon"
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
@@ -35,7 +35,7 @@ class Options(SentenceOptions):
     origin: Literal["upstream"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
     settings = checked(Options, options, WHERE)
     music, video = (

@@ -24,7 +24,7 @@ from workflow_scripts.data.datasets.sentences import (
     tsv_rows,
     upstream_or_made,
 )
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import bird as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.bird"
@@ -38,7 +38,7 @@ class Options(SentenceOptions):
     pairs: Literal["all", "abba"] = Field("all", alias="set")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The split test. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, stand_in.write) as files:

@@ -28,7 +28,8 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.formats import sparql
-from workflow_scripts.data.prepared import Example, Prepared, limited
+from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.splits import Example, limit_splits
 from workflow_scripts.data.stand_ins import cfq as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.cfq"
@@ -48,7 +49,7 @@ class Options(Strict):
     seed: int = 0
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """The splits train, valid and test. Raises UserError for wrong options or malformed items."""
     settings = checked(Options, options, WHERE)
     if settings.inverse and settings.preprocessing == "official":
@@ -62,14 +63,14 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
         splits = read(sources[ARCHIVE], settings)
     else:
         raise UserError(f"{WHERE}: from: upstream needs the source {ARCHIVE}; name it in the task's sources")
-    splits, notes = limited(splits, settings.limit, settings.seed)
+    splits, notes = limit_splits(splits, settings.limit, settings.seed)
     if settings.preprocessing == "grouped":
         notes.append("queries: triples with common parts are one item, items are sorted")
     if settings.inverse:
         notes.append(f"queries: {len(sparql.INVERSE)} predicates are turned into their inverses")
     if settings.origin == "stand_in":
-        return Prepared(splits, ["made-up questions in the format of CFQ", *notes], "stand_in")
-    return Prepared(splits, notes, "reduced" if settings.limit else "paper")
+        return Seq2SeqDataset(splits, ["made-up questions in the format of CFQ", *notes], "stand_in")
+    return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper")
 
 
 def read(archive: Path, settings: Options) -> dict[str, list[Example]]:

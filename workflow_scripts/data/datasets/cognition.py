@@ -24,7 +24,8 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.formats.lines import aligned_lines, text_lines
-from workflow_scripts.data.prepared import Example, Prepared
+from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, phrase_of, words_of
 
@@ -64,7 +65,7 @@ def read_lexicon(path: Path) -> Lexicon:
     return lexicon
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """The splits train, valid, test and cg_test, and lexicon.json. Raises UserError for wrong options or bad files."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "upstream":
@@ -77,7 +78,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
     return made
 
 
-def read(settings: Options, files: dict[str, Path]) -> Prepared:
+def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
     """What `prepare` returns, from upstream's files by name."""
     reduced = settings.training == "valid_and_test"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
@@ -110,7 +111,7 @@ def read(settings: Options, files: dict[str, Path]) -> Prepared:
     made["cg_test"] = [
         Example(source, target.replace(" ", ""), phrase_of(compound)) for source, target, compound in new
     ]
-    return Prepared(
+    return Seq2SeqDataset(
         made,
         notes,
         "reduced" if reduced else "paper",

@@ -1,6 +1,6 @@
 """COGS (Kim and Linzen 2020): English sentences to logical forms, with a test set of 21 kinds of generalisation.
 
-Options of `prepare`, besides those of `prepared.SplitOptions`:
+Options of `prepare`, besides those of ``splits.SplitOptions``:
 
 from: `upstream` reads upstream's four files; `stand_in` makes small files of the same format first (`stand_ins.cogs`).
 
@@ -17,7 +17,8 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.data.formats.lines import numbered_lines
-from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, split_up
+from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 from workflow_scripts.data.stand_ins import cogs as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.cogs"
@@ -31,7 +32,7 @@ class Options(SplitOptions):
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """The splits train, valid, dev, in_distribution and test. Raises UserError for wrong options or malformed lines."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "stand_in":
@@ -44,15 +45,15 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
                 raise UserError(f"{WHERE}: from: upstream needs the source {file}; name it in the task's sources")
         made = {split: read(sources[f"cogs/{file}.tsv"]) for split, file in SPLITS.items()}
     train, test = made.pop("train"), made.pop("test")
-    splits, notes = split_up(train, test, made, settings)
+    splits, notes = make_splits(train, test, made, settings)
     found = sorted({example.subset for example in splits["test"]})
     groups = {
         "lexical": [subset for subset in found if subset not in STRUCTURAL],
         "structural": [subset for subset in found if subset in STRUCTURAL],
     }
     if settings.origin == "stand_in":
-        return Prepared(splits, ["made-up sentences in the format of COGS", *notes], "stand_in", groups)
-    return Prepared(splits, notes, "reduced" if settings.limit else "paper", groups)
+        return Seq2SeqDataset(splits, ["made-up sentences in the format of COGS", *notes], "stand_in", groups)
+    return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper", groups)
 
 
 def read(path: Path) -> list[Example]:

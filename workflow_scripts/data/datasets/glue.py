@@ -27,7 +27,7 @@ from workflow_scripts.data.datasets.sentences import (
     taken_out,
     tsv_rows,
 )
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
 
 WHERE = "options of workflow_scripts.data.datasets.glue"
@@ -98,7 +98,7 @@ class Options(SentenceOptions):
     origin: Literal["upstream"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
     settings = checked(Options, options, WHERE)
     layout = LAYOUTS[settings.task]

@@ -17,7 +17,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.data.datasets import sst2
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table, taken_out
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.imdb"
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
@@ -30,7 +30,7 @@ class Options(SentenceOptions):
     origin: Literal["upstream"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
     settings = checked(Options, options, WHERE)
     found = read(named_source(sources, [ARCHIVE], WHERE))

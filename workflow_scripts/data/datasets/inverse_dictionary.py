@@ -26,7 +26,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_files
 from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.formats.wordnet import WordNet, read
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.inverse_dictionary"
@@ -63,7 +63,7 @@ class Item(NamedTuple):
     label: str
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits train, valid and test. Raises UserError for wrong options or a malformed dictionary."""
     settings = checked(Options, options, WHERE)
     wordnet, notes = dictionary(settings, sources)
@@ -84,7 +84,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         f"{len({item.label for item in items})} words; {named} definitions hold their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
-    return PreparedRecords(tables, notes, "stand_in" if settings.origin == "stand_in" else "reduced")
+    return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "reduced")
 
 
 def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[WordNet, list[str]]:

@@ -16,7 +16,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.data.datasets import glue
 from workflow_scripts.data.datasets.sentences import SentenceOptions, table, taken_out
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.mnli_letters"
 
@@ -28,7 +28,7 @@ class Options(SentenceOptions):
     origin: Literal["upstream"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options, and when the source is missing or malformed."""
     settings = checked(Options, options, WHERE)
     found = glue.read(sources, "mnli", "train", "telephone", WHERE)

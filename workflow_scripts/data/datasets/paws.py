@@ -31,7 +31,7 @@ from workflow_scripts.data.datasets.sentences import (
     tsv_rows,
     upstream_or_made,
 )
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import paws as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.paws"
@@ -48,7 +48,7 @@ class Options(SentenceOptions):
     validation: Annotated[int, Field(gt=0)] = 800
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "stand_in" or settings.pairs == "dev_test":

@@ -34,9 +34,9 @@ from workflow_scripts.data.datasets.pretraining_text import QUOTED, UNTOKENISED
 from workflow_scripts.data.formats import sememes, wordpiece
 from workflow_scripts.data.formats.lines import numbered_lines
 from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read
+from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
 from workflow_scripts.data.stand_ins import wordnet as wordnet_stand_in
-from workflow_scripts.data.streamed import Streamed
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -64,7 +64,7 @@ class Pair(NamedTuple):
     second: str
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """The splits train and valid, tokenizer and sememes. Raises UserError for wrong options or malformed sources."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "stand_in":
@@ -94,7 +94,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
     )
     notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
-    return Streamed(lambda folder: fill(folder, splits, tokenizer, known, names), notes, protocol)
+    return StreamedDataset(lambda folder: fill(folder, splits, tokenizer, known, names), notes, protocol)
 
 
 def fill(

@@ -41,7 +41,7 @@ from workflow_scripts.data.datasets.inverse_dictionary import (
 )
 from workflow_scripts.data.formats.lines import numbered_lines
 from workflow_scripts.data.formats.wordnet import WordNet
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.pretraining_text"
 WIKITEXT = ("wikitext2/valid.txt", "wikitext2/test.txt")
@@ -80,7 +80,7 @@ class Document(NamedTuple):
     text: str
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits train and valid, and the tokenizer. Raises UserError for wrong options or malformed sources."""
     from workflow_scripts.data.formats import tokenizer_training
 
@@ -115,7 +115,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         f"left out: what validation and test items say, and texts that contain an item's text of {LONG} or more words",
     ]
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
-    return PreparedRecords(tables, notes, protocol, {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
+    return TableDataset(tables, notes, protocol, {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
 
 
 def counts(tables: dict[str, dict[str, list]]) -> list[str]:

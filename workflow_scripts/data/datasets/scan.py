@@ -1,6 +1,6 @@
 """SCAN (Lake and Baroni 2018): the splits that follow from its grammar, and the sets with more primitives.
 
-Options of `prepare`, besides those of `prepared.SplitOptions`:
+Options of `prepare`, besides those of ``splits.SplitOptions``:
 
 set: which training and test set.
     add_jump      everything without `jump`, and `jump` alone until it is a tenth of the training set; tests the rest.
@@ -30,7 +30,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import checked
 from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.data.formats.lines import numbered_lines
-from workflow_scripts.data.prepared import Example, Prepared, SplitOptions, draw, split_up
+from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.splits import Example, SplitOptions, make_splits, sample_indices
 
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]
 LONE_LINES = 12_000
@@ -61,7 +62,7 @@ class Options(SplitOptions):
     in_distribution: Positive = 500
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """The splits train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
     settings = checked(Options, options, WHERE)
     renaming = more_primitives(settings)
@@ -79,14 +80,14 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Prepared:
         train, complete, notes = renamed_primitives(renaming, settings.seed)
         # Which sentences, and how many, the paper's 20x and 200x sets had is not known.
         protocol = protocol if complete else "reduced"
-    splits, drawn = split_up(train, test, {}, settings)
+    splits, drawn = make_splits(train, test, {}, settings)
     distinct = sorted(set(splits["train"]))
-    fit = [distinct[i] for i in draw(distinct, settings.in_distribution, settings.seed, "in_distribution")]
+    fit = [distinct[i] for i in sample_indices(distinct, settings.in_distribution, settings.seed, "in_distribution")]
     drawn.append(
         f"in_distribution: {len(fit)} of {len(distinct)} distinct training commands, drawn with seed {settings.seed}; "
         "they stay in the training set, so this split shows the fit"
     )
-    return Prepared({**splits, "in_distribution": fit}, notes + drawn, protocol)
+    return Seq2SeqDataset({**splits, "in_distribution": fit}, notes + drawn, protocol)
 
 
 def more_primitives(settings: Options) -> Renaming | None:

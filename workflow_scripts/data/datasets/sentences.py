@@ -11,7 +11,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
 
 Row = TypeVar("Row")
@@ -75,7 +75,7 @@ def table(
     options: SentenceOptions,
     notes: list[str],
     protocol: str = "paper",
-) -> PreparedRecords:
+) -> TableDataset:
     """The limited splits as columns. `labels` names the classes; None where labels are scores. `protocol` is that of
     upstream's files before the limits.
 
@@ -97,7 +97,7 @@ def table(
         split: {name: [getattr(row, name) for row in rows] for name in Sentence._fields}
         for split, rows in splits.items()
     }
-    return PreparedRecords(tables, notes, protocol, described={"labels": labels})
+    return TableDataset(tables, notes, protocol, described={"labels": labels})
 
 
 def named_source(sources: dict[str, Path], names: Sequence[str], where: str) -> Path:

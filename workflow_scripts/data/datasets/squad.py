@@ -20,7 +20,7 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.datasets.sentences import named_source, shuffled, upstream_or_made
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import squad as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.squad"
@@ -51,7 +51,7 @@ class Options(Strict):
     seed: int = 0
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
@@ -65,8 +65,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         for split, rows in {"train": train, "valid": valid, **{k: v for k, v in found.items() if k != "train"}}.items()
     }
     if settings.origin == "stand_in":
-        return PreparedRecords(tables, ["made-up questions in the format of SQuAD", *notes], "stand_in")
-    return PreparedRecords(tables, notes)
+        return TableDataset(tables, ["made-up questions in the format of SQuAD", *notes], "stand_in")
+    return TableDataset(tables, notes)
 
 
 def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.stand_ins import sst as stand_in
 
@@ -53,7 +53,7 @@ class Options(Strict):
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits train, valid and test. Raises UserError for wrong options or malformed trees."""
     settings = checked(Options, options, WHERE)
     trees = read(settings.origin, sources)
@@ -67,8 +67,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecord
         }
     notes = ["labels from the five classes of the trees: 0 and 1 negative, 2 neutral, 3 and 4 positive"]
     if settings.origin == "stand_in":
-        return PreparedRecords(tables, ["made-up sentences in the format of SST", *notes], "stand_in")
-    return PreparedRecords(tables, notes)
+        return TableDataset(tables, ["made-up sentences in the format of SST", *notes], "stand_in")
+    return TableDataset(tables, notes)
 
 
 def read(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:

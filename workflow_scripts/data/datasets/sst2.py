@@ -27,7 +27,7 @@ from workflow_scripts.data.datasets.sentences import (
     tsv_rows,
     upstream_or_made,
 )
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import sst2 as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sst2"
@@ -41,7 +41,7 @@ class Options(SentenceOptions):
     test: Annotated[int, Field(gt=0)] = 7349
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits train, valid and test. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:

@@ -21,7 +21,7 @@ from workflow_scripts.data.datasets.sentences import (
     tsv_rows,
     upstream_or_made,
 )
-from workflow_scripts.data.records import PreparedRecords
+from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import sts as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sts"
@@ -37,7 +37,7 @@ class Options(SentenceOptions):
     test: str | None = None
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> PreparedRecords:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """The splits above. Raises UserError for wrong options or a malformed file."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:

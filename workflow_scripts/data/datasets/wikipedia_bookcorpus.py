@@ -33,9 +33,10 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.formats import mapped_pairs, punkt, sememes
+from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks
+from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.stand_ins import corpora as stand_in
-from workflow_scripts.data.streamed import Streamed, mapped
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -58,7 +59,7 @@ class Options(Strict):
     documents: Positive | None = None
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """The splits train and valid. Raises UserError for wrong options; `fill` does for what is malformed."""
     settings = checked(Options, options, WHERE)
     notes = [
@@ -68,7 +69,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
     ]
     if settings.origin == "stand_in":
         made = ["made-up articles and books in the form of Wikipedia and BookCorpus", *notes]
-        return Streamed(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
+        return StreamedDataset(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
     needed = (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *sememes.SOURCES)
     missing = [name for name in needed if name not in sources]
     missing += [] if any(name.startswith(WIKIPEDIA) for name in sources) else [f"{WIKIPEDIA}<file>.parquet"]
@@ -76,7 +77,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
         raise UserError(f"{WHERE}: from: upstream needs the source {missing[0]}; name it in the task's sources")
     if settings.documents:
         notes.append(f"at most {settings.documents} articles and lines of books")
-    return Streamed(lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.documents else "paper")
+    return StreamedDataset(
+        lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.documents else "paper"
+    )
 
 
 def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
@@ -139,7 +142,9 @@ def read_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[st
     load_splitter(archive)  # a broken archive is named here, and not by every process
     with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
         try:
-            for pairs in mapped(pool, article_pairs, islice_documents(articles(shards), settings.documents, ARTICLES)):
+            for pairs in map_in_order(
+                pool, article_pairs, islice_documents(articles(shards), settings.documents, ARTICLES)
+            ):
                 yield from [("wikipedia", pairs)] if pairs else []
         except BrokenProcessPool as error:
             raise UserError("a process that splits sentences was killed; see that there is enough memory") from error

@@ -34,9 +34,10 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Strict, checked
 from workflow_scripts.data.formats import byte_pairs
+from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks, extract, lines_of, pairs, segments
+from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.stand_ins import wmt as stand_in
-from workflow_scripts.data.streamed import Streamed, mapped
 
 WHERE = "options of workflow_scripts.data.datasets.wmt"
 PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # at a time, by one process
@@ -64,7 +65,7 @@ class Options(Strict):
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
+def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """The splits train, valid and test. Raises UserError for wrong options; `fill` does for what is malformed."""
     settings = checked(Options, options, WHERE)
     for corpus in (*settings.corpora, settings.test):
@@ -80,10 +81,12 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Streamed:
     ]
     if settings.origin == "stand_in":
         made = ["made-up sentences in the format of WMT", *notes]
-        return Streamed(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
+        return StreamedDataset(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
     if settings.lines:
         notes.append(f"train: at most {settings.lines} lines of each corpus")
-    return Streamed(lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.lines else "paper")
+    return StreamedDataset(
+        lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.lines else "paper"
+    )
 
 
 def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
@@ -146,7 +149,7 @@ def write_training_text(
             extract(archives[corpus.archive], raw)
             where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
             lines = pairs(*raw.values(), where, settings.lines)
-            for *texts, found, ends in mapped(pool, tokenised_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
+            for *texts, found, ends in map_in_order(pool, tokenised_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
                 characters |= found
                 last |= ends
                 for pair in zip(*texts, strict=True):

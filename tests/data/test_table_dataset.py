@@ -7,9 +7,8 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import sha256_files
-from workflow_scripts.data.prepare import write_data
+from workflow_scripts.data.prepared import TableDataset, write_data
 from workflow_scripts.data.reading import data_digest
-from workflow_scripts.data.records import PreparedRecords
 
 SPEC = {
     "task": "sst",
@@ -30,7 +29,7 @@ DOCUMENTS = {"source": ["sst", "sst", "glosses"], "ids": [[4, 5], [4, 5], []]}
 def test_tables_counts_and_extra_files(tmp_path):
     import pyarrow.parquet
 
-    prepared = PreparedRecords(
+    prepared = TableDataset(
         {"train": ROWS, "valid": DOCUMENTS},
         ["a note"],
         extra_files={"tokenizer.json": '{"é": 1}', "more.json": {"b": 1}},
@@ -49,7 +48,7 @@ def test_tables_counts_and_extra_files(tmp_path):
 
 
 def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path):
-    prepared = PreparedRecords({"train": ROWS}, [], "reduced", {"a.txt": "a"})
+    prepared = TableDataset({"train": ROWS}, [], "reduced", {"a.txt": "a"})
     write_data(prepared, SPEC, tmp_path / "out")
     first = sha256_files(tmp_path / "out"), data_digest(tmp_path / "out")
     (tmp_path / "out/stray").write_text("from elsewhere")
@@ -60,11 +59,11 @@ def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path):
 
 def test_made_up_data_must_be_called_so(tmp_path):
     with pytest.raises(UserError, match="task sst: its data are made up, but its protocol is paper"):
-        write_data(PreparedRecords({"train": ROWS}, [], "stand_in"), SPEC, tmp_path / "out")
+        write_data(TableDataset({"train": ROWS}, [], "stand_in"), SPEC, tmp_path / "out")
 
 
 def test_an_empty_split_is_refused_and_leaves_nothing(tmp_path):
-    empty = PreparedRecords({"train": ROWS, "valid": {"source": [], "ids": []}}, [])
+    empty = TableDataset({"train": ROWS, "valid": {"source": [], "ids": []}}, [])
     with pytest.raises(UserError, match="task sst: split valid is empty"):
         write_data(empty, SPEC, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
