@@ -20,7 +20,7 @@ from workflow_scripts.config.planned import planned_runs, plans_naming, primary_
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
-from workflow_scripts.provenance.fingerprints import of_claims, of_training
+from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
 
 TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")
 CELLS = {"left": "table1/SQ-Transformer/JUMP/exact_match", "right": "table1/Transformer/JUMP/exact_match"}
@@ -158,7 +158,7 @@ def test_a_wrong_seed_is_said_before_anything_runs(copy: Path):
 def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_does(copy: Path):
     def facts() -> str:
         read_catalogue.cache_clear()
-        return str(of_claims(load_catalogue(copy), ["sq_transformer"], "small", []))
+        return str(fingerprint_claims(load_catalogue(copy), ["sq_transformer"], "small", []))
 
     file = plan(copy)
     planned = facts()
@@ -170,14 +170,14 @@ def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_do
 
 def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     run, other = Run(*TRANSFORMER, 2), Run("scan-around-right", "transformer", "default", 2)
-    before = of_training(resolve_run(load_catalogue(copy), run, "small"))
+    before = fingerprint_training(resolve_run(load_catalogue(copy), run, "small"))
     file = plan(copy)
     catalogue = load_catalogue(copy)
     assert plans_naming(catalogue, run, "small") == {"sq_transformer": sha256_file(file)}
     assert plans_naming(catalogue, run, "demo") == {}
     assert plans_naming(catalogue, Run(*TRANSFORMER, 5), "small") == {}
     assert plans_naming(catalogue, other, "small") == {}
-    assert str(of_training(resolve_run(catalogue, run, "small"))) == str(before)
+    assert str(fingerprint_training(resolve_run(catalogue, run, "small"))) == str(before)
 
 
 def test_a_training_records_the_plan_that_names_it(copy: Path):
@@ -194,7 +194,7 @@ def test_a_training_records_the_plan_that_names_it(copy: Path):
         subprocess.run([*line, "--progress", "none"], cwd=copy, env=environment(), check=True)
         record = json.loads((copy / out / "record.json").read_text())
         assert record["analysis_plans"] == ({} if out == "without" else {"sq_transformer": sha256_file(file)})
-        made[out] = (copy / out / "run.json").read_bytes(), record["facts"]
+        made[out] = (copy / out / "run.json").read_bytes(), record["fingerprint"]
     assert made["without"] == made["with"] == made["commented"]
 
 

@@ -15,7 +15,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.sources.declared import load_sources, select
-from workflow_scripts.provenance.fingerprints import of_data
+from workflow_scripts.provenance.fingerprints import fingerprint_data
 
 SPEC = {
     "task": "scan-jump",
@@ -87,7 +87,7 @@ def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror
     summary, record = (json.loads((tmp_path / "data" / name).read_text()) for name in ("dataset.json", "record.json"))
     for name in SPEC["sources"]:
         assert record["data_digest"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
-    assert record["facts"] == str(of_data(SPEC)) and record["spec"] == summary["spec"] == SPEC
+    assert record["fingerprint"] == str(fingerprint_data(SPEC)) and record["spec"] == summary["spec"] == SPEC
     assert summary["splits"]["train"]["rows"] == 14_670
     assert summary["vocabulary"] == {"source": 17, "target": 10}  # as in the paper
 

@@ -12,34 +12,34 @@ from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.provenance.fingerprints import (
-    SHORT,
-    Facts,
+    FINGERPRINT_PATTERN,
+    Fingerprint,
+    fingerprint_candidates,
+    fingerprint_job,
+    fingerprint_training,
     load_definitions,
-    of_candidates,
-    of_job,
-    of_training,
     published,
     store_definitions,
 )
-from workflow_scripts.workflow.changes import fact_changes
+from workflow_scripts.workflow.changes import fingerprint_changes
 
 ROOT = Path(__file__).parents[2]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
 
 
-def of(rule: str, **wildcards: str) -> Facts | None:
-    return of_job(load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards})
+def of(rule: str, **wildcards: str) -> Fingerprint | None:
+    return fingerprint_job(load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards})
 
 
 def test_the_short_form_is_two_digests():
-    assert SHORT.match(str(of("train", **RUN)))
+    assert FINGERPRINT_PATTERN.match(str(of("train", **RUN)))
     assert of("record_config") is None
 
 
 def test_a_command_and_the_workflow_mean_the_same_facts():
     """train writes them to run.json from its spec; Snakemake has them from the wildcards."""
     spec = resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "demo")
-    assert str(of_training(json.loads(json.dumps(spec)))) == str(of("train", **RUN))
+    assert str(fingerprint_training(json.loads(json.dumps(spec)))) == str(of("train", **RUN))
 
 
 def test_a_seed_and_a_scale_make_other_facts():
@@ -55,7 +55,7 @@ def test_a_table_is_given_its_own_published_numbers_only():
 
 def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):
     (tmp_path / "papers/mine").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; a paper needs it"):
+    with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; every paper needs it"):
         published(Catalogue(tmp_path, {}, {}, {}), "mine")
 
 
@@ -102,31 +102,35 @@ def test_candidates_are_given_the_content_of_the_frequencies(tmp_path):
     file = tmp_path / "counts.tsv"
     spec = spec | {"options": spec["options"] | {"source": "vectors", "frequencies": str(file)}}
     with pytest.raises(UserError, match=rf"key 'frequencies': there is no file {file}; name one that is there$"):
-        of_candidates(spec)
+        fingerprint_candidates(spec)
     file.write_text("dog\t3\n")
-    before = of_candidates(spec)
+    before = fingerprint_candidates(spec)
     file.write_text("dog\t4\n")
-    after = of_candidates(spec)
-    (change,) = fact_changes(str(before), before.given, after)
+    after = fingerprint_candidates(spec)
+    (change,) = fingerprint_changes(str(before), before.given, after)
     assert change.startswith('frequencies was "')
     # Synonyms of WordNet do without.
-    assert of_candidates(spec | {"options": spec["options"] | {"source": "wordnet"}}).given.keys() == spec.keys()
+    assert (
+        fingerprint_candidates(spec | {"options": spec["options"] | {"source": "wordnet"}}).given.keys() == spec.keys()
+    )
 
 
 def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, monkeypatch):
     """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options' own."""
     spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
     spec = spec | {"options": spec["options"] | {"spacy_model": "a_model"}}
-    without = of_candidates(spec)
+    without = fingerprint_candidates(spec)
     assert without.given == spec
     nowhere = spec | {"options": spec["options"] | {"spacy_model": "no_such.model"}}
-    assert of_candidates(nowhere).given == nowhere
+    assert fingerprint_candidates(nowhere).given == nowhere
     (tmp_path / "a_model").mkdir()
     (tmp_path / "a_model/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert list(fact_changes(str(without), without.given, of_candidates(spec))) == ['vectors was null and is "spacy"']
+    assert list(fingerprint_changes(str(without), without.given, fingerprint_candidates(spec))) == [
+        'vectors was null and is "spacy"'
+    ]
     chosen = spec | {"options": spec["options"] | {"vectors": "glosses"}}
-    assert of_candidates(chosen).given == chosen
+    assert fingerprint_candidates(chosen).given == chosen
 
 
 def test_the_definitions_of_the_code_are_stored(tmp_path):

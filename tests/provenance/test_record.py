@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 
 from workflow_scripts.common import system
 from workflow_scripts.provenance import record
-from workflow_scripts.provenance.fingerprints import Facts
+from workflow_scripts.provenance.fingerprints import Fingerprint
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,7 +75,7 @@ def test_versions_are_found_without_importing_a_package():
 
 
 def test_a_record_has_every_field_of_what_was_made_here():
-    facts = Facts({"task": "toy"}, ("workflow_scripts.commands.train",))
+    facts = Fingerprint({"task": "toy"}, ("workflow_scripts.commands.train",))
     found = record.make_record(facts, "0" * 64, seed=3)
     assert found.keys() == set(record.FIELDS)
     assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)
@@ -85,5 +85,5 @@ def test_a_record_has_every_field_of_what_was_made_here():
 
 def test_a_record_says_how_long_the_gpu_was_held():
     on_gpu = record.without_torch() | {"device": "cuda", "peak_gpu_memory_bytes": 5}
-    found = record.make_record(Facts({}, ()), {}, computed_on=on_gpu)
+    found = record.make_record(Fingerprint({}, ()), {}, computed_on=on_gpu)
     assert found["gpu_seconds"] == found["seconds"] > 0 and found["peak_gpu_memory_bytes"] == 5

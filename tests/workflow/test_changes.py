@@ -39,8 +39,8 @@ def test_code_is_named_by_file_and_definition():
     new = {"p.a": {"f": "9", "h": "2", "": "4"}, "p.b": {"": "1"}, "p.d": {"": "1"}}
     assert code_changes(old, new) == [
         "p/a.py changed: f, g, module level, h",
-        "p/c.py is reached no more",
-        "p/d.py is reached too",
+        "p/c.py is no longer imported",
+        "p/d.py is now imported",
     ]
 
 

@@ -34,7 +34,7 @@ def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
         trained = pattern.startswith("runs/")
         expected = MAY_BE_EMPTY if trained else MAY_BE_EMPTY | {"seed", "precision", "threads"}
         assert empty - {"deterministic_algorithms"} <= expected, file
-        assert record["spec"] and record["facts"].endswith(record["code_digest"])
+        assert record["spec"] and record["fingerprint"].endswith(record["code_digest"])
         assert datetime.fromisoformat(record["started"]) <= datetime.fromisoformat(record["finished"])
         assert record["cpu_seconds"] > 0 and record["peak_memory_bytes"] > 1e7 and record["resumed"] >= 0
         assert record["versions"].keys() >= {

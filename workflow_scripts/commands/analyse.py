@@ -1,4 +1,4 @@
-"""Compute one analysis of a paper from its trained runs: scores.csv, and the tables that its figures show."""
+"""Compute one analysis of a paper from its trained runs: scores.csv, and tables for its figures."""
 
 import argparse
 import importlib
@@ -10,7 +10,7 @@ from workflow_scripts.config.displays import add_run_arguments, analysis_sources
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.declared import downloaded
 from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.provenance.fingerprints import of_analysis, published
+from workflow_scripts.provenance.fingerprints import fingerprint_analysis, published
 from workflow_scripts.provenance.record import make_record
 
 
@@ -22,14 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write `--out`, at once, from those runs of the analysis that the scale asks for."""
+    """Compute the analysis on its requested runs and write `--out`."""
     catalogue = load_catalogue()
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = published(catalogue, entry["published"]) if "published" in entry else None
     check_made_here(args.out, "scores.csv", ("*.csv", "analysis.json", "record.json"))
 
-    # torch takes more than a second to import: a wrong name should be said before.
+    # torch takes more than a second to import, so wrong names are reported first.
     import torch
 
     from workflow_scripts.analyses.trained import TrainedRun
@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> None:
         analysis = module.analyse(
             read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
         )
-    facts = of_analysis(entry, specs, numbers)
+    fingerprint = fingerprint_analysis(entry, specs, numbers)
     digests |= {run.task: read_json(run.folder / "run.json").get("data_digest") for run in trained}
     with replacing(args.out) as out:
         out.mkdir()
@@ -73,5 +73,5 @@ def main(args: argparse.Namespace) -> None:
             },
         }
         write_json(out / "analysis.json", content)
-        made = make_record(facts, digests, precision="fp32", computed_on=describe(torch.device("cpu")))
+        made = make_record(fingerprint, digests, precision="fp32", computed_on=describe(torch.device("cpu")))
         write_json(out / "record.json", made)

@@ -1,4 +1,4 @@
-"""Make the table of what the words of a task's items may be replaced with."""
+"""Make the table of replacement words for the items of a task."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from workflow_scripts.common.outputs import check_replaceable
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources.declared import downloaded
-from workflow_scripts.provenance.fingerprints import of_candidates
+from workflow_scripts.provenance.fingerprints import fingerprint_candidates
 from workflow_scripts.provenance.record import make_record
 
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the candidates of one task. Raises UserError when a source is missing or not the pinned file."""
+    """Write the replacement candidates of one task. Raises UserError if a source is missing or not pinned."""
     spec = resolve_candidates(load_catalogue(), args.task, args.scale)
     sources, digests = downloaded(spec["sources"], args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
@@ -37,5 +37,5 @@ def main(args: argparse.Namespace) -> None:
         write(build(contents, resources, spec["options"]), out / "candidates.parquet")
         digest = data_digest(args.data)
         write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": sha256_files(out)})
-        made = make_record(of_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
+        made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
         write_json(out / "record.json", made)

@@ -1,4 +1,4 @@
-"""Compare what each result was made from with what it would be made from now, and list what differs.
+"""Compare the fingerprint of each result with the fingerprint that its job has now, and list the differences.
 
 Snakemake compares jobs with its own records in .snakemake/metadata. This command reads the record that each result has,
 so it also tells whether results are current that were copied here without .snakemake. It changes nothing.
@@ -14,7 +14,7 @@ from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.provenance.fingerprints import of_job
+from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import result_changes
 from workflow_scripts.workflow.dry_run import read_overrides
 
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> None:
     found = differing = 0
     for rule, wildcards, record in list_results(catalogue):
         try:
-            now = of_job(catalogue, config, rule, wildcards)
+            now = fingerprint_job(catalogue, config, rule, wildcards)
             changes = result_changes(record, now) if now else [f"no {rule} is needed now"]
         except UserError as error:
             changes = [str(error)]
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def list_results(catalogue: Catalogue) -> Iterator[tuple[str, dict[str, str], Path]]:
-    """(rule, wildcards, record) of each result there is, in the order in which data flow."""
+    """Yield (rule, wildcards, record) of each existing result, in the order of the data flow."""
     downloads = [("fetch", {"source": name}) for name in load_sources()]
     downloads += [("fetch_model", {"model": name}) for name in load_repositories()]
     for rule, wildcards in downloads:

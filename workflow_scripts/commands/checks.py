@@ -1,4 +1,4 @@
-"""What can be decided in seconds, without any training: SCAN's grammar, and what the papers' printed numbers say."""
+"""Run the checks that need no training: SCAN's grammar, and the papers' published numbers."""
 
 import argparse
 import csv
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print all checks, and write them where asked. Raises UserError where one differs."""
+    """Print all checks and write them to the file given. Raises UserError if one differs."""
     found = [*grammar_checks(), *audit_checks(load_catalogue())]
     if args.out:
         with replacing(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:

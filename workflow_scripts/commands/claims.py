@@ -1,4 +1,4 @@
-"""Give a verdict on every claim of the papers, and write the first page of the report."""
+"""Decide on every claim of the papers, and write the overview page of the report."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from workflow_scripts.common.files import replacing
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import asked_runs, claimed, intervened, shown_displays
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.provenance.fingerprints import of_claims
+from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.reporting.claims.claim_table import print_ledger
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.evidence.record import write_record
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
     displays = {key: claimed(paper, shown_displays(paper, asked[key])).values() for key, paper in papers.items()}
     write_record(
         args.out.with_suffix(".json"),
-        of_claims(catalogue, args.papers, args.scale, map(str, runs)),
+        fingerprint_claims(catalogue, args.papers, args.scale, map(str, runs)),
         args.results,
         runs,
         intervened(entry for entries in displays.values() for entry in entries),

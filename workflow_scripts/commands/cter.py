@@ -1,4 +1,4 @@
-"""Compound translation error rate of anybody's translations of CoGnition, from text files.
+"""Compute the compound translation error rate of any translations of CoGnition, from text files.
 
 Line n of `--source`, `--compound` and `--hypothesis` belong together; the five sentences of a compound are consecutive.
 A phrase is a PP if it starts with a preposition, a VP if it has a verb, else an NP: for upstream's files these are its
@@ -53,27 +53,27 @@ def main(args: argparse.Namespace) -> None:
 
 
 def check_encoding(path: Path) -> None:
-    """Raise UserError, naming the line, for text that is not UTF-8: Chinese is often kept in other encodings."""
+    """Raise UserError with the line for text that is not UTF-8: Chinese text often has other encodings."""
     try:
         path.read_bytes().decode()
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UserError(f"{path}:{line}: not UTF-8 text; convert it, e.g. with: iconv -f GB18030 -t UTF-8") from error
     except FileNotFoundError:
-        pass  # named by what reads it
+        pass  # reported by the function that reads it
     except IsADirectoryError as error:
         raise UserError(f"{path} is a folder; name a text file") from error
 
 
 def check_translations(lines: list[str], path: Path) -> None:
-    """Raise UserError, naming the line, for a translation of which nothing is left when its words are joined."""
+    """Raise UserError with the line for a translation that is empty after its words are joined."""
     for number, line in enumerate(lines, start=1):
         if not without_spaces(line):
             raise UserError(f"{path}:{number}: no words in '{line}'; for a sentence without a translation write '-'")
 
 
 def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argparse.Namespace) -> None:
-    """Raise UserError, naming file and line, for a compound that is not in its sentence or has a word without entry."""
+    """Raise UserError with file and line for a compound that is not in its sentence or has an unknown word."""
     for number, (source, compound) in enumerate(pairs, start=1):
         if compound not in source:
             raise UserError(

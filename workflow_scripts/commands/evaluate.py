@@ -14,7 +14,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.fingerprints import of_evaluation
+from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.tasks.trained_run import checked_run, read_run
@@ -66,16 +66,16 @@ def main(args: argparse.Namespace) -> None:
             "files": sha256_files(out),
             "checkpoint_sha256": sha256_file(checkpoint / "model.safetensors"),
             "kept_sha256": {name: sha256_file(checkpoint / f"{name}.safetensors") for name in kept},
-            "absent": [row for row in scores if "reason" in row],  # measures that are not defined here
+            "absent": [row for row in scores if "reason" in row],  # measures that are undefined for this run
         }
         write_json(out / "evaluation.json", content)
-        facts, precision = of_evaluation(content["spec"], spec), spec["training"]["precision"]
-        made = make_record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        fingerprint, precision = fingerprint_evaluation(content["spec"], spec), spec["training"]["precision"]
+        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe(device))
         write_json(out / "record.json", made)
 
 
 def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
-    """Settings from `--settings`, or from the catalogue for the run's name and scale.
+    """Read the settings from `--settings`, or from the catalogue for the run's name and scale.
 
     Raises UserError when the run was trained with another spec than the catalogue now gives it.
     """
@@ -97,7 +97,7 @@ def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evalua
 
 
 def first_difference(before: Any, now: Any, key: str = "") -> str:
-    """The first key at which two specs differ, with both values: `training.batch_tokens was 1024 and is 2048`."""
+    """Describe the first key at which two specs differ: `training.batch_tokens was 1024 and is 2048`."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):

@@ -1,5 +1,7 @@
-"""Copy what has been measured to a folder under version control: scores, learning curves and provenance of every
-complete run, and the tables, figures, claims and analyses that have been made."""
+"""Copy measured results to a folder under version control.
+
+Scores, learning curves and provenance of every complete run, tables, figures, claims and analyses.
+"""
 
 import argparse
 import csv
@@ -11,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing, write_json
 from workflow_scripts.common.outputs import check_replaceable
 
-# What a later reader needs to know of a run; its spec follows from its digest and the catalogue of the same commit.
+# Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
     "run",
     "scale",
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Put what `<results>/<scale>` holds into `<out>/<scale>`, where papers and runs that it lacks stay as they are.
+    """Copy `<results>/<scale>` to `<out>/<scale>`, where papers and runs without new results stay unchanged.
 
     Runs are taken one by one as they are complete, before any table can be made of them. Raises UserError when there
     is none.
@@ -100,7 +102,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def copy_predictions(primary: list[tuple[str, Path]], earlier: Path, out: Path) -> None:
-    """Of the runs behind primary claims what they answer: ids and outputs, without the texts of the data sets."""
+    """Write the predictions of the runs of primary claims: ids and outputs, without the texts of the data sets."""
     if (earlier / "predictions").exists():
         shutil.copytree(earlier / "predictions", out / "predictions")
     if not primary:
@@ -120,7 +122,7 @@ def copy_predictions(primary: list[tuple[str, Path]], earlier: Path, out: Path) 
 
 
 def copy_weights(runs: list[str], source: Path, earlier: Path, out: Path) -> None:
-    """The weights of `runs` by name: the last ones where the run kept them, else the chosen ones.
+    """Copy the weights of `runs`: the last ones if the run kept them, else the best ones.
 
     Raises UserError for a run that is not there or whose weights are too large for version control.
     """
@@ -141,7 +143,7 @@ def copy_weights(runs: list[str], source: Path, earlier: Path, out: Path) -> Non
 
 
 def copy_figures(source: Path, earlier: Path, out: Path) -> int:
-    """Copy the drawings of `source` that show anything measured, with what they show, to `out`, and how many they are.
+    """Copy the figures that show measured values, with their plotted data, and return their number.
 
     Those of papers of which `source` draws nothing stay as they are in `earlier`.
     """
@@ -158,7 +160,7 @@ def copy_figures(source: Path, earlier: Path, out: Path) -> int:
 
 
 def _write_claims(new: Path, earlier: Path, out: Path) -> None:
-    """The claims of `new`, then those of `earlier` about papers of which `new` says nothing."""
+    """Return the claims of `new`, then those of `earlier` for the papers that `new` does not have."""
     rows = _rows(new)
     said = {row["paper"] for row in rows}
     rows += [row for row in _rows(earlier) if row["paper"] not in said]
@@ -166,7 +168,7 @@ def _write_claims(new: Path, earlier: Path, out: Path) -> None:
 
 
 def _write_scores(new: list[Path], earlier: Path, out: Path) -> None:
-    """The scores of every run, seed by seed, evaluation and interventions: what means and intervals are made of."""
+    """Return the scores of every run and seed, of evaluation and interventions."""
     rows = [row for file in new for row in _rows(file)]
     scored = set(map(_run_of, rows))
     rows += [row for row in _rows(earlier) if _run_of(row) not in scored]
@@ -174,7 +176,7 @@ def _write_scores(new: list[Path], earlier: Path, out: Path) -> None:
 
 
 def thinned(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Of a run's training.csv every value of a validation, and at most LOSSES values of the loss, evenly spread."""
+    """Thin training.csv: keep all validation values, and at most LOSSES evenly spaced values of the loss."""
     losses = [row for row in curve if row["name"] == "loss"]
     every = -(-len(losses) // LOSSES) or 1
     kept = {row["step"] for row in losses[::-1][::every]}
@@ -187,7 +189,7 @@ def thinned(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[str, 
 
 
 def _write_curves(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
-    """The learning curves of every run, thinned."""
+    """Return the thinned learning curves of every run."""
     measured = set(map(_run_of, rows))
     rows += [row for row in _rows(earlier) if _run_of(row) not in measured]
     _write(sorted(rows, key=lambda row: (*_run_of(row), row["name"], int(row["step"]))), out)
@@ -198,7 +200,7 @@ def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:
 
 
 def _write_analyses(new: list[Path], earlier: Path, out: Path) -> None:
-    """The scores of every analysis, seed by seed where it has them."""
+    """Return the scores of every analysis, by seed if it has seeds."""
 
     def analysis(row: dict[str, str]) -> tuple[str, str]:
         return row["paper"], row["analysis"]
@@ -219,12 +221,12 @@ def _write(rows: list[dict[str, str]], out: Path) -> None:
 
 
 def has_measured_cell(table: Path) -> bool:
-    """Whether any cell of a table's CSV was reproduced, or computed by an analysis."""
+    """Whether a table's CSV has a reproduced cell."""
     return any(row["status"] in ("measured", "computed") for row in _rows(table))
 
 
 def has_measured_point(data: Path) -> bool:
-    """Whether the plotted data of a figure hold more than printed numbers."""
+    """Whether the plotted data of a figure hold more than published numbers."""
     return any(row.get("published") != "True" for row in _rows(data))
 
 

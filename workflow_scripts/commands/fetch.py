@@ -1,4 +1,4 @@
-"""Get source files: from a mirror folder, else from their URLs; checked against sources.yaml; put there at once."""
+"""Download source files from a mirror folder or their URLs, and check them against sources.yaml."""
 
 import argparse
 import os
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Get the named files. Raises UserError when one cannot be had; the others are got all the same."""
+    """Download the named files. Raises UserError if one fails, after trying all others."""
     if args.list:
         print_list(args.names)
         return
@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def progress_bars(console: Console) -> Progress:
-    """Bars of downloads: shown on a terminal only, and gone afterwards."""
+    """Return progress bars, shown on a terminal only and removed at the end."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -76,7 +76,7 @@ def progress_bars(console: Console) -> Progress:
 
 
 def print_list(names: list[str]) -> None:
-    """One line for each file, or without names for everything declared, in columns separated by tabs."""
+    """Print one line per file, with tabs between columns; without names for all declared files."""
     sources = load_sources()
     for source in select(names, sources) if names else sources.values():
         size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
@@ -90,7 +90,7 @@ def print_list(names: list[str]) -> None:
 
 
 def find_mirror(argument: Path | None) -> Path | None:
-    """The mirror folder: the argument, else RECOMPOSE_MIRROR, else config.yaml. Raises UserError when it is none."""
+    """Return the mirror: the argument, else RECOMPOSE_MIRROR, else config.yaml. Raises UserError if it is no folder."""
     mirror = argument or os.environ.get("RECOMPOSE_MIRROR") or load_config().data.mirror
     if mirror and not Path(mirror).is_dir():
         raise UserError(f"the mirror {mirror} is not a folder; correct --mirror, RECOMPOSE_MIRROR or data.mirror")

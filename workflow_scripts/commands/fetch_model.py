@@ -1,4 +1,4 @@
-"""Get a model of the Hugging Face hub at its pinned commit, or take it from a folder; put there at once, checked."""
+"""Download a model of the Hugging Face hub at its pinned commit, or copy it from a folder, and check it."""
 
 import argparse
 from pathlib import Path
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Have the model lie in `--out`. The environment's HF_ENDPOINT and HF_TOKEN are those of the hub's own tools."""
+    """Write the model to `--out`. HF_ENDPOINT and HF_TOKEN have the same meaning as for the hub's own tools."""
     repository = find_repository(args.name)
     local = args.local or load_config().models.local
     listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
@@ -43,7 +43,7 @@ def main(args: argparse.Namespace) -> None:
         if is_whole(args.out, args.name, repository.revision):
             told = "already there"
         else:
-            # Its name has the commit: what an earlier call left belongs to the same files.
+            # The name contains the commit, so leftovers of an earlier invocation belong to the same files.
             origin = "local" if local else repository.revision[:12]
             part = args.out.with_name(f".{args.out.name}.{origin}.part")
             part.mkdir(exist_ok=True)

@@ -7,7 +7,7 @@ from workflow_scripts.common.files import replacing
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.provenance.fingerprints import of_display
+from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.reporting.evidence.record import write_record
 from workflow_scripts.reporting.figures.figure import draw_figure
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the files. A panel whose runs the scale does not ask for says so."""
+    """Write the files. A panel whose runs are not requested at the scale says so."""
     catalogue = load_catalogue()
     content = find_entry(catalogue, args.paper, "figure", args.display)
     runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
         temporary.write_text(drawn.csv, encoding="utf-8")
     write_record(
         args.out / f"{args.display}.json",
-        of_display(catalogue, "figure", args.paper, args.display),
+        fingerprint_display(catalogue, "figure", args.paper, args.display),
         args.results,
         runs,
         intervened([content]),

@@ -1,4 +1,4 @@
-"""Pool the words of a trained model's prompts (CAP), replace some by synonyms, and score what it then answers."""
+"""Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the answers."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ from workflow_scripts.config.run_specs import resolve_evaluation, resolve_interv
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.provenance.fingerprints import of_intervention
+from workflow_scripts.provenance.fingerprints import fingerprint_intervention
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.trained_run import read_run
 
@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{args.run_dir}: interventions are on prompts, and {spec['task']} is of kind {spec['kind']}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
 
-    # torch takes more than a second to import: a wrong name should be said before.
+    # torch takes more than a second to import, so wrong names are reported first.
     import pyarrow.parquet as pq
 
     from workflow_scripts.common.progress import Reporter
@@ -67,13 +67,13 @@ def main(args: argparse.Namespace) -> None:
             "candidates_sha256": sha256_file(candidates),
         }
         write_json(out / "intervention.json", content)
-        facts, precision = of_intervention(content["spec"], spec), spec["training"]["precision"]
-        made = make_record(facts, run["data_digest"], spec["seed"], precision, describe(device))
+        fingerprint, precision = fingerprint_intervention(content["spec"], spec), spec["training"]["precision"]
+        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe(device))
         write_json(out / "record.json", made)
 
 
 def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
-    """Settings from `--settings`, or from the catalogue for the run's name and scale."""
+    """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
     if args.settings:
         return checked(Intervention, read_json(args.settings), args.settings)
     if run["scale"] is None:
@@ -83,7 +83,7 @@ def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Inte
 
 
 def match_of(run: dict[str, Any]) -> str:
-    """When an answer counts as right: as in the run's evaluation."""
+    """Return the rule of the run's evaluation by which an answer counts as right."""
     if run["scale"] is None:
         return "token"
     catalogue = load_catalogue()

@@ -1,4 +1,4 @@
-"""Say what a configuration would run and what it would cost, without starting anything."""
+"""Print the runs of a configuration and their cost, without starting anything."""
 
 import argparse
 import csv
@@ -108,13 +108,13 @@ def record(catalogue: Catalogue, results: Path) -> None:
 
 
 def variants_searched(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
-    """The runs whose learning rate and batch size are searched before any of `runs` is trained."""
+    """Return the runs of the hyperparameter searches before `runs`."""
     found = (searched(catalogue, run, scale, precision) for run in runs)
     return list(dict.fromkeys(run for run in found if run))
 
 
 def tried(catalogue: Catalogue, run: Run, scale: str, precision: str) -> int:
-    """How many trainings a search makes."""
+    """Count the trainings of a search."""
     search = resolve_run(catalogue, run, scale, precision)["search"]
     return len(search["learning_rate"]) * len(search["batch_sentences"])
 
@@ -138,7 +138,7 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
         if searches := variants_searched(catalogue, own, config.scale, config.precision):
             jobs["search"] = len(searches)
-            # What a search of another seed than the runs' starts from is trained, but shown nowhere.
+            # A search may have another seed than the runs, and then starts from one more trained run.
             before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *own}
             jobs["train"] += len(before)
         jobs += Counter(candidates=len({run.task for run in changed}), intervene=len(changed))
@@ -173,7 +173,7 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
 
 
 def amount(sizes: list[int | None]) -> str:
-    """Sum of the known sizes, and how many are not known."""
+    """Return the sum of the known sizes and the number of unknown ones."""
     unknown = sum(size is None for size in sizes)
     if unknown and unknown == len(sizes):
         return "unknown size"

@@ -1,4 +1,4 @@
-"""Make the data folder of a task, from its source files or its grammar: Parquet files, dataset.json and more."""
+"""Prepare the data folder of a task from its source files or its grammar."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import read_data_spec, resolve_data
 from workflow_scripts.data.prepared import prepare
 from workflow_scripts.data.sources.declared import downloaded
-from workflow_scripts.provenance.fingerprints import of_data
+from workflow_scripts.provenance.fingerprints import fingerprint_data
 from workflow_scripts.provenance.record import make_record
 
 
@@ -31,4 +31,4 @@ def main(args: argparse.Namespace) -> None:
     check_made_here(args.out, "*.parquet", ("*.json",))
     sources, digests = downloaded(spec["sources"], args.downloads)
     prepare(spec, sources, args.out)
-    write_json(args.out / "record.json", make_record(of_data(spec), digests, spec["options"].get("seed")))
+    write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, spec["options"].get("seed")))

@@ -1,4 +1,4 @@
-"""Print the tables of claims that README shows: primary claims with n, interval and verdict, and the others counted."""
+"""Print the claim tables of README: primary claims with n, interval and verdict, and counts of the others."""
 
 import argparse
 import csv
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def read_claims(path: Path) -> list[dict[str, str]]:
-    """The rows of a claims.csv. Raises UserError where it is missing or lacks a column."""
+    """Read the rows of a claims.csv. Raises UserError where it is missing or lacks a column."""
     if not path.is_file():
         raise missing(path)
     with open(path, newline="", encoding="utf-8") as stream:
@@ -70,7 +70,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
 
 
 def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> str:
-    """Two Markdown tables: primary claims, and how many exploratory claims of each paper have which verdict.
+    """Format two Markdown tables: the primary claims, and the number of exploratory claims per paper and verdict.
 
     Claims that are controls of ours are counted in neither. `papers` gives the order.
     """
@@ -98,7 +98,7 @@ def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> 
 
 
 def replace_tables(document: str, tables: str, name: str) -> str:
-    """The document with other tables between its two markers. Raises UserError where it does not have both once."""
+    """Replace the tables between two markers of a document. Raises UserError unless it has both exactly once."""
     if document.count(BEGIN) != 1 or document.count(END) != 1:
         raise UserError(f"{name}: must have {BEGIN} and {END} once each; add them where the tables belong")
     pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
@@ -107,7 +107,7 @@ def replace_tables(document: str, tables: str, name: str) -> str:
 
 def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
     measured, planned = int(row["n_seeds"] or 0), int(row["n_planned"] or 0)
-    # Before the last seed is there, an effect would tempt its reader to stop early.
+    # No effect before the last seed is done: it would tempt a reader to stop early.
     complete = bool(row["effect"]) and measured >= planned
     seeds = f"{measured} seeds" if measured == planned else f"{measured} of {planned} seeds"
     reason = f": {row['reason']}" if row["reason"] not in ("", seeds) else ""

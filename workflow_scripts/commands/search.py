@@ -1,4 +1,4 @@
-"""Choose the learning rate and the batch size of a variant: each pair of its spec's `search` is trained with one seed.
+"""Choose the learning rate and batch size of a variant: train each pair of its `search` with one seed.
 
 The best on the validation set is written to chosen.json, from which the trainings of the variant take it; search.csv
 lists all. A search that was stopped goes on where it was: pairs that are done are kept, and that at work resumes.
@@ -18,7 +18,7 @@ from workflow_scripts.common.validation import checked
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import searched
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.provenance.fingerprints import of_search
+from workflow_scripts.provenance.fingerprints import fingerprint_search
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Search, Training
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Train every pair, and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
+    """Train every pair and write `--out`. After signal n it saves the state and exits with 128 + n."""
     if args.run and args.scale:
         if args.run.strip("/").count("/") != 2:
             raise UserError(f"run '{args.run}' is not of the form <task>/<method>/<variant>: a search has its own seed")
@@ -54,13 +54,13 @@ def main(args: argparse.Namespace) -> None:
     make_writable(args.state)
     check_data(args.data, spec["task"], args.scale if args.run else None)
 
-    # torch takes more than a second to import: a wrong name or key should be said before.
+    # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training import machine
     from workflow_scripts.training.search import COLUMNS, best_of, pairs
 
-    facts, device = of_search(spec), machine.choose_device(args.device)
+    fingerprint, device = fingerprint_search(spec), machine.choose_device(args.device)
     origin = identity(spec, args.data, args.init)
-    made_from, file = origin | {"code_digest": facts.code}, args.state / "done.json"
+    made_from, file = origin | {"code_digest": fingerprint.code}, args.state / "done.json"
     done = read_json(file) if file.exists() else {**made_from, "pairs": []}
     for name, value in made_from.items():
         if done[name] != value:
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> None:
         content["chosen"] = {key: getattr(candidates[best], key) for key in keys}
         write_json(out / "chosen.json", content)
         made = make_record(
-            facts, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
+            fingerprint, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
         )
         write_json(out / "record.json", made)
     file.unlink()
@@ -91,7 +91,7 @@ def main(args: argparse.Namespace) -> None:
 def train(
     args: argparse.Namespace, spec: dict, settings: Training, made_from: dict[str, str], device: "torch.device"
 ) -> dict[str, Any]:
-    """One pair's training, which resumes: its row of search.csv."""
+    """Train one pair, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.search import train_pair

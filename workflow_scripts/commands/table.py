@@ -1,4 +1,4 @@
-"""Write one table of a paper, published numbers beside reproduced ones, as CSV, Markdown, LaTeX and HTML."""
+"""Write one table of a paper, published numbers next to reproduced ones, as CSV, Markdown, LaTeX and HTML."""
 
 import argparse
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from workflow_scripts.common.files import replacing
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.provenance.fingerprints import of_display
+from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.reporting.evidence.record import write_record
 from workflow_scripts.reporting.tables.table import make_table
 
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
             temporary.write_text(text, encoding="utf-8")
     write_record(
         args.out / f"{args.display}.json",
-        of_display(catalogue, "table", args.paper, args.display),
+        fingerprint_display(catalogue, "table", args.paper, args.display),
         args.results,
         runs,
         intervened([content]),

@@ -1,4 +1,4 @@
-"""Train one run. A run that was stopped goes on where its saved state is, and ends with the same numbers."""
+"""Train one run. An interrupted run resumes from its saved state and ends with the same numbers."""
 
 import argparse
 import hashlib
@@ -18,7 +18,7 @@ from workflow_scripts.config.planned import plans_naming
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_data
-from workflow_scripts.provenance.fingerprints import of_training
+from workflow_scripts.provenance.fingerprints import fingerprint_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Training
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
-    """What every command that trains takes."""
+    """Add the arguments of all commands that train."""
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
     parser.add_argument(
         "--precision", choices=("auto", "fp32", "bf16"), default="auto", help="with --run; auto is the catalogue's"
@@ -65,19 +65,19 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
 
 
 def seconds(text: str) -> float:
-    """A number that is not negative."""
+    """Parse a number that is not negative."""
     if not float(text) >= 0:
         raise ValueError
     return float(text)
 
 
 def default_state(out: Path) -> Path:
-    """OUT.state, beside `out`."""
+    """Return OUT.state, next to `out`."""
     return out.with_name(f"{out.name}.state")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Train to the end and write `--out`. Exits with 128 + n after signal n, when the state is saved."""
+    """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
     spec, settings = read_spec(args)
     settings = with_chosen(spec, settings, args.search)
     args.state = args.state or default_state(args.out)
@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> None:
     check_data(args.data, spec["task"], args.scale if args.run else None)
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
 
-    # torch takes more than a second to import: a wrong name or key should be said before.
+    # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training import machine
     from workflow_scripts.training.history import write_history
@@ -94,12 +94,12 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.run import train_run, write_checkpoint
     from workflow_scripts.training.state import StateFolder
 
-    device, facts = machine.choose_device(args.device), of_training(spec)
-    # Read before the first step: a plan that is changed meanwhile was not this run's.
+    device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
+    # Read before the first step: a plan that changes during the training is not the plan of this run.
     plans = plans_naming(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
     chosen = read_json(args.search)["chosen"] if args.search else None
     origin = identity(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
-    folder = StateFolder(args.state, origin | {"code_digest": facts.code})
+    folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         if settings.warmup >= settings.max_steps > 0:
             steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
@@ -132,14 +132,18 @@ def main(args: argparse.Namespace) -> None:
             }
             write_json(out / "run.json", content)
             made = make_record(
-                facts, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
+                fingerprint,
+                origin["data_digest"],
+                spec["seed"],
+                spec["training"]["precision"],
+                machine.describe(device),
             )
             write_json(out / "record.json", made | costs(state, device) | {"analysis_plans": plans})
         folder.remove()
 
 
 def identity(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
-    """Digests of what a training is made from, but for the code."""
+    """Return the digests of a training's inputs without the code."""
     from workflow_scripts.data.reading import data_digest
 
     found = {"spec_digest": digest(spec), "data_digest": data_digest(data)}
@@ -147,8 +151,10 @@ def identity(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, s
 
 
 def costs(state: "State", device: "torch.device") -> dict[str, Any]:
-    """What record.json says of a finished training: times are of all calls that worked on it, but for their start and
-    end; memory is the most that one of them used."""
+    """Return times and memory of a finished training for record.json.
+
+    Times are sums over all invocations, without their start and end. Memory is the maximum over them.
+    """
     seconds_per_step = statistics.median(state.interval_seconds or [0.0])
     on_gpu = [call["peak_gpu_memory_bytes"] or 0 for call in state.attempts]
     return {
@@ -166,7 +172,7 @@ def costs(state: "State", device: "torch.device") -> dict[str, Any]:
 
 
 def with_chosen(spec: dict, settings: Training, file: Path | None) -> Training:
-    """The settings with what the search has chosen. Raises UserError when it is missing, or is of another spec."""
+    """Apply the result of the search to the settings. Raises UserError if it is missing or of another spec."""
     name = "{task}/{method}/{variant}".format(**spec)
     if bool(file) != ("search" in spec):
         raise UserError(
@@ -182,8 +188,7 @@ def with_chosen(spec: dict, settings: Training, file: Path | None) -> Training:
 
 
 def weights_digest(folder: Path) -> str:
-    """sha256 of a model's weights: of model.safetensors, which further checkpoints of a run do not change; of parts of
-    one model, over their names and contents."""
+    """Return the sha256 of model.safetensors; of a model in several files, over their names and contents."""
     whole = folder / "model.safetensors"
     files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
     if not files:
@@ -196,7 +201,7 @@ def weights_digest(folder: Path) -> str:
 
 
 def check_data(folder: Path, task: str, scale: str | None) -> None:
-    """Raise UserError unless the folder holds data of `task`: of a run of the catalogue, those of its `scale`."""
+    """Raise UserError unless the folder holds data of `task`; for a run of the catalogue, of its `scale`."""
     found = read_json(folder / "dataset.json")
     if found.get("task") != task:
         raise UserError(f"{folder} holds the task {found.get('task')}, the run is of {task}; give its own data")
@@ -205,7 +210,7 @@ def check_data(folder: Path, task: str, scale: str | None) -> None:
 
 
 def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
-    """Raise UserError unless the folder holds the model of the hub that a spec names, by what `fetch-model` wrote."""
+    """Raise UserError unless the folder holds the hub model that a spec names, as written by `fetch-model`."""
     found = read_json(folder / "model.json")
     if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
         raise UserError(
@@ -215,7 +220,7 @@ def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
 
 
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
-    """The resolved spec and its checked training settings. Raises UserError naming file and key."""
+    """Read the resolved spec and check its training settings. Raises UserError naming file and key."""
     if args.run:
         if not args.scale:
             raise UserError("--run needs --scale, e.g. --scale demo")

@@ -1,4 +1,4 @@
-"""Check a crate of results: its files against their checksums, and its numbers against its scores."""
+"""Verify a crate of results: its files against their checksums, and its numbers against its scores."""
 
 import argparse
 import tempfile
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print what was checked. Raises UserError, after a line for each fault, when there are any."""
+    """Print what was checked and one line per fault. Raises UserError if there are faults."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.crate if args.crate.is_dir() else unpacked(args.crate, Path(scratch))
         said, faults = check_crate(folder, args.crate)

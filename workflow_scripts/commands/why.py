@@ -1,4 +1,4 @@
-"""Say for each job that would run why it would: which key, file or function changed, from what to what."""
+"""Print why each job would run: the key, file or function that changed, with both values."""
 
 import argparse
 import ast
@@ -14,7 +14,7 @@ from workflow_scripts.config.merging import merged
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.provenance.fingerprints import of_job
+from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import few, result_changes
 from workflow_scripts.workflow.dry_run import planned_jobs, read_overrides
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print one sentence for each job of a dry run, those with a reason of their own first."""
+    """Print one sentence per job of a dry run, jobs with a reason of their own first."""
     catalogue = load_catalogue()
     config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
     jobs = planned_jobs(*(["--config", *args.config] if args.config else []), "--", *args.targets)
@@ -49,13 +49,13 @@ def main(args: argparse.Namespace) -> None:
 
 
 def name(job: dict[str, Any]) -> str:
-    """Rule and wildcards: `train scan-jump-x2/transformer/default/seed-1`."""
+    """Name a job: `train scan-jump-x2/transformer/default/seed-1`."""
     wildcards = [value for key, value in job["wildcards"].items() if key != "scale"]
     return f"{job['rule']} {'/'.join(wildcards)}".strip()
 
 
 def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str]) -> Iterator[str]:
-    """What makes a job stale, but for inputs that another job of the plan makes again."""
+    """Return the reasons for which a job is stale, without inputs that another planned job updates."""
     missing = [file for file in job["output"] if not Path(file).exists()]
     if len(missing) == len(job["output"]):
         yield "has no results yet"
@@ -63,7 +63,7 @@ def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_
     if missing:
         yield f"{few(missing, ', ')} {'is' if len(missing) == 1 else 'are'} missing"
     changes = []
-    if now := of_job(catalogue, config, job["rule"], job["wildcards"]):
+    if now := fingerprint_job(catalogue, config, job["rule"], job["wildcards"]):
         record = RECORDS[job["rule"].removesuffix("_large")]
         try:
             changes = result_changes(record.format(**job["wildcards"]), now, lambda key: set_in(catalogue, job, key))
@@ -83,7 +83,7 @@ def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_
 
 
 def parameter_changes(details: str) -> Iterator[str]:
-    """What Snakemake says of the parameters that differ: lists of runs by their difference, others with both values."""
+    """Describe the parameters that Snakemake reports as changed: lists of runs by their difference, others by value."""
     before, now = re.search(r"before: (.*) now: (.*)", details).groups()
     try:
         old, new = ast.literal_eval(before), ast.literal_eval(now)
@@ -99,7 +99,7 @@ def parameter_changes(details: str) -> Iterator[str]:
 
 
 def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
-    """The file where a value is set, and the key there, in brackets; empty where that is not known."""
+    """Return the file and key that set a value, in brackets; empty if unknown."""
     rule, wildcards = job["rule"], job["wildcards"]
     section, _, entry = key.partition(".")
     place = ""

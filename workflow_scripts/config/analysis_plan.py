@@ -1,6 +1,6 @@
-"""analysis_plan.yaml of a paper: which claims are primary, on which seeds they are judged, and by which limits.
+"""analysis_plan.yaml of a paper: the primary claims, the seeds that judge them, and the limits of a verdict.
 
-It is committed before the seeds that it names are run. Imports nothing heavy.
+It is committed before its seeds are run.
 """
 
 import datetime
@@ -26,14 +26,14 @@ PlannedSeeds = Annotated[Seeds, AfterValidator(_enough)]
 
 
 class Requirement(Strict):
-    """A cell whose mean over the planned seeds must be at least so much."""
+    """A cell whose mean over the planned seeds must be at least `at_least`."""
 
     cell: str
     at_least: float
 
 
 class Control(Strict):
-    """What must hold before a primary claim gets a verdict; taken on the means of the planned seeds."""
+    """Conditions for a verdict on a primary claim, checked on the means over the planned seeds."""
 
     floor: float | str | None = Field(
         None,
@@ -48,14 +48,14 @@ class Control(Strict):
 
 
 class Pilots(Strict):
-    """Earlier seeds. They give the spread, for `plan --power`, and are never pooled with the planned seeds."""
+    """Earlier seeds. `plan --power` uses their spread; they are never pooled with the planned seeds."""
 
     seeds: Seeds
     source: str = Field(description="File of the repository that has their scores.")
 
 
 class Spread(Strict):
-    """Standard deviation of the effect of one seed (paired), or of one side over its seeds, in the claim's unit."""
+    """Standard deviation over seeds, in the claim's unit: of the effect (paired), or of one side."""
 
     sd: float = Field(gt=0)
     freedom: int = Field(gt=0, description="Degrees of freedom that it was pooled from.")
@@ -63,7 +63,7 @@ class Spread(Strict):
 
 
 class PrimaryClaim(Strict):
-    """One of the claims on which the paper's abstract stands. Numbers are in the claim's unit and direction."""
+    """A claim of the paper's abstract. Numbers are in the unit and direction of the claim."""
 
     claim: str
     seeds: PlannedSeeds | None = Field(None, description="Where they differ from the plan's.")
@@ -99,7 +99,7 @@ class PrimaryClaim(Strict):
 
 
 class AnalysisPlan(Strict):
-    """The whole file."""
+    """An analysis_plan.yaml."""
 
     scale: str
     written: datetime.date
@@ -127,8 +127,11 @@ class AnalysisPlan(Strict):
 
     @model_validator(mode="after")
     def both_verdicts_are_possible(self) -> "AnalysisPlan":
-        """Of success rates, whose few outcomes are all known: none of n seeds still allows 1 - (1 - quantile)^(1/n),
-        and all against none is luck in 1 of n-choose-2n cases."""
+        """Check that claims on success rates can get either verdict.
+
+        With no success among n seeds, a success rate of 1 - (1 - quantile)^(1/n) is still possible. All of n seeds
+        against none of n happens by chance in 1 of (2n choose n) cases.
+        """
         for entry in self.primary:
             n, luck = len(self.seeds_of(entry)), 1 - self.quantile
             if entry.threshold is None:
@@ -143,5 +146,5 @@ class AnalysisPlan(Strict):
         return self
 
     def seeds_of(self, entry: PrimaryClaim) -> list[int]:
-        """The seeds on which a primary claim is judged."""
+        """Return the seeds that judge a primary claim."""
         return entry.seeds or self.seeds

@@ -1,4 +1,4 @@
-"""What displays.yaml and claims.yaml may say about tables and claims. Imports nothing heavy."""
+"""Schemas of displays.yaml and claims.yaml."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,7 +26,7 @@ SELECTORS = (
 
 
 class Selection(Strict):
-    """Half of a cell: a row and a column together say which score it shows; the row wins."""
+    """A row or a column of a table. Both together select the score of a cell; the row overrides the column."""
 
     group: str | None = Field(None, description="Heading above neighbouring rows.")
     task: str | None = None
@@ -60,10 +60,10 @@ class Column(Selection):
 
 
 class TableDisplay(Strict):
-    """A table of the paper, or of ours."""
+    """A table of the paper, or one of ours."""
 
     kind: Literal["table"]
-    source: str = Field(description="Where it stands in the paper.")
+    source: str = Field(description="Its place in the paper.")
     title: str
     group: str = Field(description="Sub-category in the report.")
     note: str | None = None
@@ -94,13 +94,13 @@ class Runs(Strict):
 
 
 class AnalysedRuns(Runs):
-    """The same on one task or on several."""
+    """Every requested seed of one variant on one or several tasks."""
 
     task: str | list[str]
 
 
 class FigureDisplay(Strict):
-    """A figure: drawn by `module` from analyses of the same paper, and from scores of `runs`."""
+    """A figure that `module` draws from analyses of the same paper and from scores of `runs`."""
 
     kind: Literal["figure"]
     source: str = Field(description="Where it stands in the paper.")
@@ -115,7 +115,7 @@ class FigureDisplay(Strict):
 
 
 class Analysis(Strict):
-    """What `module` computes once: from the checkpoints of `runs`, or from the published numbers of a paper."""
+    """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
 
     module: str
     runs: list[AnalysedRuns] = []
@@ -133,7 +133,7 @@ class Analysis(Strict):
 
 
 class Claim(Strict):
-    """A claim of a paper as a comparison between cells `<display>/<row>/<column>/<metric>`, or of one with a number.
+    """A claim as a comparison of cells `<display>/<row>/<column>/<metric>` with each other or with a number.
 
     The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right - left; `falls_with`:
     -(Kendall's tau) of left and right along the cells that `*` stands for. The margin that it must exceed is
@@ -181,18 +181,18 @@ class Claim(Strict):
 
     @property
     def sides(self) -> list[str]:
-        """The cells that are compared, and the floor's, where it is one."""
+        """The cells that are compared, and the floor if it is a cell."""
         named = [*cells_of(self.left), *cells_of(self.right), *cells_of(self.floor)]
         return list(dict.fromkeys(named))
 
 
 def cells_of(side: str | float | list[str] | None) -> list[str]:
-    """The cells that a side of a claim names; none of a number."""
+    """Return the cells that a side of a claim names; none if it is a number."""
     return side if isinstance(side, list) else [side] if isinstance(side, str) else []
 
 
 def stars(pattern: str, cell: str) -> list[str] | None:
-    """What each `*` in a claim's side stands for in the key of a cell; None where the key is not of that side."""
+    """Match the key of a cell with a side of a claim: the text for each `*`, or None if they do not match."""
     parts, names = pattern.split("/"), cell.split("/")
     if len(parts) != len(names) or any(part not in ("*", name) for part, name in zip(parts, names, strict=True)):
         return None
@@ -200,8 +200,10 @@ def stars(pattern: str, cell: str) -> list[str] | None:
 
 
 def variants_of(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """What a cell of a table (column | row) reads the runs of, as task, method and variant: its own variant, and the
-    one that a gain is over. None of a cell that is computed as a whole."""
+    """Return the (task, method, variant) whose runs a cell (column | row) reads: its own, and the baseline of a gain.
+
+    The list is empty for a cell that an analysis computes.
+    """
     if "method" not in cell or "task" not in cell:
         return []
     variant = cell.get("variant")
@@ -211,7 +213,7 @@ def variants_of(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def display_analyses(display: dict) -> list[str]:
-    """Names of the analyses of the same paper that an entry of displays.yaml reads."""
+    """Return the names of the analyses that an entry of displays.yaml reads."""
     cells = [*display.get("rows", ()), *display.get("columns", ())]
     named = [*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)]
     return list(dict.fromkeys(named))

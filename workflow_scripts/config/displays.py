@@ -1,4 +1,4 @@
-"""Entries of displays.yaml (tables, figures, analyses) and the runs that they read. Imports nothing heavy."""
+"""Entries of displays.yaml (tables, figures, analyses) and the runs that they read."""
 
 import argparse
 from collections.abc import Container, Iterable
@@ -14,7 +14,7 @@ from workflow_scripts.config.task_specs import resolve_data
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every command that makes something of a paper from its runs; read by `asked_runs`."""
+    """Add the arguments of commands that read the runs of a paper. `asked_runs` evaluates them."""
     parser.add_argument("--paper", required=True, help="folder of papers/")
     parser.add_argument("--scale", required=True)
     parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
@@ -22,7 +22,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def find_entry(catalogue: Catalogue, paper: str, kind: str, name: str) -> dict:
-    """The "table", "figure" or "analysis" called `name`. Raises UserError with the nearest known name."""
+    """Return the "table", "figure" or "analysis" called `name`. Raises UserError with the nearest known name."""
     found = find_paper(catalogue, paper)
     if kind == "analysis":
         among = found.analyses
@@ -34,14 +34,14 @@ def find_entry(catalogue: Catalogue, paper: str, kind: str, name: str) -> dict:
 
 
 def find_paper(catalogue: Catalogue, name: str) -> Paper:
-    """What papers/<name>/ says. Raises UserError with the nearest known name."""
+    """Return the content of papers/<name>/. Raises UserError with the nearest known name."""
     if name not in catalogue.papers:
         raise UserError(f"no paper '{name}' in papers/; {nearest(name, catalogue.papers)}")
     return catalogue.papers[name]
 
 
 def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
-    """The runs of `run_ids`, or else those that the paper asks for at a scale under config.yaml.
+    """Return the runs of `run_ids`; if None, those that the paper requests at a scale with config.yaml.
 
     Raises UserError for a scale or a run that the catalogue does not know.
     """
@@ -53,27 +53,27 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
 
 
 def intervened(displays: Iterable[dict]) -> set[Variant]:
-    """The variants of which displays show scores under an intervention."""
+    """Return the variants whose scores under an intervention are displayed."""
     found = {variant for display in displays for variant, cell in _cell_variants(display) if cell.get("intervention")}
     entries = [run for display in displays for run in display.get("runs", ()) if run.get("intervention")]
     return found | {(run["task"], run["method"], run["variant"]) for run in entries}
 
 
 def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
-    """Those of `runs` whose scores under an intervention the paper's displays show or its analyses read."""
+    """Select the runs whose scores under an intervention the paper's displays or analyses read."""
     found = catalogue.papers[paper]
     variants = intervened([*found.displays.values(), *found.analyses.values()])
     return [run for run in runs if run.unseeded in variants]
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
-    """The variants whose runs a table shows, each with its cell. Cells that show an analysis are left out."""
+    """Return (variant, cell) for each cell of a table that shows runs, not an analysis."""
     cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
     return [(variant, cell) for cell in cells if "analysis" not in cell for variant in variants_of(cell)]
 
 
 def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
-    """The requested runs whose scores a display shows; a figure or an analysis names them under `runs`."""
+    """Select the requested runs whose scores a display shows."""
     wanted = {variant for variant, _ in _cell_variants(display)}
     for named in display.get("runs", ()):
         tasks = [named["task"]] if isinstance(named["task"], str) else named["task"]
@@ -82,7 +82,7 @@ def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
 
 
 def shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
-    """The tables and figures, by name, that show one of `runs`, an analysis of one, or one that needs no run."""
+    """Select the tables and figures that have something to show: one of `runs`, an analysis of one, or of no run."""
     runs = dict.fromkeys(runs)
 
     def has_results(display: dict) -> bool:
@@ -95,19 +95,19 @@ def shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
 
 
 def claimed(paper: Paper, displays: dict[str, dict]) -> dict[str, dict]:
-    """Those of `displays`, by name, of which the paper's claims compare cells."""
+    """Select the displays whose cells the paper's claims compare."""
     cells = [cell for claim in paper.claims for side in SIDES for cell in cells_of(claim.get(side))]
     names = dict.fromkeys(cell.split("/")[0] for cell in cells)
     return {name: displays[name] for name in names if name in displays}
 
 
 def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:
-    """The source files that an analysis of `runs` reads; none where all of their data are made up."""
+    """Return the source files that an analysis of `runs` reads; none if all data are stand-ins."""
     real = any(resolve_data(catalogue, run.task, scale)["sources"] for run in runs)
     return list(entry.get("sources", [])) if real else []
 
 
 def score_files(run: Run, intervened: Container[Variant]) -> list[str]:
-    """The score files of a run under results/<scale>/: of its evaluation, and of its interventions if shown."""
+    """Return the score files of a run: of its evaluation, and of interventions if its variant is in `intervened`."""
     files = [f"runs/{run}/eval/scores.csv"]
     return files + [f"runs/{run}/interventions/scores.csv"] * (run.unseeded in intervened)

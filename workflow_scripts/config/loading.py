@@ -1,4 +1,4 @@
-"""Reads config.yaml, catalogue/ and papers/, and checks that they agree."""
+"""Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -42,7 +42,7 @@ class Catalogue:
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
-    """Validate the configuration: config.yaml under `root`, or `content`, which Snakemake has merged with --config."""
+    """Validate the configuration: config.yaml in `root`, or `content`, into which Snakemake has merged --config."""
     content = read_entries(Path(root) / "config.yaml") if content is None else content
     content = {key: value for key, value in content.items() if key != "pathvars"}
     config = checked(Config, content, "config.yaml")
@@ -67,7 +67,7 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
 
 @lru_cache(maxsize=8)
 def read_catalogue(folder: str) -> Catalogue:
-    """`load_catalogue` of the same folder, which is read once."""
+    """Read a folder once for all calls of `load_catalogue`."""
     root = Path(folder)
     catalogue = Catalogue(
         root,
@@ -92,7 +92,7 @@ def read_catalogue(folder: str) -> Catalogue:
 
 
 def find_scale(catalogue: Catalogue, name: str) -> Scale:
-    """The scale called `name`. Raises UserError with the nearest known name."""
+    """Return the scale called `name`. Raises UserError with the nearest known name."""
     if name not in catalogue.scales:
         raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {nearest(name, catalogue.scales)}")
     return catalogue.scales[name]
@@ -120,8 +120,10 @@ def _check_displays(content: Displays, file: Path) -> None:
 
 
 def _check_cells(folder: Path, paper: Paper) -> None:
-    """Published numbers and claims must be of cells that there are: a misspelt one would show when all is trained, or
-    never."""
+    """Check that published numbers and claims name existing cells.
+
+    A misspelt name would otherwise be found after all trainings, or never.
+    """
     cells, tables = set(), set()
     for name, display in paper.displays.items():
         if display["kind"] != "table":
@@ -156,7 +158,7 @@ def _check_cells(folder: Path, paper: Paper) -> None:
 
 
 def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
-    """A claim and its entry in the analysis plan must speak of the same margin and the same measure."""
+    """Check that a claim and its entry in the analysis plan have the same margin and the same measure."""
     where, rates = f"{file}: claim '{primary.claim}'", claim.get("measure") == "success_rate"
     if rates != (primary.threshold is not None):
         raise UserError(f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it")
@@ -168,7 +170,7 @@ def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
 
 
 def _check_names(catalogue: Catalogue) -> None:
-    """Every name that one file uses must stand in another."""
+    """Check that every name that a file uses is defined."""
 
     def known(name: str, among: Any, file: str, key: str) -> None:
         if name not in among:

@@ -1,4 +1,4 @@
-"""Which settings reach a run: layers of catalogue/ and papers/, merged key by key, each value with its origin."""
+"""Merge the settings of a run from the layers of catalogue/ and papers/, and remember where each value is set."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SECTIONS = ("model", "problem", "objective", "training", "evaluation", "interven
 
 
 def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Settings]]:
-    """The layers of settings that reach a run, first to last; a later one overwrites."""
+    """Yield (place, settings) of each layer that applies to a run. A later layer overrides an earlier one."""
     task, method, at = catalogue.tasks[run.task], catalogue.methods[run.method], find_scale(catalogue, scale)
     variant = method.variants[run.variant]
     yield f"catalogue/methods.yaml {run.method}", method.settings
@@ -46,7 +46,7 @@ def layers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[tuple[str, Se
 
 
 def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Settings]]:
-    """Settings that papers ask for; two papers may not ask different things of one run."""
+    """Yield the settings that papers request. Raises UserError if two papers request different values for one run."""
     found: dict[str, tuple[str, Settings]] = {}
     for paper, entry in catalogue.papers.items():
         for number, request in enumerate(entry.requests.requests):
@@ -62,9 +62,11 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
 
 
 def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, str]]]:
-    """Section -> key -> (value, its origin). Keys of model and objective must be known to the package that they
-    name, of `problem` to the kind of the task. A layer that names another package begins the section anew: no
-    key of the one before is the new one's."""
+    """Return section -> key -> (value, place where it is set).
+
+    Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem` in those
+    of the kind of task. A layer that names another package replaces the whole section.
+    """
     result: dict[str, dict[str, tuple[Any, str]]] = {section: {} for section in SECTIONS}
     fixed = {kind.__name__.lower(): kind.model_fields for kind in (Training, Evaluation, Intervention, Init, Search)}
     kind = catalogue.tasks[run.task].kind
@@ -89,8 +91,10 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
 
 @contextmanager
 def placed(entries: dict[str, dict[str, tuple[Any, str]]]) -> Iterator[None]:
-    """An error about values of `entries` says in which file and entry each key that it names is set: a section and its
-    key are found as words of what is wrong, before the advice."""
+    """Add to a UserError the file and entry that set each key that the message names.
+
+    A key of `entries` counts as named if it and its section are words of the message before the advice.
+    """
     try:
         yield
     except UserError as error:

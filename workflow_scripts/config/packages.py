@@ -1,4 +1,4 @@
-"""The packages of models/, objectives/ and tasks/, each with its settings beside its code. No torch here."""
+"""Find the settings classes of models/, objectives/ and tasks/ by the name of the package."""
 
 import importlib
 from functools import cache
@@ -15,14 +15,16 @@ NAMED = {"model": "models", "objective": "objectives"}  # sections that name a p
 
 @cache
 def packages(group: str) -> tuple[str, ...]:
-    """Names of the packages of a group (`models`, `objectives` or `tasks`) that have settings."""
+    """List the packages of a group (`models`, `objectives` or `tasks`) that have settings."""
     return tuple(sorted(file.parent.name for file in (FOLDER / group).glob("*/settings.py")))
 
 
 @cache
 def settings_class(section: str, name: str | None, kind: str) -> type[Strict] | None:
-    """The class that checks the section `model`, `problem` or `objective` of a run. `model` and `objective` name their
-    package, and `problem` belongs to the kind of task. None where there is no such package."""
+    """Return the settings class of the section `model`, `problem` or `objective` of a run; None if there is none.
+
+    `model` and `objective` name their package; `problem` belongs to the kind of task.
+    """
     group, name = (NAMED[section], name) if section in NAMED else ("tasks", kind)
     if name not in packages(group):
         return None
@@ -30,7 +32,7 @@ def settings_class(section: str, name: str | None, kind: str) -> type[Strict] | 
 
 
 def traits(kind: str) -> Traits:
-    """What the settings of runs of a kind of task may ask for."""
+    """Return the options that a kind of task supports."""
     return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
 
 

@@ -1,4 +1,4 @@
-"""Where results are, relative to results/<scale>/. The rules spell these paths out; all other code asks here."""
+"""Paths of results, relative to results/<scale>/. The rules write these paths out; all other code uses this module."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The runs by which the primary claims of a paper's analysis plan are judged. Imports nothing heavy."""
+"""Runs that decide the primary claims of an analysis plan."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -12,7 +12,7 @@ from workflow_scripts.config.schema import Config
 
 
 def primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
-    """The variants whose scores decide a primary claim: those of its sides and of the cells of its controls."""
+    """Return the variants that decide a primary claim: those of its sides and of its controls."""
     claims = {claim["claim"]: claim for claim in paper.claims}
     cells = [cell for side in SIDES for cell in cells_of(claims[entry.claim].get(side))]
     cells += [*cells_of(entry.control.floor), *(requirement.cell for requirement in entry.control.requires)]
@@ -22,7 +22,7 @@ def primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
 
 
 def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
-    """The variants behind the cells that a side of a claim names, `*` or not."""
+    """Return the variants of the cells that a side of a claim names, with or without `*`."""
     display = paper.displays[side.split("/")[0]]
     for row in display.get("rows", ()):
         for column in display.get("columns", ()):
@@ -33,13 +33,13 @@ def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
 
 
 def planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
-    """The runs whose scores decide a primary claim: each of its variants with each planned seed."""
+    """Return the runs that decide a primary claim: each of its variants with each planned seed."""
     variants = primary_variants(paper, entry)
     return [Run(*variant, seed) for variant in variants for seed in paper.plan.seeds_of(entry)]
 
 
 def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]]) -> None:
-    """Raise UserError unless the papers ask for exactly the planned seeds of what decides their primary claims.
+    """Raise UserError unless the papers request exactly the planned seeds of the variants that decide primary claims.
 
     `runs` are the requested ones, each with the papers that ask for it. Where config.yaml names the seeds, and at
     another scale than the plan's, there is nothing to check.
@@ -63,7 +63,7 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
 
 
 def plans_naming(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
-    """Paper -> sha256 of its analysis_plan.yaml, for each paper whose plan has a primary claim that `run` decides."""
+    """Return paper -> sha256 of its analysis_plan.yaml, for the papers with a primary claim that `run` decides."""
     return {
         key: sha256_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
         for key, paper in catalogue.papers.items()

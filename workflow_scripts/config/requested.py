@@ -1,4 +1,4 @@
-"""The runs that papers ask for."""
+"""Runs that papers request."""
 
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.planned import check_requested
@@ -8,7 +8,7 @@ from workflow_scripts.config.schema import Config
 
 
 def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
-    """Every run of the chosen papers at the chosen scale, in the files' order, with the papers that ask for it.
+    """Return the runs of the chosen papers at the chosen scale, in the order of the files, each with its papers.
 
     A run that others start from comes before the first of them. Raises UserError where a paper does not ask for the
     seeds of its analysis plan.
@@ -31,6 +31,6 @@ def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]
 
 
 def lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
-    """The run behind those that it comes from."""
+    """Return the run after the runs that it starts from."""
     before = parent(catalogue, run, config.scale, config.precision)
     return [*(lineage(catalogue, before, config) if before else ()), run]

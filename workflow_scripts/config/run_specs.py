@@ -1,4 +1,4 @@
-"""Specs of runs: everything that can change their results, but for the code."""
+"""Resolve the spec of a run: everything but the code that can change its result."""
 
 import json
 from dataclasses import replace
@@ -22,12 +22,12 @@ from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
 
 def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
-    """The spec of a run: everything that can change its result, but for the code.
+    """Return the spec of a run: everything but the code that can change its result.
 
-    `precision` is config.yaml's: it holds for the run and those that it comes from; `auto` leaves each its own.
+    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps their own.
     """
     run = parse_run(catalogue, run) if isinstance(run, str) else run
-    # Seeds share everything else: thousands of runs are resolved as fast as their variants.
+    # Resolved once for all seeds of a variant.
     spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
     if spec["init"] and "seed" in spec["init"]:
         parent = replace(parse_run(catalogue, spec["init"]["run"]), seed=run.seed)
@@ -36,29 +36,29 @@ def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str
 
 
 def searched(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
-    """The run whose learning rate and batch size are searched before `run` is trained; None where nothing is."""
+    """Return the run of the hyperparameter search before `run`; None if there is no search."""
     search = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision)).get("search")
     return replace(run, seed=search["seed"]) if search else None
 
 
 def precision_as_made(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
-    """The `precision` of config.yaml by which a run that was trained with the precision `made` is resolved again."""
+    """Return the `precision` of config.yaml that resolves to the precision `made` of a trained run."""
     return "auto" if resolve_run(catalogue, run, scale)["training"]["precision"] == made else made
 
 
 def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
-    """The run that `run` starts from; None where it starts from none."""
+    """Return the run whose weights `run` starts from; None if there is none."""
     origin = resolve_run(catalogue, run, scale, precision)["init"]
     return parse_run(catalogue, origin["run"]) if origin and "run" in origin else None
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
-    """How a trained run is scored: splits, beam, longest output."""
+    """Return the evaluation settings of a run: splits, beam size, maximum length."""
     return dict(_section(catalogue.root, replace(run, seed=0), scale, Evaluation))
 
 
 def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
-    """What is changed in a trained run and its prompts."""
+    """Return the settings of the interventions on a run."""
     return dict(_section(catalogue.root, replace(run, seed=0), scale, Intervention))
 
 
@@ -75,7 +75,7 @@ def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
 
 
 def _check_intervention(settings: Intervention, entries: dict[str, dict], where: str) -> None:
-    """Check that the model has the blocks and the task the split, where the catalogue names them."""
+    """Check that the model has the blocks and that the task has the split."""
     sections = {section: {key: value for key, (value, _) in found.items()} for section, found in entries.items()}
     layers = sections["model"].get("layers")
     if layers and isinstance(settings.blocks, list) and max(settings.blocks) >= layers:
@@ -137,7 +137,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
 
 
 def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
-    """Check that the model has the blocks that an objective reads, as the training does once the model is there."""
+    """Check that the model has the blocks that an objective reads. The training checks it again on the real model."""
     objective, layers = sections["objective"], sections["model"].get("layers")
     described = settings_class("objective", objective.get("name"), "")
     if layers and hasattr(described, "check_blocks"):
@@ -152,12 +152,12 @@ def _where(run: Run) -> str:
 
 
 def _tuples(section: dict) -> dict:
-    """YAML has no tuples; strict validation wants one for the two betas."""
+    """Make a tuple of the two betas: strict validation requires one, and YAML has none."""
     return {key: tuple(value) for key, value in section.items() if key == "betas" and isinstance(value, list)}
 
 
 def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
-    """The task's phrases where the objective of a sequence-to-sequence run reads them: no other run depends on them."""
+    """Return the task's phrase pattern if the objective reads phrases, so that no other run depends on it."""
     task = catalogue.tasks[run.task]
     if task.kind != "seq2seq" or not (objective.get("weight") and objective.get("mi")):
         return {}
@@ -170,14 +170,13 @@ def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
 
 
 def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
-    """The search that comes before the trainings of a variant; of runs without one, the spec does not speak of it."""
+    """Return the hyperparameter search of a variant; specs without a search have no such key."""
     search = checked(Search, given, _where(run), "search")
     return {"search": search.model_dump()} if search.learning_rate and training.max_steps else {}
 
 
 def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:
-    """Where the first weights of `run` come from: None (drawn at random), a model of the hub, or a parent run, whose
-    spec then belongs to the run's own."""
+    """Return the source of the initial weights: None (random), a model of the hub, or a parent run with its digest."""
     where = _where(run)
     init = checked(Init, given, where, "init")
     if init.hub:
@@ -199,6 +198,6 @@ def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: 
     parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
     if parent.unseeded == run.unseeded:
         raise UserError(f"{where}: init names the run itself")
-    # resolve_run puts the parent of the run's own seed in its place
+    # resolve_run replaces it by the parent with the run's own seed
     own = {"seed": "own"} if init.seed == "own" else {}
     return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision)), **own}

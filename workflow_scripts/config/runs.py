@@ -1,4 +1,4 @@
-"""Runs by name. A run belongs to no paper; several may ask for it."""
+"""Names of runs. A run belongs to no paper; several papers may request it."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ Variant = tuple[str, str, str]  # task, method, variant
 
 @dataclass(frozen=True)
 class Run:
-    """One training: equal for every paper that asks for it."""
+    """One training, the same for every paper that requests it."""
 
     task: str
     method: str
@@ -23,12 +23,12 @@ class Run:
 
     @property
     def unseeded(self) -> Variant:
-        """What it has in common with the runs of other seeds."""
+        """The name without the seed."""
         return self.task, self.method, self.variant
 
 
 def parse_run(catalogue: Catalogue, run_id: str) -> Run:
-    """Read `<task>/<method>/<variant>/seed-<n>`. Raises UserError with the nearest known name."""
+    """Parse `<task>/<method>/<variant>/seed-<n>`. Raises UserError with the nearest known name."""
     parts = run_id.strip("/").split("/")
     if len(parts) != 4 or not parts[3].removeprefix("seed-").isdecimal() or not parts[3].startswith("seed-"):
         raise UserError(f"run '{run_id}' is not of the form <task>/<method>/<variant>/seed-<n>")

@@ -1,7 +1,8 @@
-"""All that can change the result of a job, but for its input files: what it is given, and the code that it can reach.
+"""Fingerprint jobs: everything except input files that can change a job's result.
 
-Snakemake keeps the short form of it as a parameter of the job, and reruns the job when that changes. The record of each
-result has the short form and what was given, so that `why` and `check` can compare them with those of now.
+A fingerprint is the job's spec and the code that it can import. Its short form is a parameter of the Snakemake rule, so
+Snakemake reruns the job when it changes. The record of each result holds the short form and the spec, so that `why` and
+`check` can compare them with the current ones.
 """
 
 import csv
@@ -27,14 +28,14 @@ from workflow_scripts.data.sources.declared import load_repositories, load_sourc
 from workflow_scripts.interventions.settings import WHERE, Options, installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, definitions
 
-# The digests of all functions and classes behind each code digest. `why` tells from them what changed.
+# Digests of the functions and classes that each code digest stands for: `why` finds the changed ones with them.
 STORE = Path("results/code")
-SHORT = re.compile(r"^given (?P<given>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
+FINGERPRINT_PATTERN = re.compile(r"^given (?P<given>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
 
 
 @dataclass(frozen=True)
-class Facts:
-    """`given` is JSON content; `modules` are the entry points of the code."""
+class Fingerprint:
+    """`given` is JSON content, such as a spec; `modules` are the entry points of the code."""
 
     given: Any
     modules: tuple[str, ...]
@@ -47,39 +48,41 @@ class Facts:
         return f"given {digest(self.given)}, code {self.code}"
 
 
-def of_data(spec: dict) -> Facts:
-    """`spec` is a resolved data spec."""
-    return Facts(spec, (f"{PACKAGE}.data.prepared", spec["prepare"]))
+def fingerprint_data(spec: dict) -> Fingerprint:
+    """Fingerprint the preparation of a resolved data spec."""
+    return Fingerprint(spec, (f"{PACKAGE}.data.prepared", spec["prepare"]))
 
 
 def model_code(spec: dict) -> str:
-    """Name of the module that builds the model of a spec."""
+    """Return the name of the module that builds the model of a spec."""
     return f"{PACKAGE}.models.{spec['model']['name']}.model"
 
 
-def of_training(spec: dict) -> Facts:
-    """`spec` is a resolved run."""
+def fingerprint_training(spec: dict) -> Fingerprint:
+    """Fingerprint the training of a resolved run."""
     modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", model_code(spec)]
     if spec["objective"]:
         modules.append(f"{PACKAGE}.objectives.{spec['objective']['name']}.objective")
     measures = spec["training"]["validation"].get("decoding", {}).get("measures", {})
-    return Facts(spec, (*modules, *measures))
+    return Fingerprint(spec, (*modules, *measures))
 
 
-def of_search(spec: dict) -> Facts:
-    """`spec` is the resolved run of the search's seed."""
-    return Facts(spec, (f"{PACKAGE}.training.search", *of_training(spec).modules))
+def fingerprint_search(spec: dict) -> Fingerprint:
+    """Fingerprint a hyperparameter search; `spec` is the resolved run of its seed."""
+    return Fingerprint(spec, (f"{PACKAGE}.training.search", *fingerprint_training(spec).modules))
 
 
-def of_evaluation(settings: dict, spec: dict) -> Facts:
-    """How the run of `spec` is scored. The run itself is an input file."""
+def fingerprint_evaluation(settings: dict, spec: dict) -> Fingerprint:
+    """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
     modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", model_code(spec))
-    return Facts(settings, (*modules, *settings["measures"]))
+    return Fingerprint(settings, (*modules, *settings["measures"]))
 
 
-def of_candidates(spec: dict) -> Facts:
-    """`spec`: see `config.task_specs.resolve_candidates`. It only names the user's file of frequencies, and leaves
-    open whether the spaCy model is installed: what of these is used is given beside it.
+def fingerprint_candidates(spec: dict) -> Fingerprint:
+    """Fingerprint the search for replacement words; for `spec` see `config.task_specs.resolve_candidates`.
+
+    The spec does not hold the content of the user's file of frequencies, nor whether the spaCy model is installed.
+    Both change the result, so they are added where they are used.
     """
     options, given = checked(Options, spec["options"], WHERE), dict(spec)
     if options.source == "vectors" and options.frequencies:
@@ -89,41 +92,43 @@ def of_candidates(spec: dict) -> Facts:
         given["frequencies"] = sha256_file(file)
     elif options.source == "wordnet" and options.vectors == "auto" and installed(options.spacy_model):
         given["vectors"] = "spacy"
-    return Facts(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.stand_in"))
+    return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.stand_in"))
 
 
-def of_intervention(settings: dict, spec: dict) -> Facts:
-    """What is changed in the run of `spec`. The run itself and the candidates are input files."""
-    return Facts(settings, (f"{PACKAGE}.interventions.intervene", model_code(spec)))
+def fingerprint_intervention(settings: dict, spec: dict) -> Fingerprint:
+    """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
+    return Fingerprint(settings, (f"{PACKAGE}.interventions.intervene", model_code(spec)))
 
 
-def of_analysis(entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None) -> Facts:
-    """An entry under `analyses`, the specs of its runs, and the published numbers that it reads instead of runs."""
+def fingerprint_analysis(
+    entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None
+) -> Fingerprint:
+    """Fingerprint an entry of `analyses`. `numbers` are the published numbers that it reads instead of runs."""
     models = sorted(set(map(model_code, specs)))
     given = entry if numbers is None else {"entry": entry, "published": numbers}
     published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
-    return Facts(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))
+    return Fingerprint(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))
 
 
-def of_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Facts:
-    """A table or a figure. What it shows are input files."""
+def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fingerprint:
+    """Fingerprint a table or a figure. The scores that it shows are input files."""
     entry = catalogue.papers[paper].displays[display]
     given = {
         "entry": entry,
-        "published": published(catalogue, paper, {display, *drawn_beside(entry)}),
+        "published": published(catalogue, paper, {display, *find_reference_displays(entry)}),
         "caption": caption(catalogue, paper, display),
     }
     if kind == "table":
         parts = [*entry["rows"], *entry["columns"]]
         tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
         given["titles"] = titles(catalogue, [paper], tasks)
-    return Facts(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *([entry["module"]] if kind == "figure" else [])))
+    return Fingerprint(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *([entry["module"]] if kind == "figure" else [])))
 
 
 def titles(
     catalogue: Catalogue, papers: Iterable[str], tasks: Iterable[str], methods: Iterable[str] = ()
 ) -> dict[str, dict[str, str]]:
-    """What papers, tasks and methods are called on the pages that speak of them."""
+    """Return the titles of papers, tasks and methods."""
     return {
         "papers": {name: catalogue.papers[name].requests.title for name in papers},
         "tasks": {name: catalogue.tasks[name].title for name in tasks},
@@ -132,13 +137,13 @@ def titles(
 
 
 def caption(catalogue: Catalogue, paper: str, display: str) -> str:
-    """The text beside a display in the report."""
+    """Return the caption of a display in the report; its title if papers/<paper>/captions has none."""
     file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
     return file.read_text().strip() if file.exists() else catalogue.papers[paper].displays[display]["title"]
 
 
-def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Facts:
-    """The claims of all chosen papers, judged by the scores of `runs`."""
+def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Fingerprint:
+    """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
     runs = sorted(set(runs))
     found = {paper: catalogue.papers[paper] for paper in papers}
     plans = {name: paper.plan for name, paper in found.items() if paper.plan}
@@ -153,55 +158,58 @@ def of_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterabl
         "scale": catalogue.scales[scale].model_dump(),
         "titles": titles(catalogue, papers, tasks, methods),
     }
-    return Facts(given, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
+    return Fingerprint(given, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
 
 
-def of_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Facts | None:
-    """The facts of the job of `rule` for these wildcards; None for rules that have none."""
+def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Fingerprint | None:
+    """Fingerprint the job of `rule` with these wildcards; None for rules without a fingerprint."""
     scale = wildcards.get("scale", "")
     if rule == "fetch":
-        return Facts({"sha256": load_sources()[wildcards["source"]].sha256}, ())
+        return Fingerprint({"sha256": load_sources()[wildcards["source"]].sha256}, ())
     if rule == "fetch_model":
-        return Facts({"revision": load_repositories()[wildcards["model"]].revision}, ())
+        return Fingerprint({"revision": load_repositories()[wildcards["model"]].revision}, ())
     if rule in ("prepare", "prepare_large"):
-        return of_data(resolve_data(catalogue, wildcards["task"], scale))
+        return fingerprint_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":
-        return of_candidates(resolve_candidates(catalogue, wildcards["task"], scale))
+        return fingerprint_candidates(resolve_candidates(catalogue, wildcards["task"], scale))
     if rule == "search":
         run = parse_run(catalogue, "{task}/{method}/{variant}/seed-0".format(**wildcards))
         found = searched(catalogue, run, scale, config.precision)
-        return of_search(resolve_run(catalogue, found, scale, config.precision)) if found else None
+        return fingerprint_search(resolve_run(catalogue, found, scale, config.precision)) if found else None
     if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
         spec = resolve_run(catalogue, run, scale, config.precision)
         if rule == "train":
-            return of_training(spec)
+            return fingerprint_training(spec)
         if rule == "intervene":
-            return of_intervention(resolve_intervention(catalogue, run, scale), spec)
-        return of_evaluation(resolve_evaluation(catalogue, run, scale), spec)
+            return fingerprint_intervention(resolve_intervention(catalogue, run, scale), spec)
+        return fingerprint_evaluation(resolve_evaluation(catalogue, run, scale), spec)
     if rule == "claims":
         runs = [str(run) for paper in config.papers for run in asked(config, paper, scale)]
-        return of_claims(catalogue, config.papers, scale, runs)
+        return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
         runs = display_runs(entry, asked(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
-        return of_analysis(entry, specs, published(catalogue, entry["published"]) if "published" in entry else None)
+        return fingerprint_analysis(
+            entry, specs, published(catalogue, entry["published"]) if "published" in entry else None
+        )
     if rule in ("table", "figure"):
-        return of_display(catalogue, rule, wildcards["paper"], wildcards["display"])
+        return fingerprint_display(catalogue, rule, wildcards["paper"], wildcards["display"])
     return None
 
 
-def drawn_beside(entry: dict) -> set[str]:
-    """The displays whose published numbers a figure draws beside its runs, named one by one or by a pattern."""
+def find_reference_displays(entry: dict) -> set[str]:
+    """Return the displays whose published numbers a figure plots next to its runs."""
     cells = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
     cells += filter(None, [entry.get("options", {}).get("published")])
     return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
 
 
 def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
-    """Lines of published.csv by cell, then by column, of these displays only (None: all): another number reruns what
-    shows it, and no more.
+    """Return the lines of published.csv of these displays (None: all), as cell -> column -> text.
+
+    Only the displays that show a number depend on it, so that a corrected number reruns only these.
     """
     rows = _published(catalogue.root / "papers" / paper / "published.csv")
     return (
@@ -215,19 +223,20 @@ def _published(file: Path) -> dict[str, dict[str, str]]:
         with open(file, newline="", encoding="utf-8") as stream:
             reader = csv.reader(stream)
             columns = next(reader, [])[4:]
-            # What is wrong with a line or with the columns is said where they are read.
+            # evaluation.published reports wrong lines and columns.
             return {"/".join(row[:4]): dict(zip(columns, row[4:], strict=False)) for row in reader}
     except FileNotFoundError as error:
         raise UserError(
-            f"{file} does not exist; a paper needs it, be it with the line of its columns alone: copy that from another"
+            f"{file} does not exist; every paper needs it: copy the header line from another paper"
         ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not UTF-8 text; convert it") from error
 
 
 def asked(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
-    """The runs that one paper asks for at a scale, sorted: neither what other papers ask for nor the order of the
-    requests changes its displays.
+    """Return the runs that one paper requests at a scale, sorted.
+
+    Its displays therefore depend neither on other papers nor on the order of the requests.
     """
     return _asked(config.model_copy(update={"papers": [paper], "scale": scale}).model_dump_json())
 
@@ -238,15 +247,15 @@ def _asked(config: str) -> dict[Run, list[str]]:
     return {run: runs[run] for run in sorted(runs, key=astuple)}
 
 
-def store_definitions(found: Iterable[Facts], store: Path = STORE) -> None:
-    """Store what the code digests of jobs stand for, so that a later `why` can name the functions that have changed."""
-    for facts in found:
-        if not (path := store / f"{facts.code}.json").exists():
-            write_json(path, definitions(facts.modules))
+def store_definitions(found: Iterable[Fingerprint], store: Path = STORE) -> None:
+    """Store the definitions behind the code digests of jobs, so that a later `why` can name changed functions."""
+    for fingerprint in found:
+        if not (path := store / f"{fingerprint.code}.json").exists():
+            write_json(path, definitions(fingerprint.modules))
 
 
 def load_definitions(code: str, store: Path = STORE) -> dict[str, dict[str, str]] | None:
-    """The definitions that `store_definitions` stored under a code digest; None if there are none."""
+    """Return the definitions that `store_definitions` stored for a code digest; None if there are none."""
     try:
         return read_json(store / f"{code}.json")
     except UserError:

@@ -1,5 +1,7 @@
-"""Where and from what a result was made: settings, digests, commit, host, versions, time, memory. The same record lies
-beside every result, and nothing here can change one."""
+"""Record how a result was made: spec, digests, commit, host, versions, times, memory.
+
+Every stage writes this record next to its result. Nothing here changes a result.
+"""
 
 import os
 import platform
@@ -7,37 +9,37 @@ import time
 from typing import Any
 
 from workflow_scripts.common.system import CLOCK, STARTED, commit, cpu_name, cpu_seconds, now, peak_memory, versions
-from workflow_scripts.provenance.fingerprints import Facts
+from workflow_scripts.provenance.fingerprints import Fingerprint
 
 FIELDS = (
-    # from what
-    *("facts", "spec", "code_digest", "data_digest", "seed", "commit", "dirty", "versions"),
-    # where and how
+    # inputs
+    *("fingerprint", "spec", "code_digest", "data_digest", "seed", "commit", "dirty", "versions"),
+    # machine and precision
     *("host", "platform", "device", "device_name", "driver", "cuda", "cpu", "cores", "threads"),
     *("precision", "deterministic_algorithms", "bit_equality"),
-    # when and at what cost
+    # time and memory
     *("started", "finished", "seconds", "cpu_seconds", "gpu_seconds", "resumed"),
     *("peak_memory_bytes", "peak_gpu_memory_bytes"),
 )
 
 
 def make_record(
-    facts: Facts,
+    fingerprint: Fingerprint,
     data_digest: str | dict[str, str],
     seed: int | None = None,
     precision: str | None = None,
     computed_on: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """FIELDS of a result that this command has just made; times and memory are of its process.
+    """Return the FIELDS of a result that this process has just made.
 
-    data_digest: of the data of the one task that it is made from, or by name of each thing that it is made from.
-    computed_on: what `training.machine.describe` returns; None for what is made without torch, on the CPU.
+    data_digest: digest of the data of the result's task, or the digest of each input by its name.
+    computed_on: the return value of `training.machine.describe`; None if the process did not load torch.
     """
     where, seconds = computed_on or without_torch(), time.monotonic() - CLOCK
     return {
-        "facts": str(facts),
-        "spec": facts.given,
-        "code_digest": facts.code,
+        "fingerprint": str(fingerprint),
+        "spec": fingerprint.given,
+        "code_digest": fingerprint.code,
         "data_digest": data_digest,
         "seed": seed,
         "precision": precision,
@@ -54,7 +56,7 @@ def make_record(
 
 
 def without_torch() -> dict[str, Any]:
-    """What `training.machine.describe` says, of a command that does not load torch."""
+    """Describe the machine as `training.machine.describe` does, without loading torch."""
     return {
         "device": "cpu",
         "device_name": cpu_name(),
@@ -70,5 +72,5 @@ def without_torch() -> dict[str, Any]:
 
 
 def origin() -> dict[str, Any]:
-    """The commit (None outside a git checkout), whether the code differs from it, host and versions."""
+    """Return the commit (None outside a git checkout), whether the code differs from it, host and versions."""
     return {**commit(), "host": platform.node(), "platform": platform.platform(), "versions": versions()}

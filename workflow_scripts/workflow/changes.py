@@ -1,4 +1,4 @@
-"""What differs between the facts that a result was made from and those of now, in words."""
+"""Describe how the fingerprint of a result differs from the fingerprint that its job has now."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,43 +7,45 @@ from typing import Any
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import canonical_json, digest
 from workflow_scripts.provenance.code import definitions
-from workflow_scripts.provenance.fingerprints import SHORT, Facts, load_definitions
+from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_definitions
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
 
 
-def result_changes(record: str | Path, now: Facts, origin: Callable[[str], str] = lambda key: "") -> list[str]:
-    """What differs between the facts in the record of a result and those of now; empty if nothing does.
+def result_changes(record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: "") -> list[str]:
+    """Return one sentence per difference between the fingerprint in a result's record and `now`.
 
     Raises UserError if the record cannot be read.
     """
     content = read_json(record)
-    if not now.modules:  # a download: its manifest is not changed by what does not change the file
+    if not now.modules:  # a download, whose manifest holds other content too
         given = {key: value and content.get(key) for key, value in now.given.items()}
-        return list(fact_changes(str(Facts(given, ())), given, now, origin))
-    if not SHORT.match(str(content.get("facts"))) or "spec" not in content:
+        return list(fingerprint_changes(str(Fingerprint(given, ())), given, now, origin))
+    if not FINGERPRINT_PATTERN.match(str(content.get("fingerprint"))) or "spec" not in content:
         return [f"{record} does not say what it was made from"]
-    return list(fact_changes(content["facts"], content["spec"], now, origin))
+    return list(fingerprint_changes(content["fingerprint"], content["spec"], now, origin))
 
 
-def fact_changes(before: str, given: Any, now: Facts, origin: Callable[[str], str] = lambda key: "") -> Iterator[str]:
-    """Keys and code that differ between the facts `before`, in their short form, and those of now.
+def fingerprint_changes(
+    before: str, given: Any, now: Fingerprint, origin: Callable[[str], str] = lambda key: ""
+) -> Iterator[str]:
+    """Describe keys and code that differ between the fingerprint `before`, in its short form, and `now`.
 
-    `given` is what the job was given before; `origin(key)` is put behind a key's values.
+    `given` is the content of the earlier fingerprint. `origin(key)` is appended to the sentence about a key.
     """
-    digests = SHORT.match(before)
+    digests = FINGERPRINT_PATTERN.match(before)
     if digests["given"] != digest(now.given):
         found = differences(given, now.given)
         sentences = [f"{key} was {short(old)} and is {short(new)}{origin(key)}" for key, old, new in found]
-        yield few(sentences, "; ") or "what it is given has changed"
+        yield few(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
         old = load_definitions(digests["code"])
         yield few(code_changes(old, definitions(now.modules)), "; ") if old else "its code has changed"
 
 
 def differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(key, old, new) of each value that differs; keys as `training.learning_rate` or `rows.3.variant`."""
+    """Yield (key, old, new) of each value that differs. Keys look like `training.learning_rate` or `rows.3.variant`."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         old, new = ({str(i): value for i, value in enumerate(side)} for side in (old, new))
     if isinstance(old, dict) and isinstance(new, dict):
@@ -58,13 +60,13 @@ def differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, A
 
 
 def code_changes(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> list[str]:
-    """`workflow_scripts/training/loop.py changed: train, update` for each module whose definitions differ."""
+    """Return a sentence such as `workflow_scripts/training/loop.py changed: train, update` for each changed module."""
     found = []
     for module in sorted(old.keys() | new.keys()):
         before, after = old.get(module), new.get(module)
         file = f"{module.replace('.', '/')}.py"
         if before is None or after is None:
-            found.append(f"{file} is {'reached too' if before is None else 'reached no more'}")
+            found.append(f"{file} is {'now imported' if before is None else 'no longer imported'}")
         elif before != after:
             names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
             found.append(f"{file} changed: {few([name or 'module level' for name in names], ', ')}")
@@ -72,12 +74,12 @@ def code_changes(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]])
 
 
 def few(texts: list[str], separator: str) -> str:
-    """The first texts, and how many more there are."""
+    """Join the first texts and say how many more there are."""
     more = len(texts) - MOST_CHANGES
     return separator.join(texts[:MOST_CHANGES]) + (f"{separator}and {more} more" if more > 0 else "")
 
 
 def short(value: Any) -> str:
-    """A value as JSON, cut where it is long."""
+    """Format a value as JSON, cut if it is long."""
     text = canonical_json(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

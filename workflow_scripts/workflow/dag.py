@@ -34,7 +34,7 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.provenance.fingerprints import Facts, asked, caption, of_job, store_definitions
+from workflow_scripts.provenance.fingerprints import Fingerprint, asked, caption, fingerprint_job, store_definitions
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import downloaded, manifests
 
@@ -52,7 +52,7 @@ class Workflow:
 
     def __init__(self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False) -> None:
         self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
-        self.fingerprints: dict[str, Facts] = {}  # of this invocation's jobs, by their short form
+        self.fingerprints: dict[str, Fingerprint] = {}  # of this invocation's jobs, by their short form
         # Thousands of jobs share the answers of these.
         self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
         self._search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
@@ -84,7 +84,7 @@ class Workflow:
         return lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared))
 
     def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
-        found = of_job(self.catalogue, self.config, rule, wildcards)
+        found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
         self.fingerprints[str(found)] = found
         return str(found)
 

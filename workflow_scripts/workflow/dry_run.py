@@ -1,4 +1,4 @@
-"""What Snakemake would run, as data."""
+"""The jobs of a Snakemake dry run, as data."""
 
 import json
 import os
@@ -16,12 +16,12 @@ NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
 
 def planned_jobs(*arguments: str) -> list[dict[str, Any]]:
-    """The jobs that `snakemake --dry-run` lists: rule, wildcards, input, output, command, reason.
+    """List the jobs of `snakemake --dry-run`: rule, wildcards, input, output, command, reason.
 
     Jobs without output are left out. Raises UserError with Snakemake's message if it fails.
     """
     command = [sys.executable, "-m", "snakemake", "--logger=plan", "--dry-run", *arguments]
-    # Where Snakemake finds the loggers of this project, as under ./reproduce.
+    # Snakemake finds the loggers of this project there, as under ./reproduce.
     environment = os.environ | {"PYTHONPATH": str(Path("profiles/plugins").resolve())}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
@@ -35,6 +35,6 @@ def planned_jobs(*arguments: str) -> list[dict[str, Any]]:
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:
-    """`--config` of Snakemake, `key=value` with values in YAML, as a dictionary."""
+    """Parse Snakemake's `--config`, `key=value` with values in YAML."""
     pairs = (override.partition("=") for override in overrides)
     return {key: yaml.safe_load(value) for key, _, value in pairs}

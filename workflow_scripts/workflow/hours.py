@@ -1,4 +1,4 @@
-"""Training hours of runs, by the recorded times of a step."""
+"""Training hours of runs, from the recorded step times."""
 
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.run_specs import resolve_run
@@ -7,8 +7,10 @@ from workflow_scripts.workflow.step_times import read_step_times, seconds_per_st
 
 
 def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
-    """Training hours of a CPU thread, or of one device of another kind, and the number of runs like which none was
-    timed there: these are not in it."""
+    """Estimate the training hours on one CPU thread, or on one device of another kind.
+
+    The second value is the number of runs without a recorded step time; the estimate leaves them out.
+    """
     times, total, unknown = read_step_times(), 0.0, 0
     for run in runs:
         seconds = seconds_per_step(times, run, scale, device)
@@ -22,7 +24,7 @@ def hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, dev
 
 
 def hours_text(total: float, unknown: int) -> str:
-    """`12 + 3 runs that nobody has timed` of what `hours` returns."""
+    """Format the return value of `hours`, such as `12 + 3 runs that nobody has timed`."""
     if not unknown:
         return rounded(total)
     known = f"{rounded(total)} + " if total else ""
@@ -30,5 +32,5 @@ def hours_text(total: float, unknown: int) -> str:
 
 
 def rounded(number: float) -> str:
-    """To two digits."""
+    """Format a number with two significant digits."""
     return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"

@@ -1,4 +1,4 @@
-"""`plan --power`: whether the seeds of the analysis plans are enough to decide, and what their runs cost."""
+"""`plan --power`: whether the planned seeds are enough to decide, and the cost of their runs."""
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +12,7 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.power import Power, powers
 from workflow_scripts.workflow.hours import hours, hours_text
 
-WIDTH = 100  # columns where no terminal says how many it has
+WIDTH = 100  # columns, if the terminal does not report its width
 
 
 def show(catalogue: Catalogue, config: Config, scale: str | None) -> None:
@@ -49,7 +49,7 @@ def show(catalogue: Catalogue, config: Config, scale: str | None) -> None:
 
 
 def _show_paper(console: Console, catalogue: Catalogue, config: Config, key: str, paper: Paper) -> list[Run]:
-    """Print the table of one paper; the runs behind its primary claims."""
+    """Print the table of one paper and return the runs of its primary claims."""
     plan = paper.plan
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("primary claim", overflow="fold")
@@ -72,7 +72,7 @@ def _show_paper(console: Console, catalogue: Catalogue, config: Config, key: str
 
 
 def _chances(plan: AnalysisPlan, entry: PrimaryClaim) -> tuple[str, str, str, str]:
-    """Spread, number of seeds and power of a primary claim."""
+    """Format spread, number of seeds and power of a primary claim."""
     n = len(plan.seeds_of(entry))
     spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
     none, half = powers(entry, n, plan.quantile)
@@ -80,12 +80,12 @@ def _chances(plan: AnalysisPlan, entry: PrimaryClaim) -> tuple[str, str, str, st
 
 
 def _percent(power: Power) -> str:
-    """`1% + 86% (0)`: of the two verdicts, and the effect at which."""
+    """Format the power of both verdicts and the true effect: `1% + 86% (0)`."""
     return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
 
 
 def _runs(catalogue: Catalogue, config: Config, paper: Paper, entry: PrimaryClaim) -> list[Run]:
-    """The runs that decide a primary claim, behind those that they start from."""
+    """Return the runs that decide a primary claim, after the runs that they start from."""
     settings = config.model_copy(update={"scale": paper.plan.scale})
     found = (run for planned in planned_runs(paper, entry) for run in lineage(catalogue, planned, settings))
     return list(dict.fromkeys(found))

@@ -1,7 +1,7 @@
-"""What a job asks for: memory, time, cores, a GPU.
+"""Resources of a job: memory, time, cores, a GPU.
 
-Memory and time stand in catalogue/scales.yaml. Snakemake gives `attempt`, 1 for the first: an attempt may have failed
-for want of memory, so each further one asks for twice as much.
+Memory and time are set in catalogue/scales.yaml. Snakemake counts `attempt` from 1. Each further attempt asks for twice
+the memory, because the one before may have run out of it.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,7 @@ from workflow_scripts.config.runs import Run
 
 @dataclass(frozen=True)
 class Resources:
-    """Of one attempt: host memory in MB, time in minutes, cores, a GPU by --gpus or by --gres, and what else sbatch is
-    told."""
+    """Resources of one attempt: memory in MB, time in minutes, cores, a GPU by --gpus or --gres, sbatch options."""
 
     mem_mb: int
     runtime: int
@@ -25,8 +24,8 @@ class Resources:
     slurm_extra: str = ""
 
 
-# By rule, at the first attempt. `prepare_large` cuts and writes sentences in processes of about a GB each, beside what
-# it holds of the data. Rules that are not here, and on no run, work where Snakemake does.
+# First attempt of rules that do not work on a run; all other such rules run where Snakemake runs. `prepare_large` has
+# eight processes of about a GB each, in addition to the data that it holds.
 FIXED = {
     "candidates": Resources(4000, 60),
     "analyse": Resources(4000, 60),
@@ -36,8 +35,10 @@ FIXED = {
 
 @cache
 def of_run(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str = "gpus") -> Resources:
-    """Of a search, a training, an evaluation or interventions. Time does not grow with the attempt: a training goes on
-    where it was stopped. `gpu_option` is config.yaml's."""
+    """Return the resources of a search, training, evaluation or intervention.
+
+    The time does not grow with the attempt, because a training resumes. `gpu_option` is the key of config.yaml.
+    """
     asked, on_gpu = load_catalogue().scales[scale].jobs, device == "cuda"
     return Resources(
         _doubled(asked.memory_of.get(run.method, asked.memory), attempt),
@@ -50,7 +51,7 @@ def of_run(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str 
 
 
 def fixed(rule: str, attempt: int = 1) -> Resources:
-    """Of a rule whose jobs are alike."""
+    """Return the resources of a rule of FIXED."""
     first = FIXED[rule]
     return Resources(_doubled(first.mem_mb, attempt), first.runtime, first.threads)
 

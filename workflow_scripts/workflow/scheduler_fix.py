@@ -1,9 +1,9 @@
-"""Snakemake's scheduler with one timer at a time.
+"""Limit Snakemake's scheduler to one timer at a time.
 
-After each look for jobs to start, Snakemake 9.27 sets a timer that makes it look again a second later, whatever other
-timers there are, and waits for all of them at its end. So each job that finishes while others wait for a core adds one
-look a second and one thread, to the end of the call: a tenth of a core after 160 jobs, and thousands of threads in a
-run of all papers.
+After each search for jobs to start, Snakemake 9.27 sets a timer that triggers the next search a second later, even if
+other timers are running, and it waits for all timers at its end. Each job that finishes while others wait for a core
+therefore adds one search per second and one thread until the end: a tenth of a core after 160 jobs, and thousands of
+threads in a run of all papers.
 """
 
 import threading
@@ -12,14 +12,14 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 
 
 def limit_scheduler_timers() -> None:
-    """Make the schedulers of this process set no timer while one is running, and none that outlives the process."""
+    """Let schedulers of this process set no second timer, and no timer that outlives the process."""
 
     def schedule(scheduler: JobScheduler, delay: float) -> None:
         if getattr(scheduler, "timer", None):
             return
 
         def look() -> None:
-            scheduler.timer = None  # first: the look that follows may want the next one
+            scheduler.timer = None  # before the search, which may set the next timer
             scheduler._open_jobs.release()
 
         scheduler.timer = threading.Timer(delay, look)

@@ -14,7 +14,7 @@ STEP_TIMES = Path("catalogue/step_times.csv")
 
 
 def read_step_times() -> list[dict[str, str]]:
-    """Rows of catalogue/step_times.csv; none if nothing was recorded yet."""
+    """Read catalogue/step_times.csv; no rows if it does not exist."""
     if not STEP_TIMES.exists():
         return []
     with open(STEP_TIMES, newline="") as stream:
@@ -22,7 +22,7 @@ def read_step_times() -> list[dict[str, str]]:
 
 
 def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
-    """Recorded seconds of a step of this run, else of runs like it, at the scale on this kind of device, if any."""
+    """Return the recorded seconds per step of this run, else of similar runs; None if unknown."""
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
     alike = [row for row in same if is_alike(row, run)]
     for rows, names in ((same, ("task", "method", "variant")), (alike, ("variant",)), (alike, ())):
@@ -35,8 +35,7 @@ def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: 
 
 
 def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
-    """Size of a checkpoint like this run's: as recorded, or of the hub's model that it starts from, in float32; None if
-    neither is known."""
+    """Return the size of the run's checkpoint: as recorded, else of its hub model in float32; None if unknown."""
     rows = [row for row in times if row["scale"] == scale and is_alike(row, run)]
     if rows:
         return max(int(row["checkpoint_bytes"]) for row in rows)
@@ -46,14 +45,16 @@ def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int |
 
 
 def gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
-    """The most memory of a GPU that trainings like this run have used; None where none was measured on one."""
+    """Return the largest GPU memory of similar trainings; None if none was measured."""
     rows = [row for row in times if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run)]
     return max((int(row["gpu_bytes"]) for row in rows), default=None)
 
 
 def is_alike(row: dict[str, str], run: Run) -> bool:
-    """Whether a row is of the run's method on data of one kind (so that vocabularies and lengths are about the same),
-    with a model and batches of the same size: at `paper` these differ from task to task."""
+    """Whether a row is of the run's method on similar data, with a model and batches of the same size.
+
+    Data of one preparing module have similar vocabularies and lengths. At `paper` the sizes differ between tasks.
+    """
     catalogue, recorded = load_catalogue(), Run(row["task"], row["method"], row["variant"], seed=0)
     if recorded.method != run.method or recorded.task not in catalogue.tasks:
         return False
@@ -66,6 +67,6 @@ def is_alike(row: dict[str, str], run: Run) -> bool:
 
 
 def sizes(spec: dict[str, Any]) -> dict[str, int]:
-    """What the time of a step hangs on most: the sizes of the model, but for its codebooks', and a batch's tokens."""
+    """Return what determines the time of a step: the model's sizes without codebooks, and the tokens of a batch."""
     model = {key: n for key, n in spec["model"].items() if type(n) is int and not key.endswith("_codes")}
     return model | {"batch_tokens": spec["training"]["batch_tokens"]}

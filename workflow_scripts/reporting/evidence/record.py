@@ -7,13 +7,13 @@ from typing import Any
 from workflow_scripts.common.files import sha256_file, write_json
 from workflow_scripts.config.displays import score_files
 from workflow_scripts.config.runs import Run, Variant
-from workflow_scripts.provenance.fingerprints import Facts
+from workflow_scripts.provenance.fingerprints import Fingerprint
 from workflow_scripts.provenance.record import make_record
 
 
 def write_record(
     file: Path,
-    facts: Facts,
+    fingerprint: Fingerprint,
     results: Path,
     runs: Iterable[Run],
     variants: Container[Variant],
@@ -30,4 +30,4 @@ def write_record(
     read += [f"analyses/{analysis}/scores.csv" for analysis in analyses]
     read += [f"runs/{run}/training.csv" for run in runs if curves]
     digests = {name: sha256_file(results / name) for name in read if (results / name).exists()}
-    write_json(file, make_record(facts, digests) | content)
+    write_json(file, make_record(fingerprint, digests) | content)
