@@ -2,12 +2,8 @@
 none runs twice. What upstream's does otherwise, at 2.8.0, stands at each method."""
 
 import asyncio
-import hashlib
-import os
-import subprocess
 import time
 from collections import Counter
-from typing import NamedTuple
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings, common_settings  # noqa: F401 (what a plugin must have)
@@ -15,7 +11,16 @@ from snakemake_executor_plugin_slurm.utils import get_job_wildcards
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 
-ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "RESIZING", "STAGE_OUT"}
+from snakemake_executor_plugin_recompose_slurm.leftovers import (
+    ALIVE,
+    LOOK_SECONDS,
+    Job,
+    ask,
+    find_leftovers,
+    prefix,
+    queue,
+)
+
 # Why a waiting job will wait for ever, unless somebody changes the job or the cluster.
 NEVER = {
     "AssocMaxWallDurationPerJobLimit",
@@ -37,39 +42,8 @@ NO_ANSWER = (
     "Unable to establish control",
     "temporarily unable to accept job",
 )
-LOOK_SECONDS = 5
 LOOKS = 5  # a slurmctld that has just started may not have read all jobs; a pre-empted one may be queued again
 SILENCE_SECONDS, SUBMIT_SECONDS = 24 * 3600, 3600  # without an answer of SLURM
-
-
-class Job(NamedTuple):
-    """A line of squeue."""
-
-    number: str
-    state: str
-    reason: str
-    name: str
-    comment: str
-
-
-def prefix() -> str:
-    """Begins the name of every job of this working directory and of no other, on any login node."""
-    return f"recompose-{hashlib.sha256(os.path.realpath('.').encode()).hexdigest()[:12]}"
-
-
-def ask(*command: str) -> str | None:
-    """What a SLURM command prints; None when it fails or does not answer."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
-
-
-def queue(*which: str) -> list[Job] | None:
-    """The jobs, in any state, that `which` names; None when SLURM does not answer."""
-    said = ask("squeue", "--noheader", "--states=all", "--format=%i|%T|%r|%j|%k", *which)
-    return None if said is None else [Job(*line.split("|", 4)) for line in said.splitlines()]
 
 
 class Executor(SlurmExecutor):
@@ -83,29 +57,13 @@ class Executor(SlurmExecutor):
         self.missed: Counter[str] = Counter()  # looks in a row that a job was not seen in, by its number
         self.silent_since: float | None = None
         self.tried_since: dict[int, float] = {}  # jobs that SLURM did not answer for
-        self.settle()
+        left = find_leftovers()
+        if left is None:
+            raise WorkflowError("SLURM does not answer; call the same command again when `squeue --me` works")
+        if left:  # started without ./reproduce, which waits for them
+            numbers = " ".join(job.number for job in left)
+            raise WorkflowError(f"an earlier call left jobs {numbers}; start with ./reproduce, which waits for them")
         super().__post_init__(test_mode)
-
-    def settle(self) -> None:
-        """Wait for the jobs that a Snakemake of this folder left running when it was killed, and cancel those that had
-        not begun. Upstream's submits them a second time."""
-        told = False
-        while True:
-            found = queue("--me")
-            if found is None:
-                raise WorkflowError("SLURM does not answer; call the same command again when `squeue --me` works")
-            left = [job for job in found if job.name.startswith(f"{prefix()}_") and job.state in ALIVE]
-            if not left:
-                return
-            if waiting := [job.number for job in left if job.state == "PENDING"]:
-                ask("scancel", *waiting)
-            if not told and (running := [job.number for job in left if job.state != "PENDING"]):
-                self.logger.warning(
-                    f"An earlier call left jobs {' '.join(running)} running; waiting for them. To stop them instead "
-                    f"(trainings save their state): scancel {' '.join(running)}"
-                )
-                told = True
-            time.sleep(LOOK_SECONDS)
 
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
         """A submission that SLURM did not answer is made again, unless it was taken after all. Upstream's counts as a
