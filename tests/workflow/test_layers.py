@@ -167,3 +167,86 @@ def test_a_new_model_objective_and_metric_are_new_files_and_an_entry_and_rerun_n
     assert scores["words"] >= 1
     curve = (demo.root / f"results/demo/runs/{run}/training.csv").read_text()
     assert "norm" in curve
+
+
+DATA_SET = '''"""Commands that are repeated word by word."""
+
+from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.splits import Example, SplitOptions
+from workflow_scripts.common.options import options_from
+
+
+class Options(SplitOptions):
+    words: int = 4
+
+
+def prepare(options, sources):
+    words = [f"w{number}" for number in range(Options(**options).words)]
+    examples = [Example(f"{first} {second}", f"{first} {second}") for first in words for second in words]
+    return Seq2SeqDataset({"train": examples, "valid": examples[:4], "test": examples[4:]}, [])
+'''
+ANALYSIS = '''"""Lengths of the test sentences."""
+
+import pandas
+
+from workflow_scripts.analyses.trained import Analysis, score
+
+
+def analyse(runs, options):
+    lengths = [len(source.split()) for source in runs[0].pairs("test")["source"]]
+    table = pandas.DataFrame({"length": lengths})
+    return Analysis([score(runs[0], "length", table["length"].mean(), "words", len(table))], {"lengths": table})
+'''
+FIGURE = '''"""A histogram of lengths."""
+
+from workflow_scripts.reporting.figures.style import PAGE, new_figure
+
+
+def draw(inputs):
+    table, figure = inputs.table("lengths"), new_figure(PAGE, 2)
+    figure.subplots().hist(table["length"])
+    return figure, table
+'''
+
+
+def test_a_new_data_set_analysis_and_figure_are_new_files_and_an_entry_and_rerun_nothing_else(demo):
+    package, paper, run = demo.root / "workflow_scripts", demo.root / "papers/mine", "echo/transformer/default/seed-1"
+    paper.mkdir()
+    variant = {"task": "echo", "method": "transformer", "variant": "default"}
+    named_module = {
+        "analysis": "workflow_scripts.analyses.lengths",
+        "figure": "workflow_scripts.reporting.figures.lengths",
+    }
+    request = {"tasks": ["echo"], "methods": {"transformer": ["default"]}, "seeds": {"demo": [1]}}
+    figure = {"kind": "figure", "source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
+    figure["module"] = "workflow_scripts.reporting.figures.lengths"
+    displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
+    published = (demo.root / "papers/lrf/published.csv").read_text().splitlines()[0] + "\n"
+    for file, text in {
+        package / "data/datasets/echo.py": DATA_SET,
+        package / "analyses/lengths.py": ANALYSIS,
+        package / "reporting/figures/lengths.py": FIGURE,
+        paper / "requests.yaml": yaml.safe_dump({"title": "Mine", "citation": "Me, 2026", "requests": [request]}),
+        paper / "displays.yaml": yaml.safe_dump(displays),
+        paper / "claims.yaml": "[]\n",
+        paper / "published.csv": published,
+    }.items():
+        file.write_text(text)
+    with demo.edited("catalogue/tasks.yaml") as tasks:
+        tasks["echo"] = {
+            "title": "Echo",
+            "kind": "seq2seq",
+            "protocol": "reduced",
+            "prepare": "workflow_scripts.data.datasets.echo",
+            "options": {"words": 5},
+            "sources": [],
+            "settings": {"evaluation": {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 512}},
+        }
+    assert demo.planned() == set()
+    target = "results/demo/figures/mine/histogram.svg"
+    made = {("prepare", "echo"), ("train", run), ("analyse", "mine/lengths"), ("figure", "mine/histogram")}
+    assert named(demo.planned(target)) == made
+    done = demo.reproduce(target)
+    assert done.returncode == 0, done.stderr
+    assert (demo.root / "results/demo/analyses/mine/lengths/lengths.csv").read_text().startswith("length\n2\n")
+    assert "<svg" in (demo.root / target).read_text()
