@@ -213,10 +213,7 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_an_entry_and_rerun
     package, paper, run = demo.root / "workflow_scripts", demo.root / "papers/mine", "echo/transformer/default/seed-1"
     paper.mkdir()
     variant = {"task": "echo", "method": "transformer", "variant": "default"}
-    named_module = {
-        "analysis": "workflow_scripts.analyses.lengths",
-        "figure": "workflow_scripts.reporting.figures.lengths",
-    }
+    analysis = {"module": "workflow_scripts.analyses.lengths", "runs": [variant]}
     request = {"tasks": ["echo"], "methods": {"transformer": ["default"]}, "seeds": {"demo": [1]}}
     figure = {"kind": "figure", "source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
     figure["module"] = "workflow_scripts.reporting.figures.lengths"
