@@ -59,6 +59,6 @@ def list_results(catalogue: Catalogue) -> Iterator[tuple[str, dict[str, str], Pa
         if "{scale}" not in pattern:
             continue
         for record in sorted(Path().glob(re.sub(r"\{\w+\}", "*", pattern))):
-            wildcards = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), str(record)).groupdict()
-            if wildcards["scale"] in catalogue.scales:
-                yield rule, wildcards, record
+            found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), str(record))
+            if found and found["scale"] in catalogue.scales:
+                yield rule, found.groupdict(), record

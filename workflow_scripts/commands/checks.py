@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> None:
         with replacing(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(field.name for field in fields(Check))
-            writer.writerows(map(astuple, found))
+            writer.writerows(astuple(check) for check in found)
     show(found)
     if wrong := [check.check for check in found if check.outcome == DIFFERS]:
         raise UserError(f"{', '.join(wrong)}: not what the official files hold; undo the last change of data/scan*.py")

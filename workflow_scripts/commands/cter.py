@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
         check_encoding(path)
     lexicon = read_lexicon(args.lexicon)
     lines = aligned_lines([args.source, args.compound, args.hypothesis])
-    check_compounds([line[:2] for line in lines], lexicon, args)
+    check_compounds([(source, compound) for source, compound, _ in lines], lexicon, args)
     check_translations([line[2] for line in lines], args.hypothesis)
     compounds = [compound for _, compound, _ in lines]
     errors = compound_errors(compounds, [translation for *_, translation in lines], lexicon)

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write the model to `--out`. HF_ENDPOINT and HF_TOKEN have the same meaning as for the hub's own tools."""
     repository = find_repository(args.name)
+    assert repository.revision  # find_repository has checked it
     local = args.local or load_config().models.local
     listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
     check_replaceable(args.out, {MANIFEST, *(name for name in listed if wanted(name))})

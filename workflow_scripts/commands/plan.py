@@ -5,6 +5,7 @@ import csv
 import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing
@@ -95,13 +96,13 @@ def record(catalogue: Catalogue, results: Path) -> None:
         measured[key].append((made["seconds_per_step"], size, made["peak_gpu_memory_bytes"] or "", made["cpu"]))
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
-    rows = {tuple(row[name] for name in NAMES): row for row in read_step_times()}
+    rows: dict[tuple[str, ...], dict[str, Any]] = {tuple(row[name] for name in NAMES): row for row in read_step_times()}
     for key, runs in measured.items():
         seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
         values = (*key, f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
     with replacing(STEP_TIMES) as temporary, open(temporary, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS, lineterminator="\n")
+        writer: csv.DictWriter[str] = csv.DictWriter(stream, STEP_TIME_COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[key] for key in sorted(rows))
     print(f"{len(measured)} step times written to {STEP_TIMES}")
@@ -167,7 +168,7 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
             f"  disk       {amount(checkpoints)} of checkpoints"
             + (f", about {disk} GB to make large data sets" if disk else "")
         )
-        if measured := [gpu_bytes(times, run, config.scale) for run in own if gpu_bytes(times, run, config.scale)]:
+        if measured := list(filter(None, (gpu_bytes(times, run, config.scale) for run in own))):
             print(f"  GPU memory {max(measured) / 1e9:.1f} GB at most, as measured")
     print(f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs")
 

@@ -84,7 +84,9 @@ def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_
 
 def parameter_changes(details: str) -> Iterator[str]:
     """Describe the parameters that Snakemake reports as changed: lists of runs by their difference, others by value."""
-    before, now = re.search(r"before: (.*) now: (.*)", details).groups()
+    values = re.search(r"before: (.*) now: (.*)", details)
+    assert values, details  # Snakemake's own words
+    before, now = values.groups()
     try:
         old, new = ast.literal_eval(before), ast.literal_eval(now)
     except (SyntaxError, ValueError):

@@ -36,15 +36,16 @@ class Control(Strict):
     """Conditions for a verdict on a primary claim, checked on the means over the planned seeds."""
 
     floor: float | str | None = Field(
-        None,
+        default=None,
         description="Chance, the constant answer or 0, as a number or a cell: the lower limit of the better side must "
         "exceed it by smallest - margin.",
     )
     perfect: float | None = Field(
-        None, description="The best possible score: the worse side must be at least half of the published effect away."
+        default=None,
+        description="The best possible score: the worse side must be at least half of the published effect away.",
     )
     requires: list[Requirement] = []
-    same_sign: str | None = Field(None, description="Claim whose effect must have the same sign.")
+    same_sign: str | None = Field(default=None, description="Claim whose effect must have the same sign.")
 
 
 class Pilots(Strict):

@@ -79,10 +79,9 @@ class TableDisplay(Strict):
         return self
 
 
-class Runs(Strict):
-    """Every requested seed of one variant on one task."""
+class VariantRuns(Strict):
+    """Every requested seed of a variant, and how a figure shows them."""
 
-    task: str
     method: str
     variant: str
     intervention: str | None = Field(None, description="Scores of this intervention on these runs are shown.")
@@ -93,7 +92,13 @@ class Runs(Strict):
     )
 
 
-class AnalysedRuns(Runs):
+class Runs(VariantRuns):
+    """Every requested seed of one variant on one task."""
+
+    task: str
+
+
+class AnalysedRuns(VariantRuns):
     """Every requested seed of one variant on one or several tasks."""
 
     task: str | list[str]
@@ -169,9 +174,8 @@ class Claim(Strict):
     def trend_is_of_cells(self) -> "Claim":
         if self.relation == "falls_with" and not (isinstance(self.left, str) and isinstance(self.right, str)):
             raise ValueError("`falls_with` is about two rows of cells, not about lists or a number")
-        if isinstance(self.left, list) != isinstance(self.right, list) or (
-            isinstance(self.left, list) and len(self.left) != len(self.right)
-        ):
+        lists = [side for side in (self.left, self.right) if isinstance(side, list)]
+        if len(lists) == 1 or len(set(map(len, lists))) > 1:
             raise ValueError("`left` and `right` are lists of one length, or neither is a list")
         if self.measure != "difference" and self.relation not in ("greater", "less"):
             raise ValueError(f"measure {self.measure} goes with the relations greater and less")

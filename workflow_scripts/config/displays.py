@@ -72,7 +72,7 @@ def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
     return [(variant, cell) for cell in cells if "analysis" not in cell for variant in variants_of(cell)]
 
 
-def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
+def display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
     """Select the requested runs whose scores a display shows."""
     wanted = {variant for variant, _ in _cell_variants(display)}
     for named in display.get("runs", ()):
@@ -83,7 +83,7 @@ def display_runs(display: dict, runs: dict[Run, list[str]]) -> list[Run]:
 
 def shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
     """Select the tables and figures that have something to show: one of `runs`, an analysis of one, or of no run."""
-    runs = dict.fromkeys(runs)
+    runs = list(runs)
 
     def has_results(display: dict) -> bool:
         read = [paper.analyses[name] for name in display_analyses(display)]

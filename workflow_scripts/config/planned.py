@@ -34,8 +34,8 @@ def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
 
 def planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
     """Return the runs that decide a primary claim: each of its variants with each planned seed."""
-    variants = primary_variants(paper, entry)
-    return [Run(*variant, seed) for variant in variants for seed in paper.plan.seeds_of(entry)]
+    seeds = paper.plan.seeds_of(entry) if paper.plan else []
+    return [Run(*variant, seed) for variant in primary_variants(paper, entry) for seed in seeds]
 
 
 def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]]) -> None:

@@ -11,7 +11,7 @@ from workflow_scripts.common.options import without_name
 from workflow_scripts.common.validation import Strict, checked, nearest
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.merging import merged, placed
-from workflow_scripts.config.packages import check_sections, packages, settings_class, traits
+from workflow_scripts.config.packages import ReadsBlocks, check_sections, packages, settings_class, traits
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
@@ -140,9 +140,10 @@ def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
     """Check that the model has the blocks that an objective reads. The training checks it again on the real model."""
     objective, layers = sections["objective"], sections["model"].get("layers")
     described = settings_class("objective", objective.get("name"), "")
-    if layers and hasattr(described, "check_blocks"):
+    settings = described(**without_name(objective)) if described else None
+    if layers and isinstance(settings, ReadsBlocks):
         try:
-            described(**without_name(objective)).check_blocks(layers)
+            settings.check_blocks(layers)
         except ValueError as error:
             raise UserError(f"{where}: objective: {error}") from None
 

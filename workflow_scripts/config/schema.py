@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
@@ -10,18 +10,24 @@ from workflow_scripts.common.validation import Pattern, Seed, Seeds, Strict, onc
 from workflow_scripts.config.packages import packages
 from workflow_scripts.evaluation.protocol import Protocol
 
-Kind = Literal[tuple(packages("tasks"))]
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[tuple(packages("tasks"))]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 class DataSources(Strict):
     mirror: str | None = Field(
-        None, description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same."
+        default=None,
+        description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same.",
     )
 
 
 class ModelSources(Strict):
-    local: str | None = Field(None, description="Folder of downloaded Hugging Face models; the hub is then not asked.")
+    local: str | None = Field(
+        default=None, description="Folder of downloaded Hugging Face models; the hub is then not asked."
+    )
 
 
 class Config(Strict):

@@ -35,6 +35,7 @@ def fingerprint_changes(
     `given` is the content of the earlier fingerprint. `origin(key)` is appended to the sentence about a key.
     """
     digests = FINGERPRINT_PATTERN.match(before)
+    assert digests, before
     if digests["given"] != digest(now.given):
         found = differences(given, now.given)
         sentences = [f"{key} was {short(old)} and is {short(new)}{origin(key)}" for key, old, new in found]

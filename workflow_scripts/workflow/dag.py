@@ -85,7 +85,8 @@ class Workflow:
 
     def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
         found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
-        self.fingerprints[str(found)] = found
+        if found:
+            self.fingerprints[str(found)] = found
         return str(found)
 
     def store_fingerprints(self) -> None:

@@ -31,7 +31,7 @@ def show(catalogue: Catalogue, config: Config, scale: str | None) -> None:
         elif scale and paper.plan.scale != scale:
             console.print(f"{key}: its analysis plan is of the scale {paper.plan.scale}")
         else:
-            runs = _show_paper(console, catalogue, config, key, paper)
+            runs = _show_paper(console, catalogue, config, key, paper, paper.plan)
             everything.setdefault(paper.plan.scale, []).extend(runs)
     if not everything:
         return
@@ -48,16 +48,17 @@ def show(catalogue: Catalogue, config: Config, scale: str | None) -> None:
         console.print(line, style="dim")
 
 
-def _show_paper(console: Console, catalogue: Catalogue, config: Config, key: str, paper: Paper) -> list[Run]:
+def _show_paper(
+    console: Console, catalogue: Catalogue, config: Config, key: str, paper: Paper, plan: AnalysisPlan
+) -> list[Run]:
     """Print the table of one paper and return the runs of its primary claims."""
-    plan = paper.plan
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("primary claim", overflow="fold")
     for heading in ("spread (df)", "seeds", "power if none", "power if half", "runs", "core-hours"):
         table.add_column(heading, justify="right", no_wrap=True)
     everything: dict[Run, None] = {}
     for entry in plan.primary:
-        runs = _runs(catalogue, config, paper, entry)
+        runs = _runs(catalogue, config, paper, plan, entry)
         everything |= dict.fromkeys(runs)
         cost = _hours(catalogue, config, runs, plan.scale)
         table.add_row(entry.claim, *_chances(plan, entry), str(len(runs)), cost)
@@ -84,9 +85,9 @@ def _percent(power: Power) -> str:
     return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
 
 
-def _runs(catalogue: Catalogue, config: Config, paper: Paper, entry: PrimaryClaim) -> list[Run]:
+def _runs(catalogue: Catalogue, config: Config, paper: Paper, plan: AnalysisPlan, entry: PrimaryClaim) -> list[Run]:
     """Return the runs that decide a primary claim, after the runs that they start from."""
-    settings = config.model_copy(update={"scale": paper.plan.scale})
+    settings = config.model_copy(update={"scale": plan.scale})
     found = (run for planned in planned_runs(paper, entry) for run in lineage(catalogue, planned, settings))
     return list(dict.fromkeys(found))
 

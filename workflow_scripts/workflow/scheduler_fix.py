@@ -7,6 +7,7 @@ threads in a run of all papers.
 """
 
 import threading
+from typing import Any
 
 from snakemake.scheduling.job_scheduler import JobScheduler
 
@@ -14,7 +15,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 def limit_scheduler_timers() -> None:
     """Let schedulers of this process set no second timer, and no timer that outlives the process."""
 
-    def schedule(scheduler: JobScheduler, delay: float) -> None:
+    def schedule(scheduler: Any, delay: int) -> None:
         if getattr(scheduler, "timer", None):
             return
 
@@ -26,4 +27,4 @@ def limit_scheduler_timers() -> None:
         scheduler.timer.daemon = True
         scheduler.timer.start()
 
-    JobScheduler._schedule_reevalutation = schedule
+    setattr(JobScheduler, "_schedule_reevalutation", schedule)  # noqa: B010 (a method of another type)

@@ -2,6 +2,7 @@
 none runs twice. What upstream's does otherwise, at 2.8.0, stands at each method."""
 
 import asyncio
+import os
 import time
 from collections import Counter
 
@@ -48,6 +49,14 @@ SILENCE_SECONDS, SUBMIT_SECONDS = 24 * 3600, 3600  # without an answer of SLURM
 
 class Executor(SlurmExecutor):
     """Submits to SLURM and looks after the jobs."""
+
+    def __init__(self, workflow, logger):
+        """Forget the job in which Snakemake itself may run, but for SLURM_CONF, without which no command finds the
+        cluster. Upstream's deletes that, too."""
+        for name in os.environ:
+            if name.startswith("SLURM_") and name != "SLURM_CONF":
+                del os.environ[name]
+        super().__init__(workflow, logger)
 
     def __post_init__(self, test_mode: bool = False) -> None:
         settings = self.workflow.executor_settings
