@@ -33,7 +33,7 @@ class Reporter:
         self.first = self.done = 0
         self.values: dict[str, float] = {}
         self.bar: Progress | None = None
-        self.task: TaskID | None = None
+        self.task = TaskID(0)  # of the bar
 
     def __enter__(self) -> "Reporter":
         if self.style == "bar":

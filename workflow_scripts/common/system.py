@@ -61,7 +61,7 @@ def commit() -> dict[str, Any]:
 
     head = git("rev-parse", "HEAD") if (PROJECT / ".git").exists() else None
     changed = git("status", "--porcelain", "-z", "--untracked-files=all") if head else None
-    if changed is None:
+    if head is None or changed is None:
         return {"commit": head and head.strip(), "dirty": None}
     found = (entry for entry in changed.split("\0") if entry)
     dirty = any(not entry.startswith("?? ") or entry[3:].split("/")[0] in CODE for entry in found)
@@ -72,7 +72,7 @@ def versions() -> dict[str, str]:
     """Versions of Python and of the packages that pyproject.toml names, as installed; none of them is imported."""
     named = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
     found = {"python": platform.python_version()}
-    for name in (re.match(r"[\w.-]+", requirement)[0] for requirement in named):
+    for name in (re.split(r"[^\w.-]", requirement)[0] for requirement in named):
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -3,11 +3,14 @@
 import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workflow_scripts.common.errors import UserError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -82,18 +85,19 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
         raise UserError(f"{file}: {message}") from error
 
 
-def _place(error: dict[str, Any], content: Any) -> list[str | int]:
-    """The keys that lead to what is wrong, without the kinds that pydantic puts among them where there are several."""
+def _place(error: "ErrorDetails", content: Any) -> list[str | int]:
+    """Return the keys that lead to the error, without the names of union members that pydantic adds to its path."""
     place = []
     for key in error["loc"]:
-        inside = key in content if isinstance(content, dict) else isinstance(content, list) and isinstance(key, int)
-        if inside or (error["type"] == "missing" and key == error["loc"][-1]):
+        inner: dict[Any, Any] = dict(enumerate(content)) if isinstance(content, list) else {}
+        inner = content if isinstance(content, dict) else inner
+        if key in inner or (error["type"] == "missing" and key == error["loc"][-1]):
             place.append(key)
-        content = content[key] if inside else content
+        content = inner.get(key, content)
     return place
 
 
-def _said(error: dict[str, Any]) -> str:
+def _said(error: "ErrorDetails") -> str:
     said = error["msg"].removeprefix("Value error, ")
     return f"{said[0].lower()}{said[1:]}"
 
