@@ -1,6 +1,5 @@
-# Data flows one way: fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> report.
-# Everything lands in results/<scale>/, the source files in results/downloads/. What there is to run is data: catalogue/
-# and papers/.
+# Data flow: fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> report.
+# Results are in results/<scale>/, downloads in results/downloads/. catalogue/ and papers/ define what can be run.
 
 
 configfile: "config.yaml"
@@ -15,9 +14,9 @@ include: "rules/analyse.smk"
 include: "rules/report.smk"
 
 
-# Everything that the chosen papers ask for at the chosen scale. ./reproduce then makes the report of it.
-# Each file by its name, so that one that was deleted is made again, and one that a rule has come to declare is made.
-# By functions: each job of a cluster reads this file twice, and asks for nothing of it.
+# Everything that the chosen papers request at the chosen scale. ./reproduce then makes the report.
+# Every file is named, so that Snakemake makes a deleted file again, and a file that a rule newly declares.
+# The functions keep the start of cluster jobs fast: they read this file, but do not need these lists.
 rule all:
     default_target: True
     input:
@@ -29,14 +28,13 @@ rule all:
         lambda _: TARGETS.runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
 
 
-# The trained and scored runs alone, and the interventions on them: for a machine that has the accelerator but need not
-# draw the figures.
+# Trainings, evaluations and interventions only, without tables and figures.
 rule runs:
     input:
         lambda _: TARGETS.runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
 
 
-# The source files and the hub's models alone: for a machine that has the network. Afterwards no job needs it.
+# Source files and models of the hub only. Afterwards no job needs a network.
 rule downloads:
     input:
         lambda _: TARGETS.downloads(),

@@ -1,18 +1,18 @@
 rule analyse:
     input:
         WORKFLOW.analysis_inputs,
-        # The manifests have their sha256: the time of a large file says nothing more.
+        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
         sources=ancient(WORKFLOW.analysis_sources),
         checkpoints=ancient(WORKFLOW.analysis_checkpoints),
     output:
-        # The manifest of the folder: it holds the sha256 of the other files.
+        # The manifest of the folder. It holds the sha256 of all other files.
         "results/{scale}/analyses/{paper}/{analysis}/analysis.json",
     log:
         "results/{scale}/logs/analyse/{paper}/{analysis}.log",
     conda:
         "../envs/environment.yaml"
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=WORKFLOW.fixed_resource("analyse", "mem_mb"),
         runtime=WORKFLOW.fixed_resource("analyse", "runtime"),

@@ -1,5 +1,5 @@
-# What the rules share: the configuration, and WORKFLOW, whose methods give a job its inputs, parameters and resources.
-# The parameter `fingerprint` of a rule changes with all that can change its result; Snakemake then reruns the job.
+# Shared by all rules: the configuration, and WORKFLOW, whose methods return the inputs, parameters and resources of jobs.
+# The parameter `fingerprint` changes if anything but an input file can change the result; Snakemake then reruns the job.
 
 import atexit
 import gc

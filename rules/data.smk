@@ -1,23 +1,22 @@
-# On a cluster they run where Snakemake runs and wait in no queue: there is a network, and these data take seconds to
-# minutes. Large ones are prepared by prepare_large, below.
+# Not submitted to a cluster: they need a network or take seconds to minutes. prepare_large makes the large data sets.
 localrules:
     fetch,
     fetch_model,
     prepare,
 
 
-# The command retries and resumes by itself, and refuses a file that is not the pinned one.
+# The command retries, resumes, and checks the sha256.
 rule fetch:
     output:
         "results/downloads/{source}",
-        # Says what was got, in a few bytes: it is what the other rules compare.
+        # The manifest: checksum and origin. Other rules depend on it, since it is small.
         "results/downloads/{source}.json",
     log:
         "results/downloads/logs/{source}.log",
     conda:
         "../envs/environment.yaml"
     resources:
-        # Not a parameter: another mirror has the same files.
+        # No parameter: another mirror has the same files.
         mirror=f"--mirror {quote(CONFIG.data.mirror)}" if CONFIG.data.mirror else "",
     params:
         fingerprint=WORKFLOW.fingerprint("fetch"),
@@ -25,17 +24,17 @@ rule fetch:
         "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
 
 
-# Of a model of the Hugging Face hub. HF_ENDPOINT and HF_TOKEN are taken from the environment, and written nowhere.
+# A model of the Hugging Face hub. HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
 rule fetch_model:
     output:
-        # The manifest of the folder: it holds the sha256 of the other files.
+        # The manifest of the folder. It holds the sha256 of all other files.
         "results/downloads/models/{model}/model.json",
     log:
         "results/downloads/logs/models/{model}.log",
     conda:
         "../envs/environment.yaml"
     resources:
-        # Not a parameter: another folder has the same files.
+        # No parameter: another folder has the same files.
         models=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
     params:
         fingerprint=WORKFLOW.fingerprint("fetch_model"),
@@ -47,10 +46,10 @@ rule fetch_model:
 rule prepare:
     input:
         WORKFLOW.data_source_manifests,
-        # The manifests have their sha256: the time of a large file says nothing more.
+        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
         sources=ancient(WORKFLOW.data_sources),
     output:
-        # The manifest of the folder: it holds the sha256 of the other files.
+        # The manifest of the folder. It holds the sha256 of all other files.
         "results/{scale}/data/{task}/dataset.json",
     log:
         "results/{scale}/logs/prepare/{task}.log",
@@ -63,7 +62,7 @@ rule prepare:
         " --out results/{wildcards.scale}/data/{wildcards.task} > {log} 2>&1"
 
 
-# Of the tasks that say how much disk they need: hours on many cores, which is no work for a login node.
+# Tasks with `disk` in the catalogue take hours on many cores, too much for a login node.
 use rule prepare as prepare_large with:
     wildcard_constraints:
         **WORKFLOW.large_data(),

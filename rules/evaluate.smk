@@ -2,7 +2,7 @@ rule evaluate:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
-        # run.json has its sha256: the time of a large file says nothing more.
+        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
         checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
@@ -14,17 +14,17 @@ rule evaluate:
         "../envs/environment.yaml"
     threads: WORKFLOW.run_resource("threads")
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=WORKFLOW.run_resource("mem_mb"),
         runtime=WORKFLOW.run_resource("runtime"),
-        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
         gpu=WORKFLOW.run_resource("gpu"),
         gres=WORKFLOW.run_resource("gres"),
-        # Not a parameter: a run that was made on another device is not made again.
+        # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        # How a variant is scored is the same for all of its seeds.
+        # All seeds of a variant are scored alike.
         fingerprint=WORKFLOW.fingerprint("evaluate", seed="seed-0"),
         run=RUN,
     shell:

@@ -1,18 +1,18 @@
 rule candidates:
     input:
         WORKFLOW.candidate_source_manifests,
-        # The manifests have their sha256: the time of a large file says nothing more.
+        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
         sources=ancient(WORKFLOW.candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
-        # The manifest of the folder: it holds the sha256 of the other file.
+        # The manifest of the folder. It holds the sha256 of the other file.
         "results/{scale}/candidates/{task}/candidates.json",
     log:
         "results/{scale}/logs/candidates/{task}.log",
     conda:
         "../envs/environment.yaml"
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=WORKFLOW.fixed_resource("candidates", "mem_mb"),
         runtime=WORKFLOW.fixed_resource("candidates", "runtime"),
@@ -23,13 +23,13 @@ rule candidates:
         " --data results/{wildcards.scale}/data/{wildcards.task} --out results/{wildcards.scale}/candidates/{wildcards.task} > {log} 2>&1"
 
 
-# All interventions on a run in one job: they start from the same answers of the same model.
+# One job for all interventions on a run, because they share the answers of the unchanged model.
 rule intervene:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         candidates="results/{scale}/candidates/{task}/candidates.json",
         run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
-        # run.json has its sha256: the time of a large file says nothing more.
+        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
         checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/scores.csv",
@@ -41,17 +41,17 @@ rule intervene:
         "../envs/environment.yaml"
     threads: WORKFLOW.run_resource("threads")
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=WORKFLOW.run_resource("mem_mb"),
         runtime=WORKFLOW.run_resource("runtime"),
-        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
         gpu=WORKFLOW.run_resource("gpu"),
         gres=WORKFLOW.run_resource("gres"),
-        # Not a parameter: a run that was made on another device is not made again.
+        # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        # What is done to a variant is the same for all of its seeds.
+        # All seeds of a variant have the same interventions.
         fingerprint=WORKFLOW.fingerprint("intervene", seed="seed-0"),
         run=RUN,
     shell:

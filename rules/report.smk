@@ -1,8 +1,8 @@
-# The text above the report's menu.
+# The text on the first page of the report.
 report: f"../results/{CONFIG.scale}/overview.rst"
 
 
-# Seconds each: on a cluster they run where Snakemake runs and wait in no queue.
+# Not submitted to a cluster, because they take seconds.
 localrules:
     table,
     figure,
@@ -95,8 +95,8 @@ rule claims:
         " --runs {params.runs} > {log} 2>&1"
 
 
-# The configuration that results/<scale>/ was made with, --config included, but for places and devices, which change no
-# result. ./reproduce gives it to the report.
+# The configuration of results/<scale>/ with --config, without paths and devices, which change no result. ./reproduce
+# makes the report with it.
 rule record_config:
     input:
         TARGETS.displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),

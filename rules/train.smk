@@ -1,9 +1,9 @@
-# Only where a variant's settings have a `search`: learning rate and batch size, chosen on one seed by validation.
+# Chooses learning rate and batch size by validation on one seed, for variants whose settings have a `search`.
 rule search:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.init_manifest,
-        # run.json has its sha256: the time of a large file says nothing more.
+        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
         checkpoint=ancient(WORKFLOW.init_checkpoint),
     output:
         "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
@@ -14,14 +14,14 @@ rule search:
         "../envs/environment.yaml"
     threads: WORKFLOW.run_resource("threads")
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=WORKFLOW.run_resource("mem_mb"),
         runtime=WORKFLOW.run_resource("runtime"),
         gpu=WORKFLOW.run_resource("gpu"),
         gres=WORKFLOW.run_resource("gres"),
         slurm_extra=WORKFLOW.run_resource("slurm_extra"),
-        # Not a parameter: a search that was made on another device is not made again.
+        # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
         fingerprint=WORKFLOW.fingerprint("search"),
@@ -41,7 +41,7 @@ rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.init_manifest,
-        # run.json has its sha256: the time of a large file says nothing more.
+        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
         checkpoint=ancient(WORKFLOW.init_checkpoint),
         search=WORKFLOW.search_result,
     output:
@@ -54,17 +54,17 @@ rule train:
         "../envs/environment.yaml"
     threads: WORKFLOW.run_resource("threads")
     resources:
-        # A job is one process: on a cluster it gets one node, whatever it asks for there.
+        # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
         mem_mb=WORKFLOW.run_resource("mem_mb"),
         runtime=WORKFLOW.run_resource("runtime"),
-        # 1 where the job will take a GPU: then no more of these run at once here than `--resources gpu=N` allows.
+        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
         gpu=WORKFLOW.run_resource("gpu"),
         gres=WORKFLOW.run_resource("gres"),
         slurm_extra=WORKFLOW.run_resource("slurm_extra"),
-        # Not a parameter: a run that was made on another device is not made again.
+        # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
-        # Nor is this: what comes of it for the run stands in its facts.
+        # No parameter: the fingerprint contains the precision of this run.
         precision=CONFIG.precision,
     params:
         fingerprint=WORKFLOW.fingerprint("train"),
