@@ -65,7 +65,7 @@ rule prepare:
 # Tasks with `disk` in the catalogue take hours on many cores, too much for a login node.
 use rule prepare as prepare_large with:
     wildcard_constraints:
-        **WORKFLOW.large_data(),
+        **large_data(WORKFLOW.catalogue),
     threads: WORKFLOW.fixed_resource("prepare_large", "threads")
     resources:
         nodes=1,

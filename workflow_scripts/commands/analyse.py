@@ -8,6 +8,7 @@ from workflow_scripts.common.files import read_json, replacing, sha256_file, sha
 from workflow_scripts.common.outputs import check_made_here
 from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import downloaded
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, published
@@ -39,9 +40,9 @@ def main(args: argparse.Namespace) -> None:
 
     trained, specs = [], []
     for run in runs:
-        folder = args.results / "runs" / str(run)
+        folder = args.results / run_folder(run)
         specs.append(read_json(folder / "run.json")["spec"])
-        protocol, data = specs[-1]["protocol"], args.results / "data" / run.task
+        protocol, data = specs[-1]["protocol"], args.results / data_folder(run.task)
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
     options, module = entry.get("options", {}), importlib.import_module(entry["module"])
     sources, digests = downloaded(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)

@@ -12,6 +12,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, replacing, write_json
 from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.config.paths import run_folder
 
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
@@ -129,7 +130,7 @@ def copy_weights(runs: list[str], source: Path, earlier: Path, out: Path) -> Non
     if (earlier / "weights").exists():
         shutil.copytree(earlier / "weights", out / "weights")
     for run in runs:
-        folder = source / "runs" / run / "checkpoint"
+        folder = source / run_folder(run) / "checkpoint"
         found = [file for file in (folder / "last.safetensors", folder / "model.safetensors") if file.exists()]
         if not found:
             raise UserError(f"{folder} has no weights; name a run of {source / 'runs'}, as task/method/variant/seed-1")

@@ -8,6 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import nearest
 from workflow_scripts.config.display_schema import SIDES, cells_of, display_analyses, variants_of
 from workflow_scripts.config.loading import Catalogue, Paper, find_scale, load_config
+from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.runs import Run, Variant, parse_run
 from workflow_scripts.config.task_specs import resolve_data
@@ -109,5 +110,5 @@ def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], sca
 
 def score_files(run: Run, intervened: Container[Variant]) -> list[str]:
     """Return the score files of a run: of its evaluation, and of interventions if its variant is in `intervened`."""
-    files = [f"runs/{run}/eval/scores.csv"]
-    return files + [f"runs/{run}/interventions/scores.csv"] * (run.unseeded in intervened)
+    files = [f"{evaluation_folder(run)}/scores.csv"]
+    return files + [f"{intervention_folder(run)}/scores.csv"] * (run.unseeded in intervened)

@@ -3,11 +3,10 @@
 Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from shutil import which
-from typing import Any, Protocol
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest
@@ -33,17 +32,10 @@ from workflow_scripts.config.run_specs import parent, resolve_run, searched
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import Fingerprint, asked, caption, fingerprint_job, store_definitions
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import downloaded, manifests
-
-
-class Wildcards(Protocol):
-    """The wildcards of a job, as attributes: `scale`, `task`, `method`, `variant`, `seed`, `paper` and so on."""
-
-    def __getattr__(self, name: str) -> str: ...
-    def items(self) -> Iterable[tuple[str, str]]: ...
+from workflow_scripts.workflow.wildcards import Wildcards
 
 
 class Workflow:
@@ -56,23 +48,6 @@ class Workflow:
         # Thousands of jobs share the answers of these.
         self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
         self._search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
-
-    def wildcard_constraints(self) -> dict[str, str]:
-        """Only names of the catalogue match, so that Snakemake refuses a misspelled target at once."""
-        catalogue = self.catalogue
-        return {
-            "scale": one_of(catalogue.scales),
-            "source": one_of(load_sources()),
-            "model": one_of(name for name, entry in load_repositories().items() if entry.kind == "model"),
-            "task": one_of(catalogue.tasks),
-            "method": one_of(catalogue.methods),
-            "variant": one_of({variant for method in catalogue.methods.values() for variant in method.variants}),
-            "paper": one_of(catalogue.papers),
-            "display": one_of({name for paper in catalogue.papers.values() for name in paper.displays}),
-            "analysis": one_of({name for paper in catalogue.papers.values() for name in paper.analyses}),
-            # The whole name of the folder, so that task/method/variant/seed is the name of the run.
-            "seed": r"seed-\d+",
-        }
 
     # Fingerprints
 
@@ -106,16 +81,6 @@ class Workflow:
 
     def candidate_source_manifests(self, wildcards: Wildcards) -> list[str]:
         return manifests(self.candidate_sources(wildcards))
-
-    def large_data(self) -> dict[str, str]:
-        """Wildcard constraints: tasks that need much disk, and scales at which their data are not stand-ins."""
-        tasks = [name for name, task in self.catalogue.tasks.items() if task.disk]
-        scales = [
-            scale
-            for scale in self.catalogue.scales
-            if any(resolve_data(self.catalogue, task, scale)["sources"] for task in tasks)
-        ]
-        return {"task": one_of(tasks), "scale": one_of(scales)}
 
     # search, train
 
@@ -309,8 +274,3 @@ class Workflow:
 
 def _state_folder(wildcards: Wildcards) -> str:
     return f"results/{wildcards.scale}/state/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
-
-
-def one_of(names: Iterable[str]) -> str:
-    """A regular expression that matches these names only."""
-    return "|".join(sorted(map(re.escape, names)))

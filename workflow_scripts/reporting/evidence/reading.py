@@ -8,6 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.displays import score_files
 from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
 from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.evaluation.published import Key, Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
@@ -44,7 +45,7 @@ def read_evidence(
     scores: dict[Variant, list[dict]] = {}
     absent: dict[Variant, list[dict]] = {}
     for run in runs:
-        if (described := results / f"runs/{run}/eval/evaluation.json").exists():
+        if (described := results / evaluation_folder(run) / "evaluation.json").exists():
             found = read_json(described).get("absent", [])
             absent.setdefault(run.unseeded, []).extend(row | {"seed": run.seed} for row in found)
         found = scores.setdefault(run.unseeded, [])
@@ -54,11 +55,11 @@ def read_evidence(
                 other = Run(row["task"], row["method"], row["variant"], row["seed"])
                 if other != run:
                     raise UserError(
-                        f"{results / file} holds scores of {other}; move {results}/runs/{run} away, "
+                        f"{results / file} holds scores of {other}; move {results / run_folder(run)} away, "
                         "then call ./reproduce"
                     )
             found += rows
-    files = {name: results / "analyses" / paper / name / "scores.csv" for name in analyses}
+    files = {name: results / analysis_folder(paper, name) / "scores.csv" for name in analyses}
     analysed = {name: read_scores(file) for name, file in files.items()}
     named = {(row["task"], row["method"], row["variant"]) for rows in analysed.values() for row in rows}
     measured = sorted({*scores, *(variant for variant in named if None not in variant)})

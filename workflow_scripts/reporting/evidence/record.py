@@ -6,6 +6,7 @@ from typing import Any
 
 from workflow_scripts.common.files import sha256_file, write_json
 from workflow_scripts.config.displays import score_files
+from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.provenance.fingerprints import Fingerprint
 from workflow_scripts.provenance.record import make_record
@@ -28,6 +29,6 @@ def write_record(
     runs = list(runs)
     read = [name for run in runs for name in score_files(run, variants)]
     read += [f"analyses/{analysis}/scores.csv" for analysis in analyses]
-    read += [f"runs/{run}/training.csv" for run in runs if curves]
+    read += [f"{run_folder(run)}/training.csv" for run in runs if curves]
     digests = {name: sha256_file(results / name) for name in read if (results / name).exists()}
     write_json(file, make_record(fingerprint, digests) | content)

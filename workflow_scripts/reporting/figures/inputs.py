@@ -9,6 +9,7 @@ import pandas
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_whole, missing
 from workflow_scripts.common.options import options_from
+from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.reporting.evidence.reading import Evidence
@@ -66,7 +67,7 @@ class Inputs:
         """The values called `name` in training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
-            table = _read(self.results / "runs" / str(run) / "training.csv")
+            table = _read(self.results / run_folder(run) / "training.csv")
             of_run = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
             tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
         return pandas.concat(tables[1:] or tables, ignore_index=True)

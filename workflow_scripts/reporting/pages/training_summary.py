@@ -6,6 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -38,8 +39,8 @@ def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
         groups.setdefault(f"{run.task}/{run.method}/{run.variant}", []).append(run)
     found = []
     for name, members in groups.items():
-        made = [read_json(results / "runs" / str(run) / "run.json") for run in members]
-        records = [read_json(results / "runs" / str(run) / "record.json") for run in members]
+        made = [read_json(results / run_folder(run) / "run.json") for run in members]
+        records = [read_json(results / run_folder(run) / "record.json") for run in members]
         found.append(
             Trained(
                 name,
@@ -61,7 +62,7 @@ def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> 
     """
     found = []
     for task in dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED):
-        if (file := results / "data" / task / "dataset.json").exists():
+        if (file := results / data_folder(task) / "dataset.json").exists():
             made = read_json(file)
             if made["protocol"] == "reduced" and made["notes"]:
                 found.append(f"Data of {catalogue.tasks[task].title}, protocol reduced: {'; '.join(made['notes'])}.")
@@ -72,7 +73,7 @@ def precision_note(runs: Iterable[Run], results: Path) -> list[str]:
     """`Trained in bf16.`, or which runs in what; nothing where nothing was trained."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        precision = read_json(results / "runs" / str(run) / "run.json")["spec"]["training"]["precision"]
+        precision = read_json(results / run_folder(run) / "run.json")["spec"]["training"]["precision"]
         found.setdefault(precision, []).append("/".join(run.unseeded))
     if len(found) < 2:
         return [f"Trained in {precision}." for precision in found]

@@ -13,6 +13,16 @@ from workflow_scripts.common.files import read_json, sha256_file
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import display_runs, intervened_runs, shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.paths import (
+    analysis_folder,
+    candidate_folder,
+    data_folder,
+    evaluation_folder,
+    figure_file,
+    intervention_folder,
+    run_folder,
+    table_file,
+)
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
@@ -98,22 +108,21 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     """What a crate must hold of the folder of its scale, by what the configuration asks for."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in requested_runs(catalogue, config):
-        yield from (f"data/{run.task}/{name}" for name in ("dataset.json", "record.json"))
-        yield from (f"runs/{run}/{name}" for name in ("run.json", "record.json", "training.csv"))
-        yield from (f"runs/{run}/eval/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
+        yield from (f"{data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
+        yield from (f"{run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
+        yield from (f"{evaluation_folder(run)}/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:
         asked = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         for run in intervened_runs(catalogue, paper, asked):
-            yield from (f"candidates/{run.task}/{name}" for name in ("candidates.json", "record.json"))
+            yield from (f"{candidate_folder(run.task)}/{name}" for name in ("candidates.json", "record.json"))
             yield from (
-                f"runs/{run}/interventions/{name}" for name in ("intervention.json", "record.json", "scores.csv")
+                f"{intervention_folder(run)}/{name}" for name in ("intervention.json", "record.json", "scores.csv")
             )
         for name, display in shown_displays(catalogue.papers[paper], asked).items():
             yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
             for analysis in display_analyses(display):
-                yield from (
-                    f"analyses/{paper}/{analysis}/{file}" for file in ("analysis.json", "record.json", "scores.csv")
-                )
+                folder = analysis_folder(paper, analysis)
+                yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
 
 def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
@@ -162,7 +171,7 @@ def table_faults(
     for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] != "table":
             continue
-        file = results / "tables" / paper / f"{name}.csv"
+        file = results / table_file(paper, name)
         tests = read_json(file.with_suffix(".json")).get("tests", {})
         tests = {
             cell: ExampleTest(**outcome | {"over_seeds": Effect(**outcome["over_seeds"])})
@@ -200,7 +209,7 @@ def figure_faults(
     for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] == "figure":
             drawn = draw_figure(catalogue, paper, name, scale, display_runs(entry, runs), results)
-            faults += text_faults(results / "figures" / paper / f"{name}.csv", drawn.csv)
+            faults += text_faults(results / figure_file(paper, name), drawn.csv)
             count += 1
     return count, faults
 

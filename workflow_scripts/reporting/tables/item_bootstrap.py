@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_whole, missing, read_json
+from workflow_scripts.config.paths import data_folder, evaluation_folder
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -75,12 +76,12 @@ def correctness(results: Path, cell: Cell) -> np.ndarray:
     )
     rows = []
     for seed in cell.seeds:
-        file = results / f"runs/{task}/{method}/{variant}/seed-{seed}/eval/predictions.parquet"
+        file = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}") / "predictions.parquet"
         splits, subsets, correct = _predictions(file, cell.selection.get("readout"))
         chosen = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
-            groups = read_json(results / f"data/{task}/dataset.json").get("subset_groups", {})
+            groups = read_json(results / data_folder(task) / "dataset.json").get("subset_groups", {})
             chosen &= np.isin(subsets, groups.get(subset, [subset]))
         if not chosen.any():
             raise UserError(f"{file} has no examples of split {split}, subset {subset}; evaluate the run again")

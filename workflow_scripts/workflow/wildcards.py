@@ -1,0 +1,47 @@
+"""Names of wildcards: their type, and regular expressions that match names of the catalogue only."""
+
+import re
+from collections.abc import Iterable
+from typing import Protocol
+
+from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
+
+
+class Wildcards(Protocol):
+    """The wildcards of a job, as attributes: `scale`, `task`, `method`, `variant`, `seed`, `paper` and so on."""
+
+    def __getattr__(self, name: str) -> str: ...
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+def match_names(catalogue: Catalogue) -> dict[str, str]:
+    """Return wildcard constraints that match names of the catalogue only, so that a misspelled target is refused."""
+    return {
+        "scale": one_of(catalogue.scales),
+        "source": one_of(load_sources()),
+        "model": one_of(name for name, entry in load_repositories().items() if entry.kind == "model"),
+        "task": one_of(catalogue.tasks),
+        "method": one_of(catalogue.methods),
+        "variant": one_of({variant for method in catalogue.methods.values() for variant in method.variants}),
+        "paper": one_of(catalogue.papers),
+        "display": one_of({name for paper in catalogue.papers.values() for name in paper.displays}),
+        "analysis": one_of({name for paper in catalogue.papers.values() for name in paper.analyses}),
+        # The whole name of the folder, so that task/method/variant/seed is the name of the run.
+        "seed": r"seed-\d+",
+    }
+
+
+def large_data(catalogue: Catalogue) -> dict[str, str]:
+    """Return wildcard constraints for tasks that need much disk, at scales where their data are not stand-ins."""
+    tasks = [name for name, task in catalogue.tasks.items() if task.disk]
+    scales = [
+        scale for scale in catalogue.scales if any(resolve_data(catalogue, task, scale)["sources"] for task in tasks)
+    ]
+    return {"task": one_of(tasks), "scale": one_of(scales)}
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return a regular expression that matches these names only."""
+    return "|".join(sorted(map(re.escape, names)))
