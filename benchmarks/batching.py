@@ -24,7 +24,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "paper")
+    spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "full")
     model, objective = build_model(spec["model"], read_vocabulary(args.data)).train(), objective_of(spec)
     pairs = read_pairs(args.data, "train")
     epochs = {

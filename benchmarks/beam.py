@@ -49,7 +49,7 @@ def marian_like(settings: dict, source_words: int, target_words: int) -> MarianM
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("results/small/data/cognition"))
-    parser.add_argument("--scale", default="paper", help="whose sizes the models have")
+    parser.add_argument("--scale", default="full", help="whose sizes the models have")
     parser.add_argument("--sentences", type=int, default=10_800)
     parser.add_argument("--batch-tokens", type=int, default=1024, help="source tokens of a batch")
     parser.add_argument("--length", type=int, default=16, help="tokens of every output")

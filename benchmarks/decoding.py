@@ -23,7 +23,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "paper")
+    spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "full")
     model = build_model(spec["model"], read_vocabulary(args.data)).eval()
     # An untrained model does not end its sentences: every output has the length of the longest reference of the batch.
     batches = bucketed(read_pairs(args.data, "test"), 4096)

@@ -165,7 +165,7 @@ def main() -> None:
     catalogue, ours = load_catalogue(), {}
     vocabulary = {"source": [""] * SOURCE_WORDS, "target": [""] * TARGET_WORDS}
     for method, variant in (("transformer", "default"), ("sq-transformer", "sal"), ("sq-transformer", "srl")):
-        spec = resolve_run(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "paper")
+        spec = resolve_run(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
         model, objective = build_model(spec["model"], vocabulary).train(), objective_of(spec)
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])
     seconds = take_turns(ours, args.rounds)

@@ -33,7 +33,7 @@ from workflow_scripts.config.run_specs import (
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 
-SCALES = ("demo", "small", "paper")
+SCALES = ("demo", "small", "full")
 # Every kind of task with every model and objective; a run comes after the one that it starts from.
 TRAININGS = (
     "scan-jump-x2/transformer/default/seed-1",

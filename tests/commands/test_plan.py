@@ -54,12 +54,12 @@ def write_run(project: Path, name: str, device: str, seconds: float) -> None:
 
 def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
     code = (
-        "import sys; from workflow_scripts.__main__ import main; status = main(['plan', '--scale', 'paper']); "
+        "import sys; from workflow_scripts.__main__ import main; status = main(['plan', '--scale', 'full']); "
         "assert not {'torch', 'pandas', 'numpy', 'transformers'} & set(sys.modules); sys.exit(status)"
     )
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    count = len(requested_runs(load_catalogue(), load_config({"scale": "paper"})))
+    count = len(requested_runs(load_catalogue(), load_config({"scale": "full"})))
     assert f"runs       {count}\n" in done.stdout
     assert f"{count} train, {count} evaluate" in done.stdout
     # Nothing is recorded, on either kind of device.
@@ -90,7 +90,7 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
     assert "  GPU memory 3.0 GB at most, as measured\n" in capsys.readouterr().out
 
 
-def recorded(name: str, seconds: float, scale: str = "paper", checkpoint: int = 0) -> dict[str, str]:
+def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0) -> dict[str, str]:
     """A row of step_times.csv, measured on a CPU."""
     names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
     return {
@@ -115,7 +115,7 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
         recorded("a-task-of-old/sq-transformer/sal", 70),
     ]
 
-    def seconds(name: str, scale: str = "paper", device: str = "cpu") -> float | None:
+    def seconds(name: str, scale: str = "full", device: str = "cpu") -> float | None:
         return seconds_per_step(times, Run(*name.split("/"), seed=1), scale, device)
 
     assert seconds("scan-jump-x2/sq-transformer/sal") == 4
@@ -127,7 +127,7 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/transformer/default") is None
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     size = {
-        name: checkpoint_bytes(times, Run(name, "sq-transformer", "sal", 1), "paper") for name in ("scan-jump", "cogs")
+        name: checkpoint_bytes(times, Run(name, "sq-transformer", "sal", 1), "full") for name in ("scan-jump", "cogs")
     }
     assert size == {"scan-jump": 41, "cogs": None}
 
@@ -136,22 +136,22 @@ def test_a_model_of_another_size_is_no_record_of_the_scale(project: Path, capsys
     write_run(project, "scan-jump-x2/transformer/default/seed-1", "cpu", 0.5)
     file = project / "results/demo/runs/scan-jump-x2/transformer/default/seed-1/run.json"
     run = json.loads(file.read_text())
-    file.write_text(json.dumps(run | {"scale": "paper"}))
+    file.write_text(json.dumps(run | {"scale": "full"}))
     assert main(["plan", "--record"]) == 1
-    assert "run.json: its model or batches are not of the size of the scale paper; delete it" in capsys.readouterr().err
+    assert "run.json: its model or batches are not of the size of the scale full; delete it" in capsys.readouterr().err
     assert not Path("catalogue/step_times.csv").exists()
 
 
 def test_hours_are_those_of_threads_on_a_cpu(project: Path):
-    """At `paper` a training has two threads."""
+    """At `full` a training has two threads."""
     row = {**recorded("scan-jump-x2/transformer/default", 0.5), "cpu": "x86"}
     with open("catalogue/step_times.csv", "w", newline="") as stream:
         writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
         writer.writeheader()
         writer.writerows([row, row | {"device": "cuda", "seconds_per_step": "0.25"}])
     run, steps = Run("scan-jump-x2", "transformer", "default", 1), 100_000
-    assert hours(load_catalogue(), [run], "paper", "fp32", "cpu") == (pytest.approx(2 * 0.5 * steps / 3600), 0)
-    assert hours(load_catalogue(), [run], "paper", "fp32", "cuda") == (pytest.approx(0.25 * steps / 3600), 0)
+    assert hours(load_catalogue(), [run], "full", "fp32", "cpu") == (pytest.approx(2 * 0.5 * steps / 3600), 0)
+    assert hours(load_catalogue(), [run], "full", "fp32", "cuda") == (pytest.approx(0.25 * steps / 3600), 0)
 
 
 def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.CaptureFixture[str]):
@@ -159,7 +159,7 @@ def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.Cap
     folder = project / "results/downloads/models/google/gemma-2b"
     folder.mkdir(parents=True)
     (folder / "model.json").write_text("{}")
-    assert main(["plan", "--scale", "paper", "--papers", "carma"]) == 0
+    assert main(["plan", "--scale", "full", "--papers", "carma"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"  download   .* in 4 files, 19\.9 GB in 6 models\n", said)
     assert "   3.2 GB: openai-community/gpt2-large of the Hugging Face hub\n" in said
@@ -198,20 +198,20 @@ def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys:
 def test_models_of_the_hub_are_known_by_their_parameters():
     """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)
-    size = checkpoint_bytes([], llama, "paper")
+    size = checkpoint_bytes([], llama, "full")
     assert size == 4 * 3_212_749_824
     assert checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
 
 
 @pytest.mark.usefixtures("project")
 def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_twice_as_much():
-    asked = load_catalogue().scales["paper"].jobs
+    asked = load_catalogue().scales["full"].jobs
     large, small = Run("idm", "llama-large", "carma", seed=0), Run("idm", "gpt2-small", "carma", seed=0)
-    first, third = (resources.of_run(large, "paper", "cuda", attempt) for attempt in (1, 3))
+    first, third = (resources.of_run(large, "full", "cuda", attempt) for attempt in (1, 3))
     assert (
         first.mem_mb == asked.memory_of["llama-large"] == third.mem_mb / 4 and first.runtime == third.runtime == 24 * 60
     )
-    assert resources.of_run(small, "paper", "cuda").mem_mb == asked.memory < first.mem_mb
-    assert (first.gpu, resources.of_run(large, "paper", "cpu").gpu, first.threads) == (1, 0, 2)
+    assert resources.of_run(small, "full", "cuda").mem_mb == asked.memory < first.mem_mb
+    assert (first.gpu, resources.of_run(large, "full", "cpu").gpu, first.threads) == (1, 0, 2)
     assert resources.of_run(large, "demo", "cpu").mem_mb == load_catalogue().scales["demo"].jobs.memory
     assert resources.fixed("analyse", 2).mem_mb == 2 * resources.fixed("analyse").mem_mb

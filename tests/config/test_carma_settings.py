@@ -1,4 +1,4 @@
-"""The paper scale has the settings that CARMA's paper names for each model and task (appendix B.3), and where it names
+"""The scale `full` has the settings that CARMA's paper names for each model and task (appendix B.3), and where it names
 none, or one that cannot be meant, those of the official code, but for what papers/carma/NOTES.md decides otherwise."""
 
 import math
@@ -68,21 +68,21 @@ TEMPLATES = {  # by task and family
 
 @pytest.mark.parametrize(("task", "method", "batch", "epochs", "stability", "mi", "weight"), SETTINGS)
 def test_the_paper_scale_has_the_papers_settings(task, method, batch, epochs, stability, mi, weight):
-    spec = resolve_run(load_catalogue(ROOT), f"{task}/{method}/carma/seed-42", "paper")
+    spec = resolve_run(load_catalogue(ROOT), f"{task}/{method}/carma/seed-42", "full")
     training, objective = spec["training"], spec["objective"]
     assert training["batch_sentences"] == batch
     assert training["max_steps"] == epochs * math.ceil(TRAINING_ITEMS[task] / batch)
     assert objective["first_block"] == 0
     assert (objective["last_block_stability"], objective["last_block_mi"]) == (stability, mi)
     assert objective["weight"] == weight
-    plain = resolve_run(load_catalogue(ROOT), f"{task}/{method}/ft/seed-42", "paper")
+    plain = resolve_run(load_catalogue(ROOT), f"{task}/{method}/ft/seed-42", "full")
     assert plain["objective"]["weight"] == 0 and plain["training"] == training
 
 
 @pytest.mark.parametrize(("task", "method"), [row[:2] for row in SETTINGS])
 def test_the_paper_scale_has_the_settings_of_the_official_code_where_the_paper_has_none(task, method):
     catalogue, name = load_catalogue(ROOT), f"{task}/{method}/carma/seed-42"
-    spec, run = resolve_run(catalogue, name, "paper"), parse_run(catalogue, name)
+    spec, run = resolve_run(catalogue, name, "full"), parse_run(catalogue, name)
     assert spec["objective"].items() >= OBJECTIVE.items()
     assert spec["training"].items() >= TRAINING.items()
     assert spec["init"]["hub"] == HUB[method]
@@ -90,7 +90,7 @@ def test_the_paper_scale_has_the_settings_of_the_official_code_where_the_paper_h
     assert spec["model"]["template"] == TEMPLATES[task, family]
     assert spec["model"]["bos"] == (family in ("gemma", "llama"))
     assert not spec["model"].get("label_space")
-    assert resolve_evaluation(catalogue, run, "paper")["match"] == {"idm": "token", "sst": "text"}[task]
-    intervention = resolve_intervention(catalogue, run, "paper")
+    assert resolve_evaluation(catalogue, run, "full")["match"] == {"idm": "token", "sst": "text"}[task]
+    intervention = resolve_intervention(catalogue, run, "full")
     assert intervention.items() >= INTERVENTION.items()
     assert Options(**intervention["candidates"]).model_dump().items() >= CANDIDATES.items()

@@ -76,7 +76,7 @@ def test_the_displays_of_claims_are_those_whose_cells_a_claim_compares():
     assert list(claimed(paper, {"pieces": {}, "printed": {}})) == ["pieces"]
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_what_a_scale_shows_covers_every_run_that_it_asks_for(scale):
     """No run is trained in vain: each is shown, or others may start from it."""
     catalogue = load_catalogue(ROOT)

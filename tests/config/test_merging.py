@@ -87,8 +87,8 @@ def test_a_wrong_value_is_named_with_the_file_and_entry_that_set_it(copy: Path, 
     edit(copy / file, change)
     catalogue, run = load_catalogue(copy), parse_run(load_catalogue(copy), "scan-jump-x2/sq-transformer/sal/seed-1")
     with pytest.raises(UserError, match=rf"{key}.* is .*{value}.* \({place}\)$"):
-        resolve_run(catalogue, run, "paper")
-        resolve_evaluation(catalogue, run, "paper")
+        resolve_run(catalogue, run, "full")
+        resolve_evaluation(catalogue, run, "full")
 
 
 @pytest.mark.parametrize(

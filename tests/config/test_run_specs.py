@@ -20,11 +20,11 @@ def test_the_worst_protocol_of_data_and_scale_is_the_runs():
     catalogue = load_catalogue(ROOT)
     assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "demo")["protocol"] == "stand_in"
     assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "small")["protocol"] == "reduced"
-    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "paper")["protocol"] == "paper"
+    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "full")["protocol"] == "paper"
 
 
 def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
-    spec = resolve_run(load_catalogue(ROOT), "idm/gpt2-small/ft/seed-42", "paper")
+    spec = resolve_run(load_catalogue(ROOT), "idm/gpt2-small/ft/seed-42", "full")
     assert spec["init"]["hub"] == "openai-community/gpt2" and len(spec["init"]["revision"]) == 40
 
 
@@ -71,8 +71,8 @@ def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
 
 def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
     catalogue = load_catalogue(ROOT)
-    runs = requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "paper"}))
-    specs = [(run, resolve_run(catalogue, run, "paper")) for run in runs]
+    runs = requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "full"}))
+    specs = [(run, resolve_run(catalogue, run, "full")) for run in runs]
     assert sum("search" in spec for _, spec in specs) > 300
     for run, spec in specs:
         if search := spec.get("search"):
@@ -91,18 +91,18 @@ def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(
     for run in (f"{task}/{method}/{variant}/seed-42" for task in ("idm", "sst") for variant in ("ft", "carma")):
         found = {
             (scale, wanted): resolve_run(catalogue, run, scale, wanted)["training"]["precision"]
-            for scale in ("demo", "small", "paper")
+            for scale in ("demo", "small", "full")
             for wanted in ("auto", "fp32", "bf16")
         }
-        assert [found[scale, "auto"] for scale in ("demo", "small", "paper")] == ["fp32", "fp32", "bf16"]
+        assert [found[scale, "auto"] for scale in ("demo", "small", "full")] == ["fp32", "fp32", "bf16"]
         assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
         assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
-        made = [precision_as_made(catalogue, run, "paper", precision) for precision in ("bf16", "fp32")]
+        made = [precision_as_made(catalogue, run, "full", precision) for precision in ("bf16", "fp32")]
         assert made == ["auto", "fp32"]
 
 
 def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
     catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
     assert config.precision == "auto"
-    asked = requested_runs(catalogue, config.model_copy(update={"scale": "paper", "papers": ["sq_transformer", "lrf"]}))
-    assert {resolve_run(catalogue, run, "paper")["training"]["precision"] for run in asked} == {"fp32"}
+    asked = requested_runs(catalogue, config.model_copy(update={"scale": "full", "papers": ["sq_transformer", "lrf"]}))
+    assert {resolve_run(catalogue, run, "full")["training"]["precision"] for run in asked} == {"fp32"}

@@ -1,4 +1,4 @@
-"""The paper scale has the settings of SQ-Transformer's official code, but for what papers/sq_transformer/NOTES.md
+"""The scale `full` has the settings of SQ-Transformer's official code, but for what papers/sq_transformer/NOTES.md
 decides otherwise, those of CoGnition's authors and of Zheng and Lapata (2022) for LRF; each variant changes what its
 name says and nothing else."""
 
@@ -14,8 +14,8 @@ JUMP = "scan-jump-x2"
 
 
 def settings(run: str) -> dict:
-    """All settings of a run at paper scale that training reads, by one name each."""
-    spec = resolve_run(load_catalogue(ROOT), f"{run}/seed-1", "paper")
+    """All settings of a run at the scale `full` that training reads, by one name each."""
+    spec = resolve_run(load_catalogue(ROOT), f"{run}/seed-1", "full")
     return {(section, name): value for section in SECTIONS for name, value in spec[section].items()}
 
 
@@ -163,7 +163,7 @@ def test_variants_of_lrf_change_what_they_are_called_after():
 def evaluation(task: str) -> dict:
     catalogue = load_catalogue(ROOT)
     method = "lrf/default" if task.startswith("cfq") else "transformer/default"
-    return resolve_evaluation(catalogue, parse_run(catalogue, f"{task}/{method}/seed-1"), "paper")
+    return resolve_evaluation(catalogue, parse_run(catalogue, f"{task}/{method}/seed-1"), "full")
 
 
 def test_outputs_are_searched_and_scored_as_in_the_official_code():

@@ -26,11 +26,11 @@ ROBERTA, ROBERTA_PARAMETERS = 50265, 124_645_632 - (768 * 768 + 768)
 
 
 def distinct_models() -> list[Run]:
-    """A run of each distinct model of the scale `paper`, with its seed left open."""
-    config = load_config({"scale": "paper", "papers": list(CATALOGUE.papers)}, ROOT)
+    """A run of each distinct model of the scale `full`, with its seed left open."""
+    config = load_config({"scale": "full", "papers": list(CATALOGUE.papers)}, ROOT)
     found = {}
     for run in requested_runs(CATALOGUE, config):
-        spec = resolve_run(CATALOGUE, run, "paper")
+        spec = resolve_run(CATALOGUE, run, "full")
         found.setdefault(json.dumps([spec["kind"], spec["model"]], sort_keys=True), replace(run, seed=0))
     return list(found.values())
 
@@ -42,7 +42,7 @@ def parameters(model: nn.Module) -> int:
 @pytest.mark.parametrize("run", distinct_models(), ids=str)
 def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
-    spec = resolve_run(CATALOGUE, run, "paper")
+    spec = resolve_run(CATALOGUE, run, "full")
     module, settings = model_module(spec["model"]), without_name(spec["model"])
     hub = load_repositories()[spec["init"]["hub"]] if spec["init"] and "hub" in spec["init"] else None
     with torch.device("meta"):
@@ -60,5 +60,5 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypat
     # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
     needed = 4 * 4 * parameters(model) / 1e6
     for attempt in (1, 2):
-        asked = resources.of_run(run, "paper", "cuda", attempt)
+        asked = resources.of_run(run, "full", "cuda", attempt)
         assert asked.mem_mb > attempt * needed and asked.gpu == 1 and asked.runtime >= 60 and asked.threads >= 1

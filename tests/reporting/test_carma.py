@@ -99,7 +99,7 @@ def test_a_series_is_of_the_model_and_version_of_its_name(display):
 
 
 def objective(variant: str) -> dict:
-    return resolve_run(load_catalogue(ROOT), f"idm/gpt2-small/{variant}/seed-42", "paper")["objective"]
+    return resolve_run(load_catalogue(ROOT), f"idm/gpt2-small/{variant}/seed-42", "full")["objective"]
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -61,7 +61,7 @@ def command(name: str, **options: object) -> None:
 def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, sources, init, task):
     """At the paper's scale, but for the sizes of data and model, and two updates."""
     catalogue, run = load_catalogue(), Run(task, "bert", "ft", seed=1)
-    data = resolve_data(catalogue, task, "paper")
+    data = resolve_data(catalogue, task, "full")
     if paws_qqp.PUNKT in data["sources"]:
         sources = sources | {paws_qqp.PUNKT: request.getfixturevalue("mirror") / paws_qqp.PUNKT}
     assert set(data["sources"]) <= set(sources)
@@ -70,13 +70,13 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
     made = prepare(data["options"], {name: sources[name] for name in data["sources"]})
     write_data(made, data, tmp_path / "data")
 
-    spec = resolve_run(catalogue, run, "paper")
+    spec = resolve_run(catalogue, run, "full")
     del spec["search"]
     spec["data"], spec["model"] = data, spec["model"] | SIZES | {"positions": 64}
     spec["problem"] |= {"longest": 64} | ({"stride": 8, "longest_question": 16} if task == "squad" else {})
     spec["training"] |= {"max_steps": 2, "warmup_steps": 1, "validate_every": 2, "log_every": 1, "torch_threads": 1}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    (tmp_path / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, run, "paper")))
+    (tmp_path / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, run, "full")))
     place = {"data": tmp_path / "data", "out": tmp_path / "run"}
     command("train", spec=tmp_path / "spec.json", init=init, state=tmp_path / "state", **place)
     place = {"data": tmp_path / "data", "out": tmp_path / "run/eval", "run_dir": tmp_path / "run"}
@@ -96,7 +96,7 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
 def cells_of(catalogue, task: str) -> list:
     """The cells of BERT on a task, that the tables of the paper show."""
     displays = catalogue.papers["cat"].displays
-    evidence = Evidence("cat", "paper", {}, {}, {})
+    evidence = Evidence("cat", "full", {}, {}, {})
     return [
         cell
         for name in TABLES

@@ -292,7 +292,7 @@ def test_data_of_another_task_are_refused(capsys, toy, tmp_path):
 
 @pytest.mark.parametrize(
     ("command", "run", "scale", "of"),
-    [("train", "cogs/transformer/default/seed-1", "small", "demo"), ("search", "stsb-msrvid/bert/ft", "demo", "paper")],
+    [("train", "cogs/transformer/default/seed-1", "small", "demo"), ("search", "stsb-msrvid/bert/ft", "demo", "full")],
 )
 def test_data_of_another_scale_are_refused(capsys, monkeypatch, tmp_path, command, run, scale, of):
     """Else a run on stand-ins would be taken for one on the scale's own data."""

@@ -40,7 +40,7 @@ def test_a_run_starts_from_the_run_that_its_settings_name(workflow):
 
 
 def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
-    tuned = job("idm/gpt2-small/ft/seed-42", scale="paper")
+    tuned = job("idm/gpt2-small/ft/seed-42", scale="full")
     (manifest,) = workflow.init_manifest(tuned)
     assert manifest == "results/downloads/models/openai-community/gpt2/model.json"
     assert workflow.init_checkpoint(tuned) == []  # the manifest has the sha256 of its files

@@ -146,7 +146,7 @@ def test_fine_tuning_waits_for_what_it_starts_from(project):
 
 
 def test_the_target_downloads_fetches_all_that_a_whole_run_fetches_and_nothing_else(project):
-    scale = ("--config", "scale=paper", "papers=[carma,sq_transformer]")
+    scale = ("--config", "scale=full", "papers=[carma,sq_transformer]")
     wanted = {(rule, file) for rule, file in project.planned(*scale) if rule.startswith("fetch")}
     assert {rule for rule, _ in wanted} == {"fetch", "fetch_model"}
     assert project.planned("downloads", *scale) == wanted
@@ -154,7 +154,7 @@ def test_the_target_downloads_fetches_all_that_a_whole_run_fetches_and_nothing_e
 
 def test_large_data_are_prepared_in_jobs_of_their_own_and_stand_ins_where_snakemake_runs(project):
     made = "results/{}/data/wmt17-en-de/dataset.json"
-    planned = {rule for rule, file in project.planned(made.format("demo"), made.format("paper"))}
+    planned = {rule for rule, file in project.planned(made.format("demo"), made.format("full"))}
     assert planned == {"fetch", "prepare", "prepare_large"}
     local = (project.root / "rules/data.smk").read_text().split("localrules:")[1].split("\n\n\n")[0]
     assert re.findall(r"\w+", local) == ["fetch", "fetch_model", "prepare"]

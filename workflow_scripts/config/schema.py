@@ -33,14 +33,14 @@ class ModelSources(Strict):
 class Config(Strict):
     """config.yaml: what a user chooses."""
 
-    scale: Name = Field("demo", description="demo, small or paper: see catalogue/scales.yaml.")
+    scale: Name = Field("demo", description="demo, small or full: see catalogue/scales.yaml.")
     papers: Annotated[list[str], AfterValidator(once)] = Field(
         ["sq_transformer"], min_length=1, description="Which papers to reproduce."
     )
     seeds: Seeds | None = Field(
         None, min_length=1, description="Use these seeds for every run instead of those that the papers' requests name."
     )
-    extra: bool = Field(False, description="Also run the sweeps and further ablations (the paper scale always does).")
+    extra: bool = Field(False, description="Also run the sweeps and further ablations (the scale full always does).")
     data: DataSources = DataSources()
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")

@@ -53,7 +53,7 @@ def gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
 def is_alike(row: dict[str, str], run: Run) -> bool:
     """Whether a row is of the run's method on similar data, with a model and batches of the same size.
 
-    Data of one preparing module have similar vocabularies and lengths. At `paper` the sizes differ between tasks.
+    Data of one preparing module have similar vocabularies and lengths. At `full` the sizes differ between tasks.
     """
     catalogue, recorded = load_catalogue(), Run(row["task"], row["method"], row["variant"], seed=0)
     if recorded.method != run.method or recorded.task not in catalogue.tasks:

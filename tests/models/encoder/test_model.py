@@ -48,7 +48,7 @@ def test_sizes_are_those_of_the_papers_baselines():
     assert built({"family": "distilbert"}, 30522) == 52_188_672 - 2 * 768  # none
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_matched_bert_is_as_large_as_cat(scale):
     """But for less than 0.5%, of the encoder without its embeddings."""
     found = {}

@@ -123,7 +123,7 @@ def test_parameters_at_the_sizes_of_the_paper():
 
     def count(variant):
         run = f"cfq-mcd1/roberta/{variant}/seed-1"
-        settings = resolve_run(load_catalogue(), run, "paper")["model"]
+        settings = resolve_run(load_catalogue(), run, "full")["model"]
         settings.pop("name")
         with torch.device("meta"):
             model = roberta_transformer.build(settings, 30, 12)
@@ -186,7 +186,7 @@ def test_the_oracle_is_the_library(tmp_path):
 
 
 def test_the_catalogue_names_the_sizes_of_the_hubs_model():
-    spec = resolve_run(load_catalogue(ROOT), "cogs/roberta/lrf/seed-1", "paper")
+    spec = resolve_run(load_catalogue(ROOT), "cogs/roberta/lrf/seed-1", "full")
     assert spec["init"]["hub"] == "FacebookAI/roberta-base"
     settings = {key: value for key, value in spec["model"].items() if key != "name"}
     with torch.device("meta"):

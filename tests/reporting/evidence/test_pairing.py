@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 VALUES = st.floats(-100, 100).map(lambda value: round(value, 3))
 
 
-@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_fine_tuned_models_of_one_parent_start_from_the_same_weights(scale):
     def weights(*variant):
         return weights_of(load_catalogue(ROOT), variant, scale)

@@ -107,16 +107,16 @@ def test_a_run_has_the_same_weights_also_when_it_was_stopped(place, monkeypatch)
 
 def test_the_largest_models_have_it_at_the_papers_scale_and_no_other():
     catalogue = load_catalogue()
-    for scale in ("small", "paper"):
+    for scale in ("small", "full"):
         found = {
             name
             for name in ("gpt2-small", "gpt2-large", "gemma", "llama-small", "llama-large", "qwen-small", "qwen-large")
             if resolve_run(catalogue, f"idm/{name}/carma/seed-42", scale)["training"].get("gradient_checkpointing")
         }
-        assert found == ({"gemma", "llama-large", "qwen-large"} if scale == "paper" else set())
+        assert found == ({"gemma", "llama-large", "qwen-large"} if scale == "full" else set())
 
 
 def test_pre_training_on_text_cannot_have_it():
-    """That of such a model at `paper` would take the same settings."""
+    """That of such a model at `full` would take the same settings."""
     with pytest.raises(UserError, match=r"is for tasks of the kinds masked_lm, prompt, .*, and text-bpe-4k"):
-        resolve_run(load_catalogue(), "text-bpe-4k/gemma/pretrain/seed-1", "paper")
+        resolve_run(load_catalogue(), "text-bpe-4k/gemma/pretrain/seed-1", "full")

@@ -23,7 +23,7 @@ from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
 from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
-from workflow_scripts.provenance.fingerprints import of_evaluation, of_training
+from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined
@@ -135,7 +135,7 @@ def translated(data, tmp_path_factory) -> Path:
     catalogue = load_catalogue(ROOT)
     spec = resolve_run(catalogue, RUN, "demo")
     spec["training"] |= {"max_steps": 30, "validate_every": 15}
-    spec["training"]["validation"] = resolve_run(catalogue, RUN, "paper")["training"]["validation"]
+    spec["training"]["validation"] = resolve_run(catalogue, RUN, "full")["training"]["validation"]
     (folder / "spec.json").write_text(json.dumps(spec))
     (folder / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "demo")))
     train = ("--spec", folder / "spec.json", "--data", data, "--out", folder / "out", "--state", folder / "state")
@@ -200,8 +200,8 @@ def test_wrong_decoding_settings_are_refused_in_one_line(translated, data, tmp_p
 
 def test_the_modules_that_score_are_part_of_the_facts():
     catalogue = load_catalogue(ROOT)
-    spec = resolve_run(catalogue, RUN, "paper")
-    evaluated = of_evaluation(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "paper"), spec).modules
+    spec = resolve_run(catalogue, RUN, "full")
+    evaluated = fingerprint_evaluation(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "full"), spec).modules
     assert {"workflow_scripts.evaluation.bleu", "workflow_scripts.evaluation.compound_measure"} <= set(evaluated)
-    assert "workflow_scripts.evaluation.bleu" in of_training(spec).modules
-    assert "workflow_scripts.evaluation.bleu" not in of_training(resolve_run(catalogue, RUN, "small")).modules
+    assert "workflow_scripts.evaluation.bleu" in fingerprint_training(spec).modules
+    assert "workflow_scripts.evaluation.bleu" not in fingerprint_training(resolve_run(catalogue, RUN, "small")).modules
