@@ -1,5 +1,5 @@
-"""The one exception that a user sees."""
+"""The exception for errors that a user can fix."""
 
 
 class UserError(Exception):
-    """Something the user can mend. The message is one line: what is wrong, where, and what to do."""
+    """An error that the user can fix. The message is one line: what is wrong, where, and what to do."""

@@ -1,4 +1,4 @@
-"""Writing so that a reader never meets half a file, and reading back."""
+"""Write files atomically, read JSON, and compute checksums."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ MEND = "if ./reproduce made it, delete the file and make it again; if it is your
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a free path beside `path`; what the block makes there (file or folder) replaces `path` if it ends well."""
+    """Yield a temporary path; the file or folder that the block makes there replaces `path` if it succeeds."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -50,25 +50,25 @@ def read_json(path: str | Path) -> Any:
 
 
 def missing(path: str | Path) -> UserError:
-    """The error that a file does not exist: ./reproduce makes what stands under results/, and nothing else."""
+    """Return the error for a missing file: ./reproduce makes files under results/ only."""
     made = Path(path).parts[0] == "results"
     return UserError(f"{path} does not exist; {f'make it with ./reproduce {path}' if made else 'give one that does'}")
 
 
 def sha256_file(path: str | Path) -> str:
-    """Hex sha256 of the file's bytes."""
+    """Return the sha256 of a file in hex digits."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def sha256_files(folder: str | Path) -> dict[str, str]:
-    """sha256 of every file under a folder, by its path inside."""
+    """Return the sha256 of every file under a folder, by its relative path."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
 
 
 def check_whole(path: Path) -> None:
-    """Raise UserError when a file is not what the manifest beside it (a JSON file with `files`) says was written."""
+    """Raise UserError if a file differs from the sha256 in its manifest, a JSON file with the key `files`."""
     for name in ("evaluation.json", "intervention.json", "analysis.json", "run.json"):
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():

@@ -1,4 +1,4 @@
-"""One string, and one digest, for equal content."""
+"""Canonical JSON and digests: equal content gives equal text."""
 
 import hashlib
 import json
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def canonical_json(content: Any) -> str:
-    """JSON with sorted keys and no spaces."""
+    """Format content as JSON with sorted keys and no spaces."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(content: Any) -> str:
-    """First 16 hex digits of the sha256 of the canonical JSON."""
+    """Return the first 16 hex digits of the sha256 of the canonical JSON."""
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:16]

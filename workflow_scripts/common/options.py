@@ -1,4 +1,4 @@
-"""Reading options: those that displays.yaml gives to an analysis or a figure, and the settings of a named package."""
+"""Read the options of analyses and figures, and sections of a spec."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from workflow_scripts.common.validation import nearest
 
 
 def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
-    """`defaults` overwritten by `given`. Raises UserError for a key that has no default, with the nearest known one."""
+    """Overwrite `defaults` by `given`. Raises UserError for a key without a default, with the nearest known key."""
     for key in given:
         if key not in defaults:
             raise UserError(f"displays.yaml: unknown option '{key}'; {nearest(key, defaults)}")
@@ -15,5 +15,5 @@ def options_from(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 
 def without_name(section: dict[str, Any]) -> dict[str, Any]:
-    """The settings in a section `model` or `objective` of a spec: all but the name of their package."""
+    """Return a section `model` or `objective` of a spec without the name of its package."""
     return {key: value for key, value in section.items() if key != "name"}

@@ -1,4 +1,4 @@
-"""Checks on the folders that a command is told to write, made before the work rather than after it."""
+"""Check the output folders of a command before its work starts."""
 
 import os
 from fnmatch import fnmatch
@@ -8,7 +8,7 @@ from workflow_scripts.common.errors import UserError
 
 
 def make_writable(folder: Path) -> None:
-    """Make the folder. Raises UserError when that, or writing there, is impossible."""
+    """Make the folder. Raises UserError if the folder cannot be made or written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -20,7 +20,7 @@ def make_writable(folder: Path) -> None:
 def check_replaceable(folder: Path, names: set[str]) -> None:
     """Make the folder's parent. Raises UserError unless the folder is missing or holds nothing but `names`.
 
-    It is to be replaced as a whole: a wrong `--out` must not cost anyone their files.
+    The command replaces the whole folder, and a wrong `--out` must not delete other files.
     """
     make_writable(folder.parent)
     if folder.exists() and not folder.is_dir():
@@ -31,8 +31,10 @@ def check_replaceable(folder: Path, names: set[str]) -> None:
 
 
 def check_made_here(folder: Path, always: str, others: tuple[str, ...]) -> None:
-    """Raises UserError unless the folder, to be replaced as a whole, is missing, empty or of this command: one that has
-    a name like the pattern `always`, and none that is like neither it nor `others`.
+    """Raise UserError unless the folder is missing, empty, or was made by this command.
+
+    The folder will be replaced. It must have a file that matches the pattern `always`, and no file that matches neither
+    `always` nor `others`.
     """
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; choose another --out")

@@ -1,4 +1,4 @@
-"""Progress of one job on stderr: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of one job on stderr: a bar on a terminal, occasional lines elsewhere."""
 
 import sys
 import time
@@ -14,16 +14,16 @@ UNITS = {"exact_match": "%"}
 
 
 def duration(seconds: float) -> str:
-    """`h:mm:ss`, or `m:ss` below an hour."""
+    """Format seconds as `h:mm:ss`, or `m:ss` below an hour."""
     minutes, second = divmod(int(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
 class Reporter:
-    """Shows stage, steps done, steps/s, time left and the last logged values; a context manager.
+    """Context manager that shows stage, steps, steps/s, time left and the last logged values.
 
-    Several jobs print to one place under snakemake: every line starts with the run's name and comes in one write.
+    Under Snakemake several jobs print to one place, so every line starts with the run's name and is one write.
     """
 
     def __init__(self, name: str, total: int, style: str = "auto", unit: str = "steps"):
@@ -58,13 +58,13 @@ class Reporter:
             self.bar.stop()
 
     def resume(self, done: int) -> None:
-        """Work begins now, with `done` of it done in an earlier process."""
+        """Start with `done` steps that an earlier process has done."""
         self.started, self.first, self.done = time.monotonic(), done, done
         if done:
             self.line(f"resumes behind {done:,} of {self.total:,} {self.unit}")
 
     def stage(self, name: str) -> None:
-        """Name what is done now: train, validate, save."""
+        """Show the current stage: train, validate, save."""
         if self.bar:
             self.bar.update(self.task, description=f"{self.name}: {name}")
 
@@ -73,7 +73,7 @@ class Reporter:
         self.values |= values
 
     def advance(self, count: int = 1) -> None:
-        """`count` more are done. Cheap: shows something only when the last time was long enough ago."""
+        """Count `count` more steps, and update the display if the last update was long enough ago."""
         self.done += count
         now = time.monotonic()
         pause = min(max((now - self.started) / LINES_PER_ELAPSED, FIRST_LINE_SECONDS), LINE_SECONDS)
@@ -89,7 +89,7 @@ class Reporter:
             self.line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
 
     def line(self, message: str) -> None:
-        """Print one line with the run's name, at once."""
+        """Print one line with the run's name immediately."""
         if self.bar:
             self.bar.console.print(f"{self.name}: {message}", highlight=False, markup=False)
         elif self.style != "none":

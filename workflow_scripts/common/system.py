@@ -1,4 +1,4 @@
-"""What this process and its machine say about themselves: time, memory, processor, commit and versions."""
+"""Time, memory, processor, commit and versions of this process."""
 
 import importlib.metadata
 import os
@@ -19,7 +19,7 @@ CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601, to the second."""
+    """Return the current time in UTC, ISO 8601, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -28,7 +28,7 @@ STARTED, CLOCK = now(), time.monotonic()
 
 
 def cpu_name() -> str:
-    """Model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
+    """Return the model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as stream:
             for line in stream:
@@ -38,19 +38,19 @@ def cpu_name() -> str:
 
 
 def cpu_seconds() -> float:
-    """Processor time of this process so far, of all its threads."""
+    """Return the processor time of all threads of this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def peak_memory() -> int:
-    """Largest memory use of this process so far, in bytes."""
+    """Return the largest memory use of this process so far, in bytes."""
     # Linux counts kibibytes, macOS bytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def commit() -> dict[str, Any]:
-    """`commit`, and whether it is `dirty`: a tracked file differs from it, or a file of the code is not tracked."""
+    """Return `commit`, and `dirty`: whether a tracked file differs from it or a code file is untracked."""
 
     def git(*arguments: str) -> str | None:
         try:
@@ -69,7 +69,7 @@ def commit() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that pyproject.toml names, as installed; none of them is imported."""
+    """Return the installed versions of Python and of the packages in pyproject.toml, without importing them."""
     named = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
     found = {"python": platform.python_version()}
     for name in (re.split(r"[^\w.-]", requirement)[0] for requirement in named):

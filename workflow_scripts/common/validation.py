@@ -1,4 +1,4 @@
-"""Checking content against a typed description: every error is one line with file and key. Types that many share."""
+"""Validate content with pydantic: each error is one line with file and key. Shared types."""
 
 import difflib
 import re
@@ -16,14 +16,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def once(entries: list) -> list:
-    """The list. Raises ValueError where an entry stands there twice."""
+    """Return the list. Raises ValueError if an entry is repeated."""
     if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
         raise ValueError(f"{twice[0]} stands there twice")
     return entries
 
 
 def compiles(pattern: str) -> str:
-    """The pattern. Raises ValueError where it is no regular expression."""
+    """Return the pattern. Raises ValueError if it is not a regular expression."""
     try:
         re.compile(f"(?:{pattern})")  # as a part of a larger one
     except re.error as error:
@@ -47,7 +47,7 @@ class Strict(BaseModel):
 
 
 def nearest(key: str, known: Any) -> str:
-    """Say which known key was probably meant, or list them, those of a long list in part."""
+    """Suggest the known key that was probably meant, or list the known keys, at most MOST_KNOWN of them."""
     known = sorted(map(str, known))
     if close := difflib.get_close_matches(key, known, n=1):
         return f"did you mean '{close[0]}'?"
@@ -56,7 +56,7 @@ def nearest(key: str, known: Any) -> str:
 
 
 def checked(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
-    """Validate `content`; an error becomes one line that names file, key and what is allowed."""
+    """Validate `content` as `model`. Raises UserError with one line that names file, key and allowed values."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -103,7 +103,7 @@ def _said(error: "ErrorDetails") -> str:
 
 
 def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
-    """Names of the fields of the model that stands at `location` inside `model`."""
+    """Return the field names of the model at `location` inside `model`."""
     schema = model.model_json_schema()
 
     def resolved(node: dict) -> dict:

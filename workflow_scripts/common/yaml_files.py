@@ -1,4 +1,4 @@
-"""Reading YAML: what is not valid is one line with file and line."""
+"""Read YAML. Errors are one line with file and line number."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def _check_keys(node: yaml.Node | None) -> None:
-    """Refuse a key that stands twice in one mapping: YAML's own readers take the second."""
+    """Refuse a repeated key in a mapping, of which YAML readers silently take the last."""
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
@@ -44,7 +44,7 @@ def _check_keys(node: yaml.Node | None) -> None:
 
 
 def read_entries(path: Path) -> dict:
-    """Read a YAML file of named entries. Raises UserError where it holds anything else."""
+    """Read a YAML file that is a mapping of named entries. Raises UserError for other content."""
     content = read_yaml(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: it must hold keys with their values, as `key: value`")

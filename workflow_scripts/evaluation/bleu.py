@@ -26,7 +26,7 @@ class Options(Strict):
 def measure(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Score rows: a BLEU (0 to 100) for each metric of the options and each subset of the split that `table` is."""
+    """Return score rows: BLEU (0 to 100) for each metric of the options and each subset of the split `table`."""
     subsets, found = table["subset"].to_numpy(), []
     for metric, options in given.items():
         # `force`: the texts are tokenised on purpose where they are.

@@ -1,4 +1,4 @@
-"""Compound translation error rate of a split that has a column `compound`, with the data's lexicon.json. No options."""
+"""Compound translation error rate of a split with the column `compound`, by the data's lexicon.json. No options."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,13 +14,13 @@ WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 
 class Options(Strict):
-    """None."""
+    """No options."""
 
 
 def measure(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Score rows `cter_instance` and `cter_aggregate` (percent), of all sentences and by type of phrase."""
+    """Return score rows `cter_instance` and `cter_aggregate` (percent), of all sentences and by phrase type."""
     checked(Options, given, WHERE)
     if "compound" not in table.column_names:
         return []

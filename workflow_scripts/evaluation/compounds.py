@@ -37,7 +37,7 @@ Lexicon = dict[str, list[str]]
 
 
 def words_of(compound: str) -> list[str]:
-    """The words of a compound, each modifier of several words (`he liked`) being one: `mod0`."""
+    """Split a compound into words. A modifier of several words (`he liked`) is one word, `mod0`."""
     text = f" {compound} "
     for phrase, name in MODIFIERS.items():
         text = text.replace(f" {phrase} ", f" {name} ")
@@ -45,13 +45,13 @@ def words_of(compound: str) -> list[str]:
 
 
 def phrase_of(compound: str) -> str:
-    """PP for a compound that starts with a preposition, VP for one with a verb, else NP."""
+    """Return PP for a compound that starts with a preposition, VP for one with a verb, else NP."""
     parts = [PART_OF.get(word) for word in words_of(compound)]
     return "PP" if parts[:1] == ["P"] else "VP" if "V" in parts else "NP"
 
 
 def checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
-    """A function that says whether a translation (without spaces) has an error in `compound`.
+    """Return a function that says whether a translation (without spaces) has an error in `compound`.
 
     Raises KeyError for a word that is not in the lexicon.
     """
@@ -75,21 +75,22 @@ def checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
 
 
 def without_spaces(translation: str) -> str:
-    """The translation as one text: parts of words (`@@`) are joined, and all spaces go."""
+    """Join the parts of words (`@@`) and remove all spaces."""
     return translation.replace("@@ ", "").replace(" ", "")
 
 
 def compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> list[bool]:
-    """Whether the translation of each sentence has an error in its compound."""
+    """Return for each sentence whether its translation has an error in its compound."""
     checkers = {compound: checker(compound, lexicon) for compound in dict.fromkeys(compounds)}
     pairs = zip(compounds, translations, strict=True)
     return [checkers[compound](without_spaces(text)) for compound, text in pairs]
 
 
 def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
-    """(instance, aggregate) in percent, of at least one sentence.
+    """Return (instance, aggregate) error rates in percent, of at least one sentence.
 
-    Sentences behind the last whole five do not enter the second, which is None for fewer than five.
+    The aggregate rate ignores sentences after the last complete group of five. It is None for fewer than five
+    sentences.
     """
     size, whole = SENTENCES_PER_COMPOUND, len(errors) // SENTENCES_PER_COMPOUND
     groups = [any(errors[size * group : size * (group + 1)]) for group in range(whole)]
@@ -97,7 +98,7 @@ def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
 
 
 def rates_by_phrase(compounds: Sequence[str], errors: Sequence[bool]) -> dict[str, tuple[float, float | None, int]]:
-    """(instance, aggregate, sentences) of all sentences and of each type of phrase, in their order."""
+    """Return (instance, aggregate, number of sentences) of all sentences and of each phrase type."""
     chosen = {"all": list(errors)}
     of_compound = {compound: phrase_of(compound) for compound in dict.fromkeys(compounds)}
     for name in PHRASES:

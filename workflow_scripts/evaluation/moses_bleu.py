@@ -29,7 +29,7 @@ class Options(Strict):
 def measure(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Score rows, BLEU from 0 to 100. `references` are not used: they lack characters that training lacks."""
+    """Return score rows, BLEU from 0 to 100. `references` are not used: they lack characters that training lacks."""
     language = checked(Options, given, WHERE).language
     tokens = table["target_words"].to_pylist()
     # `force`: the texts are tokenised on purpose.

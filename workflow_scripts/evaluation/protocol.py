@@ -1,4 +1,4 @@
-"""How far a result is from the paper: its own data and procedure, reduced ones, or made-up data."""
+"""Protocols: `paper` (the paper's own data and procedure), `reduced`, or `stand_in` (generated data)."""
 
 from typing import Literal, get_args
 
@@ -7,5 +7,5 @@ PROTOCOLS = get_args(Protocol)  # the best first
 
 
 def worst_protocol(*protocols: str) -> str:
-    """A result is as far from the paper as the worst of what went into it."""
+    """Return the worst of the protocols of all inputs, which is the protocol of the result."""
     return max(protocols, key=PROTOCOLS.index)

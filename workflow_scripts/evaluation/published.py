@@ -1,4 +1,4 @@
-"""The numbers that a paper prints: published.csv."""
+"""Read published.csv, the numbers that a paper prints."""
 
 import csv
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PUBLISHED_COLUMNS = (
 
 @dataclass(frozen=True)
 class Published:
-    """A number of the paper: `printed` verbatim; `value` is None where it prints no number but a bound or words."""
+    """A published number. `printed` is verbatim; `value` is None if the paper prints a bound or words."""
 
     printed: str
     value: float | None

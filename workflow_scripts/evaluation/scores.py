@@ -39,9 +39,9 @@ SAID = ("value", "unit", "n", "protocol")
 
 
 def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows (column -> value, missing or None where it does not apply) as scores.csv.
+    """Write rows as scores.csv. A column that does not apply to a row is missing or None.
 
-    Raises ValueError for an unknown column, a missing or infinite value, an unknown protocol, or a score given twice.
+    Raises ValueError for an unknown column, a missing or infinite value, an unknown protocol, or a repeated score.
     """
     texts = [_texts(row) for row in rows]
     _check(texts)
@@ -76,7 +76,7 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _check(rows: list[dict[str, str]]) -> None:
-    """Raise ValueError, naming the line of the file, for the first row that is not a score."""
+    """Raise ValueError with the line number for the first row that is not a valid score."""
     seen: dict[tuple[str, ...], int] = {}
     for line, row in enumerate(rows, start=2):
         if row.keys() != set(SCORE_COLUMNS):
@@ -102,9 +102,9 @@ def _check(rows: list[dict[str, str]]) -> None:
 
 
 def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = None) -> dict[str, np.ndarray]:
-    """Positions in subsets [N] str of "all", each subset that has a name, and each group of subsets that occurs.
+    """Return the positions of the rows of "all", of each named subset and of each group of subsets.
 
-    `groups` maps a group's name to its subsets.
+    subsets [N] str; `groups` maps the name of a group to its subsets.
     """
     chosen = {"all": np.ones(len(subsets), bool)}
     chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
@@ -115,7 +115,7 @@ def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = N
 def share_scores(
     metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Share of `right` [N] bool in percent over all rows, each subset and each group as in `rows_of_subsets`."""
+    """Return the share of `right` [N] bool in percent over all rows, each subset and each group."""
     return [
         {
             "subset": name,

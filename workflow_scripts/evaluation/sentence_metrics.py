@@ -1,4 +1,4 @@
-"""Measures of classes and of scores; each is left out where it is not defined, with a reason."""
+"""Metrics of predicted classes and scores. An undefined metric is left out, with a reason."""
 
 import numpy as np
 
@@ -10,10 +10,10 @@ LEAST = -100.0
 
 
 def class_metrics(predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray) -> tuple[Measured, Reasons]:
-    """(measures, reasons for those that are left out) of the classes predicted [N] and right [N].
+    """Return (metrics, reasons for omitted ones) of the classes predicted [N] and right [N].
 
-    accuracy: percent. matthews: Matthews's correlation coefficient times 100. Of two classes also accuracy_label_0, on
-    the items of class 0 alone, f1 of class 1, and auc, by the `likelihood` [N] of class 1, all percent.
+    accuracy: percent. matthews: Matthews's correlation coefficient times 100. For two classes also accuracy_label_0 on
+    the items of class 0, f1 of class 1, and auc by the `likelihood` [N] of class 1, all in percent.
     """
     from sklearn.metrics import f1_score, matthews_corrcoef, roc_auc_score
 
@@ -42,7 +42,7 @@ def class_metrics(predicted: np.ndarray, likelihood: np.ndarray | None, label: n
 
 
 def score_metrics(predicted: np.ndarray, label: np.ndarray) -> tuple[Measured, Reasons]:
-    """(pearson and spearman times 100, reasons where they are left out) of the numbers predicted [N] and right [N]."""
+    """Return (pearson and spearman times 100, reasons for omitted ones) of the numbers predicted [N] and right [N]."""
     from scipy.stats import pearsonr, spearmanr
 
     if len(label) < 2:

@@ -10,25 +10,25 @@ ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalised(text: str) -> str:
-    """Lower-case, without ASCII punctuation and English articles, with single spaces."""
+    """Lower-case a text and remove ASCII punctuation, English articles and repeated spaces."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(MARKS)).split())
 
 
 def exact_match(predicted: str, answers: Sequence[str]) -> float:
-    """1 where a right answer is the same after normalisation, else 0."""
+    """Return 1 if a right answer is equal after normalisation, else 0."""
     return float(any(normalised(predicted) == normalised(answer) for answer in answers))
 
 
 def f1(predicted: str, answers: Sequence[str]) -> float:
-    """The largest harmonic mean, over the right answers, of the shares of the words of each that the other has."""
+    """Return the largest F1 over the right answers: the harmonic mean of word precision and recall."""
     return max(_f1(normalised(predicted).split(), normalised(answer).split()) for answer in answers)
 
 
 def worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
-    """The row that counts for each question of an adversarial set, by upstream's evaluation (Jia and Liang 2017).
+    """Return the row of each question of an adversarial set that counts, by upstream's evaluation (Jia and Liang 2017).
 
-    The key of a variant is that of its question with `-` and the variant's name behind it. Of the variants of a
-    question the first with the lowest F1 counts, the question as it was only where it has none.
+    The key of a variant is the key of its question, `-` and the name of the variant. The first variant with the lowest
+    F1 counts; the unchanged question counts only if it has no variants.
     """
     rows: dict[str, int] = {}
     for row, item in enumerate(items):

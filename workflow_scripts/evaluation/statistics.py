@@ -1,6 +1,7 @@
 """Statistics of few seeds: intervals, t tests, success rates, false-discovery rates, and a bootstrap over examples.
 
-The unit of replication is the training seed. Every function says what it assumes; `method` carries it to the report.
+The unit of replication is the training seed. Every function states its assumptions; `method` carries them to the
+report.
 """
 
 import math
@@ -23,7 +24,7 @@ SEED_INTERVAL = (
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean over seeds; `std` (n - 1 below the line) and the 95% interval are None for a single seed."""
+    """Mean over seeds. `std` (divided by n - 1) and the 95% interval are None for a single seed."""
 
     mean: float
     std: float | None
@@ -34,9 +35,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect with its standard error and the degrees of freedom of Student's t; both None where a side has one seed.
+    """An effect with its standard error and the degrees of freedom of Student's t; both None if a side has one seed.
 
-    n: seeds, of the side that has fewer.
+    n: number of seeds of the side that has fewer.
     """
 
     value: float
@@ -74,12 +75,14 @@ class Effect:
         return float(2 * stdtr(self.freedom, -distance / self.error))
 
     def turned(self) -> "Effect":
-        """The effect with the other sign."""
+        """Return the effect with the opposite sign."""
         return replace(self, value=-self.value)
 
     def seeds_to_decide(self, distance: float, quantile: float = QUANTILE) -> int | None:
-        """Seeds a side with which a limit of the interval would clear a value `distance` away in 80% of all cases, were
-        mean and spread as they are: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2. None where no number would.
+        """Return the seeds per side for which a limit of the interval clears a value at `distance` in 80% of cases.
+
+        Assumes the present mean and spread: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2. None if no number is
+        enough.
         """
         if not self.error or distance <= 0:
             return None
@@ -90,7 +93,7 @@ class Effect:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Mean, standard deviation and 95% t interval of `values` [seeds], one value a seed."""
+    """Return mean, standard deviation and 95% t interval of `values` [seeds]."""
     effect = _one_sample(np.asarray(values, dtype=float), "")
     std = None if effect.error is None else effect.error * math.sqrt(effect.n)
     return Summary(effect.value, std, effect.n, effect.low, effect.high)
@@ -120,16 +123,16 @@ def independent_difference(left: Sequence[float], right: Sequence[float]) -> Eff
 
 
 def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
-    """Mean of left - right over seeds, `left` and `right` [seeds] in one order: the values of a seed belong together.
+    """Mean of left - right over seeds; `left` and `right` [seeds] are in the same order.
 
-    Student's t of the differences, which assumes that they are independent and normal.
+    Student's t of the differences: assumes that they are independent and normal.
     """
     differences = np.asarray(left, dtype=float) - np.asarray(right, dtype=float)
     return _one_sample(differences, "Student's t of the differences within seeds")
 
 
 def difference_from_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
-    """mean(values) - constant over `values` [seeds], or the other way round: the constant has no seeds."""
+    """mean(values) - constant over `values` [seeds], or the negative. The constant has no seeds."""
     differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
     return _one_sample(differences, "Student's t of the seeds against a number that has none")
 
@@ -142,17 +145,17 @@ def _one_sample(values: np.ndarray, method: str) -> Effect:
 
 
 def association(left: np.ndarray, right: np.ndarray) -> Effect:
-    """Mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells]: -1 where left falls as right rises.
+    """Mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells]: -1 if left falls as right rises.
 
-    Student's t over the seeds' taus, each seed being one independent run through all cells. Ties keep tau-b from
-    reaching 1; a seed in which a side does not vary at all counts as 0.
+    Student's t over the taus of the seeds, each an independent run through all cells. With ties tau-b does not reach 1;
+    a seed in which a side does not vary counts as 0.
     """
     taus = kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
     return _one_sample(taus, "Kendall's tau over the cells, Student's t over seeds")
 
 
 def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b over the last axis of `left` and `right` [..., cells]; 0 where a side does not vary."""
+    """Kendall's tau-b over the last axis of `left` and `right` [..., cells]; 0 if a side does not vary."""
     first, second = np.triu_indices(left.shape[-1], k=1)
     rises = np.sign(left[..., first] - left[..., second])
     falls = np.sign(right[..., first] - right[..., second])
@@ -163,7 +166,7 @@ def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SuccessRates:
-    """Seeds that succeed, of all: of the method and of its baseline."""
+    """Numbers of successful seeds and of all seeds, of the method and of its baseline."""
 
     left: int
     left_n: int
@@ -172,11 +175,11 @@ class SuccessRates:
 
     @property
     def difference(self) -> float:
-        """Share of left's seeds that succeed less that of right's."""
+        """Return the success rate of left minus that of right."""
         return self.left / self.left_n - self.right / self.right_n
 
     def fisher_p(self) -> float:
-        """One-sided p of Fisher's exact test: so many successes on the left, or more, if both sides were alike."""
+        """One-sided p of Fisher's exact test: as many successes on the left, or more, if both sides were alike."""
         successes = self.left + self.right
         total = math.comb(self.left_n + self.right_n, successes)
         ways = (
@@ -186,8 +189,9 @@ class SuccessRates:
         return sum(ways) / total
 
     def upper_limit(self, quantile: float) -> float:
-        """One-sided upper limit of left's share by Clopper and Pearson: with a probability of at least `quantile` it is
-        not below the true share.
+        """One-sided upper limit of left's success rate by Clopper and Pearson.
+
+        With a probability of at least `quantile` it is not below the true rate.
         """
         if self.left == self.left_n:
             return 1.0
@@ -197,7 +201,7 @@ class SuccessRates:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """q value of each of `p_values` [tests]: the least false-discovery rate at which it would be a discovery."""
+    """Return the q value of each of `p_values` [tests]: the least false-discovery rate at which it is a discovery."""
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")[::-1]
     scaled = p[order] * len(p) / np.arange(len(p), 0, -1)
@@ -207,7 +211,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_and_items(differences: np.ndarray) -> Effect:
-    """Mean of the paired `differences` [seeds, items], as an effect over other seeds and other items at once.
+    """Mean of the paired `differences` [seeds, items], as an effect over both other seeds and other items.
 
     Two-way analysis of variance with random seeds and items: error^2 = max(MS_S, MS_I, MS_S + MS_I - MS_SI) / (n I),
     with Satterthwaite's degrees of freedom of MS_S + MS_I - MS_SI.
@@ -232,11 +236,11 @@ def seeds_and_items(differences: np.ndarray) -> Effect:
 def bootstrap_over_examples(
     left: np.ndarray, right: np.ndarray, resamples: int = BOOTSTRAP_RESAMPLES
 ) -> tuple[float, float]:
-    """One-sided p that `left` is not better, and that it is not worse, than `right`: the paper's test (alpha 0.01).
+    """One-sided p values that `left` is not better, and not worse, than `right`: the paper's test (alpha 0.01).
 
-    `left` [seeds, N] and `right` [seeds, N] hold 1 where an example was right. Paired bootstrap (Koehn 2004): the N
-    examples are drawn anew with replacement, p is the share of draws in which left's mean does not lie above right's.
-    It takes the examples as independent and the trained models as given: it says nothing about other seeds.
+    `left` [seeds, N] and `right` [seeds, N] hold 1 for a right example. Paired bootstrap (Koehn 2004): the N examples
+    are sampled with replacement; p is the share of samples in which left's mean is not above right's. The examples are
+    assumed independent and the trained models given, so it says nothing about other seeds.
     """
     difference = left.mean(0) - right.mean(0)
     # An example matters only by its difference, so drawing counts of the distinct ones is drawing the examples.

@@ -1,11 +1,11 @@
-"""training.csv: what was logged in a training, a line for each step and value."""
+"""Read and write training.csv: one line per step and logged value."""
 
 import csv
 from pathlib import Path
 
 
 def write_history(path: Path, history: list[tuple[int, str, float]]) -> None:
-    """Write `training.csv`: step, name, value, with values that read back exactly."""
+    """Write training.csv (step, name, value). Values read back exactly."""
     with open(path, "w", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(("step", "name", "value"))
@@ -13,6 +13,6 @@ def write_history(path: Path, history: list[tuple[int, str, float]]) -> None:
 
 
 def read_history(path: Path) -> list[tuple[int, str, float]]:
-    """Read what `write_history` wrote."""
+    """Read a file of `write_history`."""
     with open(path, newline="") as stream:
         return [(int(row["step"]), row["name"], float(row["value"])) for row in csv.DictReader(stream)]

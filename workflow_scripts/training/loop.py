@@ -1,4 +1,4 @@
-"""The training loop of every paper: model, objective, batches and validation are handed in."""
+"""The training loop of all papers."""
 
 import math
 import signal
@@ -26,7 +26,7 @@ SAVE_SHARE = 1 / 20
 
 
 class StopRequested(Exception):  # noqa: N818
-    """A signal asked the process to end; the state is saved. `number` is the signal's, `step` the last one done."""
+    """Raised after a signal, when the state is saved. `number` is the signal's, `step` the last finished step."""
 
     def __init__(self, number: int, step: int):
         super().__init__(number, step)
@@ -35,7 +35,7 @@ class StopRequested(Exception):  # noqa: N818
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """A list that receives the number of each SIGTERM or SIGINT that arrives in the block."""
+    """Yield a list that receives the number of each SIGTERM or SIGINT that arrives in the block."""
     received: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda arrived, _frame: received.append(arrived)) for number in numbers]
@@ -47,7 +47,7 @@ def stop_signals() -> Iterator[list[int]]:
 
 
 def optimiser_for(model: nn.Module, settings: Training) -> torch.optim.AdamW:
-    """AdamW with decoupled weight decay on all parameters, as fairseq's `adam` has it."""
+    """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`."""
     return torch.optim.AdamW(
         model.parameters(),
         lr=settings.learning_rate,
@@ -142,7 +142,7 @@ def train(
 
 
 def learning_rate(settings: Training, step: int) -> float:
-    """Of update `step`, from 1."""
+    """Return the learning rate of update `step`, from 1."""
     peak, warmup = settings.learning_rate, settings.warmup
     match settings.schedule:
         case "linear":
@@ -162,9 +162,9 @@ def update(
     clip_norm: float,
     autocast: torch.autocast,
 ) -> dict[str, Tensor]:
-    """One optimiser step at learning rate `rate`; returns loss, its parts and, where clipped, the gradient's norm.
+    """Make one optimiser step with learning rate `rate`. Return the loss, its parts and, if clipped, the gradient norm.
 
-    The values stay tensors: reading one would make the GPU wait for it.
+    The values stay tensors, because reading one would make the GPU wait for it.
     """
     with autocast:
         loss, parts = problem.loss(problem.model, batch)
@@ -181,7 +181,7 @@ def update(
 
 
 def read_values(rows: list[dict[str, Tensor]], state: State) -> None:
-    """Move the values of `rows`, one per step, to `state.pending` as floats; UserError when a loss is not finite."""
+    """Move the values of `rows`, one per step, to `state.pending` as floats. Raises UserError for a non-finite loss."""
     for name in {name: None for row in rows for name in row}:
         values = torch.stack([row[name] for row in rows if name in row]).tolist()
         state.pending.setdefault(name, []).extend(values)
@@ -198,7 +198,7 @@ def read_values(rows: list[dict[str, Tensor]], state: State) -> None:
 
 
 def log_means(state: State, rate: float) -> dict[str, float]:
-    """Append the mean of each pending value, and the learning rate, to the history; returns the means."""
+    """Append the mean of each pending value and the learning rate to the history. Return the means."""
     means = {name: math.fsum(values) / len(values) for name, values in state.pending.items()}
     state.history += [(state.step, name, value) for name, value in means.items()]
     state.history.append((state.step, "learning_rate", rate))

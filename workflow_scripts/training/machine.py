@@ -1,4 +1,4 @@
-"""Device, threads, seeds and what the machine says about itself."""
+"""Device, threads and random seeds of this process."""
 
 import os
 import platform
@@ -16,7 +16,7 @@ from workflow_scripts.common.system import STARTED, commit, cpu_name, cpu_second
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` is the GPU where there is one. Raises UserError when a device is asked for and missing."""
+    """Return the device; `auto` is the GPU if there is one. Raises UserError if the device is missing."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
@@ -27,7 +27,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def prepare(seed: int, threads: int, device: torch.device) -> None:
-    """Seed every generator, set the thread count and, on the CPU, allow deterministic algorithms alone."""
+    """Seed every random generator, set the number of threads and, on the CPU, require deterministic algorithms."""
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -44,7 +44,7 @@ Generators = tuple[dict[str, Tensor], dict]
 
 
 def random_states() -> Generators:
-    """The states of this process's generators, of CUDA those of its own device."""
+    """Return the states of this process's random generators, for CUDA of its own device."""
     tensors = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         tensors["cuda"] = torch.cuda.get_rng_state()
@@ -53,7 +53,7 @@ def random_states() -> Generators:
 
 
 def set_random_states(states: Generators) -> None:
-    """Put the generators back to what `random_states` returned."""
+    """Restore the random generators to the return value of `random_states`."""
     tensors, facts = states
     torch.set_rng_state(tensors["torch"])
     if "cuda" in tensors:
@@ -65,14 +65,14 @@ def set_random_states(states: Generators) -> None:
 
 
 def driver() -> str | None:
-    """Version of the NVIDIA driver, from the file where its kernel module says it."""
+    """Return the version of the NVIDIA driver, from the file of its kernel module."""
     file = Path("/proc/driver/nvidia/version")
     found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text()) if file.exists() else None
     return found and found[1]
 
 
 def describe(device: torch.device) -> dict[str, Any]:
-    """What `make_record` wants to know of this process and the device that it computes on."""
+    """Describe this process and its device for `make_record`."""
     on_gpu = device.type == "cuda"
     return {
         "device": device.type,
@@ -89,8 +89,7 @@ def describe(device: torch.device) -> dict[str, Any]:
 
 
 def attempt(device: torch.device, step: int) -> dict[str, Any]:
-    """What is kept of one of the calls that a training takes, when it begins behind `step`; the loop adds what it has
-    used."""
+    """Return the record of one training invocation, which begins after `step`. The loop adds times and memory."""
     named = ("device", "device_name", "driver", "cuda")
     here = {name: value for name, value in describe(device).items() if name in named}
     return {
@@ -103,7 +102,7 @@ def attempt(device: torch.device, step: int) -> dict[str, Any]:
 
 
 def used(cpu_before: float = 0.0) -> dict[str, Any]:
-    """CPU seconds of this process beyond `cpu_before`, and its largest use of memory, also of its own GPU."""
+    """Return CPU seconds since `cpu_before` and the largest memory use of this process, on its GPU too."""
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     return {
         "cpu_seconds": cpu_seconds() - cpu_before,

@@ -1,4 +1,4 @@
-"""One training, from its resolved spec to the files of its checkpoint."""
+"""Train one run from its resolved spec, and write its checkpoint."""
 
 import importlib
 from dataclasses import replace
@@ -28,11 +28,10 @@ def train_run(
     reporter: Reporter,
     save_every: float,
 ) -> tuple[Problem, State]:
-    """Train from the state in `folder`, which is locked, or from the start; the problem's model then has the last
-    weights.
+    """Train from the state in the locked `folder`, or from the start. The problem's model then has the last weights.
 
-    `settings` are the training settings of `spec`, or those that a search tries in their place. Raises
-    loop.StopRequested after a signal, and UserError where files are broken, or the GPU's memory is full.
+    `settings` are the training settings of `spec`, or those that a search tries instead. Raises loop.StopRequested
+    after a signal, and UserError if files are broken or the GPU's memory is full.
     """
     prepare(spec["seed"], settings.torch_threads, device)
     make_problem: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
@@ -45,8 +44,7 @@ def train_run(
 
 
 def write_checkpoint(out: Path, problem: Problem, settings: Training, state: State, folder: StateFolder) -> None:
-    """Write the best weights of a finished training, those that `settings.also_keep` asks for, and what else its model
-    needs, into an empty folder."""
+    """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
     write_tensors(read_weights(folder.best_path(state.best_step)), out / "model.safetensors")
     for split, kept in state.kept.items():
         write_tensors(read_weights(folder.kept_path(split, kept["step"])), out / f"{split}.safetensors")

@@ -11,10 +11,10 @@ def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
 
 
 def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then linear to 0 behind `max_steps`.
+    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then linear to 0 after `max_steps`.
 
-    The rate of the update after k others, as in Hugging Face's schedule: the first update has rate 0 where there is a
-    warm-up. A run that is no longer than its warm-up never reaches the peak.
+    As in Hugging Face's schedule, it is the rate after k updates: with a warm-up the first update has rate 0. A run
+    that is no longer than its warm-up never reaches the peak.
     """
     done = step - 1
     if done < warmup_steps:
@@ -28,7 +28,7 @@ def constant(step: int, peak: float, warmup_steps: int) -> float:
 
 
 def constant_then_linear(step: int, peak: float, warmup_steps: int, decay_steps: int, max_steps: int) -> float:
-    """Learning rate of update `step` (from 1): as `constant`, and over the last `decay_steps` updates linear to 0.
+    """Learning rate of update `step` (from 1): as `constant`, then linear to 0 over the last `decay_steps` updates.
 
     The last update still has the rate peak / decay_steps: 0 is reached after it.
     """

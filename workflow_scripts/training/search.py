@@ -1,4 +1,4 @@
-"""The pairs of learning rate and batch size that a search tries, and what one of them comes to."""
+"""The trainings of a hyperparameter search: pairs of learning rate and batch size, and the best of them."""
 
 import math
 from pathlib import Path
@@ -17,8 +17,11 @@ VALIDATIONS = 2  # in a pass over the training set, where the search counts thes
 
 
 def pairs(spec: dict, settings: Training, search: Search, data: Path) -> list[Training]:
-    """The settings of each pair's training. Where the search counts epochs, steps follow from the rows of the training
-    set; the warm-up has the same share of them for every pair."""
+    """Return the training settings of each pair.
+
+    If the search counts epochs, the number of steps follows from the rows of the training set. The warm-up is the same
+    share of the steps for every pair.
+    """
     found = []
     for batch in search.batch_sentences:
         for rate in search.learning_rate:
@@ -43,7 +46,7 @@ def train_pair(
     reporter: Reporter,
     save_every: float,
 ) -> dict[str, Any]:
-    """One pair's training: its row of search.csv, with COLUMNS. Raises what `training.run.train_run` does."""
+    """Train one pair and return its row of search.csv, with COLUMNS. Raises as `training.run.train_run` does."""
     _, state = train_run(spec, settings, data, init, device, folder, reporter, save_every)
     return {
         "learning_rate": settings.learning_rate,
@@ -57,5 +60,5 @@ def train_pair(
 
 
 def best_of(rows: list[dict[str, Any]]) -> int:
-    """Position of the best row of search.csv, the first of equal ones."""
+    """Return the position of the best row of search.csv, the first of equal ones."""
     return max(range(len(rows)), key=lambda position: rows[position]["value"])

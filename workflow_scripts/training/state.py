@@ -39,7 +39,7 @@ TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.c
 
 @dataclass
 class State:
-    """Everything beside weights, optimiser and random generators that a resumed run needs."""
+    """All that a resumed run needs besides weights, optimiser and random generators."""
 
     step: int = 0
     history: list[tuple[int, str, float]] = field(default_factory=list)
@@ -56,15 +56,15 @@ class State:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the file is on disk: a rename may otherwise survive a power cut that its content does not."""
+    """Wait until the file is on disk: after a power cut a rename may have survived, but not its content."""
     with open(path, "rb+") as stream:
         os.fsync(stream.fileno())
 
 
 class StateFolder:
-    """Saves and loads the state of one run; `locked` makes sure that one process does so at a time.
+    """Saves and loads the state of one run. `locked` lets only one process do so at a time.
 
-    `identity` holds what a state must agree in with the run that resumes it (digests of spec and data).
+    A run resumes only from a state with the same `identity` (digests of spec and data).
     """
 
     def __init__(self, folder: Path, identity: dict[str, str]):
@@ -73,7 +73,7 @@ class StateFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the folder, which exists. Raises UserError when another process has it."""
+        """Hold the lock of the existing folder. Raises UserError if another process has it."""
         with open(self.folder / "lock", "a+") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,36 +90,36 @@ class StateFolder:
             yield
 
     def log(self, message: str) -> None:
-        """Append one line, with time and process, to log.txt."""
+        """Append one line with time and process to log.txt."""
         with open(self.folder / "log.txt", "a") as stream:
             stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
 
     def best_path(self, step: int) -> Path:
-        """Where the weights of the best validation, made at `step`, are kept."""
+        """Return the file of the best weights, validated at `step`."""
         return self.folder / f"best-{step}.safetensors"
 
     def kept_path(self, split: str, step: int) -> Path:
-        """Where the weights that are best on a further split, at `step`, are kept."""
+        """Return the file of the weights that are best on a further split, validated at `step`."""
         return self.folder / f"best-on-{split}-{step}.safetensors"
 
     def generations(self) -> list[Path]:
-        """Complete generations, newest first."""
+        """List the complete saved states, newest first."""
         found = {
             int(match[1]): path for path in self.folder.iterdir() if (match := re.fullmatch(r"step-(\d+)", path.name))
         }
         return [found[step] for step in sorted(found, reverse=True)]
 
     def keep_best(self, state: State, model: nn.Module) -> None:
-        """Write the weights as those of the best validation, made at `state.best_step`."""
+        """Write the weights as those of the best validation, at `state.best_step`."""
         state.best_sha256 = self._keep(self.best_path(state.best_step), model)
 
     def keep_for(self, split: str, state: State, model: nn.Module) -> None:
-        """Write the weights as those that are best on a further split, at `state.kept[split]["step"]`."""
+        """Write the weights as the best on a further split, at `state.kept[split]["step"]`."""
         found = state.kept[split]
         found["sha256"] = self._keep(self.kept_path(split, found["step"]), model)
 
     def _keep(self, path: Path, model: nn.Module) -> str:
-        """Write the weights, at once; returns the file's sha256."""
+        """Write the weights atomically. Return the file's sha256."""
         part = path.with_name(f".{path.name}.part")
         write_tensors(named_weights(model), part)
         _flush(part)
@@ -128,7 +128,7 @@ class StateFolder:
         return digest
 
     def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Write a new generation, the states of all random generators with it, and drop all but the one before it."""
+        """Write a new saved state with all random generators, and delete all but the one before it."""
         generation = self.folder / f"step-{state.step}"
         part = self.folder / f".{generation.name}.part"
         part.mkdir()
@@ -151,7 +151,7 @@ class StateFolder:
         self._drop_old()
 
     def _drop_old(self) -> None:
-        """Keep two generations and the best weights, of each split, that they name."""
+        """Keep two saved states and the best weights that they name."""
         generations = self.generations()
         for old in generations[2:]:
             shutil.rmtree(old, ignore_errors=True)
@@ -161,14 +161,14 @@ class StateFolder:
                 path.unlink(missing_ok=True)
 
     def _weights_of(self, facts: dict) -> dict[Path, str]:
-        """The files of the best weights that a generation with these facts names, with their sha256."""
+        """Return the weight files that a saved state names, with their sha256."""
         best = {self.best_path(facts["best_step"]): facts["best_sha256"]} if facts["best_step"] else {}
         return best | {self.kept_path(name, its["step"]): its["sha256"] for name, its in facts.get("kept", {}).items()}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
-        """Restore the newest readable generation into model, optimiser and generators; State() when there is none.
+        """Restore the newest readable state into model, optimiser and generators. Return State() if there is none.
 
-        Raises UserError when the state is of another spec or other data.
+        Raises UserError if the state has another spec or other data.
         """
         for part in self.folder.glob(".*.part"):  # what a killed process was writing
             shutil.rmtree(part) if part.is_dir() else part.unlink()
@@ -191,7 +191,7 @@ class StateFolder:
         return State()
 
     def _intact(self, generation: Path) -> dict | None:
-        """The facts of a generation; None unless each of its files, and all best weights, have their sha256."""
+        """Read a saved state; None unless each of its files and all best weights have their sha256."""
         try:
             lines = (generation / SUMS).read_text().splitlines()
             sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
@@ -220,7 +220,7 @@ class StateFolder:
         return state
 
     def remove(self) -> None:
-        """Delete what was kept here, and the folder unless it holds other files: the run is complete."""
+        """Delete the state of a complete run, and the folder unless it holds other files."""
         for generation in self.generations():
             shutil.rmtree(generation)
         for path in (*self.folder.glob("best-*.safetensors"), self.folder / "log.txt", self.folder / "lock"):
