@@ -1,4 +1,4 @@
-"""What every kind of task has: a problem to train on, a scorer, and a loss."""
+"""The interface of a kind of task: a problem to train on, a scorer, and a loss."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
 
 @dataclass(frozen=True)
 class Problem:
-    """What is trained, on what, by which loss.
+    """Model, batches, loss and validation of one training.
 
-    `validate(model)`, called in eval mode without gradients, returns named values; the training settings name the one
-    that chooses the best weights (greater is better). A model may define `after_step()`, called after each update.
-    `write_beside(folder)` writes what a checkpoint needs beside the weights. `tie` names a value that decides between
+    `validate(model)` is called in eval mode without gradients and returns named values. The training settings name the
+    value that chooses the best weights (greater is better). A model may define `after_step()`, called after each
+    update. `write_beside(folder)` writes further files of a checkpoint. `tie` names a value that decides between
     equally good validations: the lowest is the best. If it is equal too, or there is no `tie`, the latest is the best.
 
-    Values of a split that the settings keep further weights for have its name before theirs: `<split>_<value>`.
+    The name of a value on a further split is `<split>_<value>`.
     """
 
     model: nn.Module
@@ -36,11 +36,10 @@ class Problem:
 
 
 class MakeProblem(Protocol):
-    """`tasks.<kind>.problem.make_problem`: the run of `spec` on the data in a folder, its tensors on `device`.
+    """`tasks.<kind>.problem.make_problem`: make the problem of a run, with its tensors on `device`.
 
-    init: folder of the weights that the run starts from, or None. The loss is the kind's own; an objective that the
-    spec names is added to it later. Raises UserError when a file is missing or broken, or the spec does not fit
-    the data.
+    init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added later.
+    Raises UserError if a file is missing or broken, or if the spec does not fit the data.
     """
 
     def __call__(
@@ -49,10 +48,10 @@ class MakeProblem(Protocol):
 
 
 class Score(Protocol):
-    """`tasks.<kind>.scoring.score`: (predictions, score rows) of every split of `settings`, of a trained run.
+    """`tasks.<kind>.scoring.score`: return (predictions, score rows) of a trained run on every split of `settings`.
 
-    run: content of run.json; checkpoint: the folder with its weights; progress: how to show it (`common.progress`). A
-    measure that is not defined has a row with a `reason` in place of its value.
+    run: content of run.json; checkpoint: folder with the weights; progress: how to show it (`common.progress`). A
+    metric that is undefined has a row with a `reason` instead of a value.
     """
 
     def __call__(

@@ -14,19 +14,19 @@ KEPT_TOKENS = 100_000_000  # of 8 bytes each
 
 
 class TensorBatch:
-    """What the batches of every kind of task have in common: they are dataclasses of tensors, made on the CPU."""
+    """Base class of all batches: a dataclass of CPU tensors that can be copied to a device."""
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on `device`."""
+        """Copy the batch to `device`."""
         # The CPU goes on while a GPU gets its copy, and makes the next batch.
         return type(self)(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
 
 
 @dataclass(frozen=True)
 class Batch(TensorBatch):
-    """One padded batch of int64 ids; rows end with EOS and are filled up with PAD.
+    """One padded batch of int64 ids. Rows end with EOS and are filled with PAD.
 
-    source [B, S]; target_in [B, T] starts with EOS and is target_out [B, T] moved right by one.
+    source [B, S]; target_in [B, T] starts with EOS and is target_out [B, T] shifted right by one.
     """
 
     source: Tensor
@@ -38,7 +38,7 @@ class Batch(TensorBatch):
 class Sequences:
     """N ragged sequences: sequence i is ids[start[i] : start[i] + length[i]], without EOS.
 
-    start and length are int64; ids are as wide as in the file, since those of 36 million pairs must fit into memory.
+    start and length are int64. ids keep the width of the file, since those of 36 million pairs must fit into memory.
     """
 
     ids: np.ndarray
@@ -46,7 +46,7 @@ class Sequences:
     length: np.ndarray
 
     def padded(self, rows: np.ndarray) -> np.ndarray:
-        """[len(rows), longest + 1] int64: the sequences of `rows`, each followed by EOS, then PAD."""
+        """Return [len(rows), longest + 1] int64: the sequences of `rows`, each followed by EOS and PAD."""
         length = self.length[rows]
         column = np.arange(length.max() + 1)
         # Positions behind a sequence's end may point behind the last id; they are overwritten below.
@@ -77,7 +77,7 @@ class Pairs:
 
 
 def sequences(column: pa.ChunkedArray) -> Sequences:
-    """The ragged rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
+    """Read the rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
     lists = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.list_(pa.int64()))
     # to_numpy() would load pandas.
     ids, offsets = np.from_dlpack(lists.flatten()), np.from_dlpack(lists.offsets).astype(np.int64)
@@ -91,12 +91,11 @@ def bucketed_rows(
     batch_sentences: int | None = None,
     shuffle_seed: int | None = None,
 ) -> list[np.ndarray]:
-    """Rows of each batch: sorted by (source, target) length, filled while longest side x rows <= batch_tokens and
-    rows <= batch_sentences.
+    """Return the rows of each batch, sorted by (source, target) length.
 
-    Rows of equal lengths keep their order, or, with a `shuffle_seed`, have a random one: in a file that enumerates a
-    grammar, neighbours are alike. Lengths [N] count EOS. An example longer than `batch_tokens` cannot be placed:
-    ValueError.
+    A batch is filled while longest side x rows <= batch_tokens and rows <= batch_sentences. Rows of equal lengths keep
+    their order, or have a random one with `shuffle_seed`: in a file that enumerates a grammar, neighbours are similar.
+    Lengths [N] count EOS. Raises ValueError for an example longer than `batch_tokens`.
     """
     if shuffle_seed is None:
         order = np.arange(len(source_length))
@@ -118,14 +117,14 @@ def bucketed_rows(
 
 
 def bucketed(pairs: Pairs, batch_tokens: int) -> list[Batch]:
-    """All pairs in length-bucketed batches; `bucketed_rows` says how. Their composition never changes."""
+    """Make length-bucketed batches of all pairs; see `bucketed_rows`. Their composition never changes."""
     rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
     return [pairs.batch(chosen) for chosen in rows]
 
 
 @dataclass(frozen=True)
 class OnDemand(Sequence[Batch]):
-    """Batches that are made when they are asked for: all at once they would take too much memory."""
+    """Batches that are made at each access, because all at once would take too much memory."""
 
     pairs: Pairs
     rows: list[np.ndarray]
@@ -141,10 +140,10 @@ class OnDemand(Sequence[Batch]):
 def training_batches(
     pairs: Pairs, batch_tokens: int, device: torch.device, shuffle_seed: int | None = None
 ) -> Sequence[Batch]:
-    """All pairs in length-bucketed batches on `device`; `bucketed_rows` says how. Their composition never changes, in
-    a resumed training either: it follows from the arguments alone.
+    """Make length-bucketed batches of all pairs on `device`; see `bucketed_rows`.
 
-    They are made once, or, of more than KEPT_TOKENS tokens, each time they are asked for.
+    Their composition follows from the arguments alone, so a resumed training has the same batches. They are made once,
+    or at each access if they have more than KEPT_TOKENS tokens.
     """
     rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, shuffle_seed=shuffle_seed)
     batches = OnDemand(pairs, rows, device)
@@ -153,14 +152,14 @@ def training_batches(
 
 
 def fixed_size(pairs: Pairs, size: int, seed: int) -> list[Batch]:
-    """All pairs in batches of `size` random rows (the last may be smaller): what bucketing is measured against."""
+    """Make batches of `size` random rows (the last may be smaller), as a baseline for bucketing."""
     order = np.random.default_rng(seed).permutation(len(pairs))
     return [pairs.batch(order[first : first + size]) for first in range(0, len(order), size)]
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> np.ndarray:
-    """The order [count] in which epoch `epoch` visits the batches: a function of its arguments alone.
+    """Return the order [count] in which epoch `epoch` visits the batches, a function of the arguments alone.
 
-    So the position in the data needs no state beyond the step number.
+    Therefore the position in the data needs no state except the step number.
     """
     return np.random.default_rng([seed, epoch]).permutation(count)

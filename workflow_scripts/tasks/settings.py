@@ -1,4 +1,4 @@
-"""Settings that the runs of every kind of task share: of training, evaluation and search. No torch here."""
+"""Settings of training, evaluation and search that all kinds of tasks share."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -12,11 +12,11 @@ LAST = "last"  # of Training.also_keep: the weights after the last update
 
 @dataclass(frozen=True)
 class Traits:
-    """What the settings of a run of one kind may ask for.
+    """Options that a kind of task supports.
 
-    validation_metrics: what may choose the best weights; greater is better. gradient_checkpointing: whether blocks can
-    be computed again in the backward pass. decoding: whether outputs are decoded, so that validation may score these,
-    and further checkpoints may be kept.
+    validation_metrics: values that may choose the best weights; greater is better. gradient_checkpointing: whether
+    blocks can be recomputed in the backward pass. decoding: whether outputs are decoded, so that validation may score
+    them and further checkpoints may be kept.
     """
 
     validation_metrics: tuple[str, ...]
@@ -25,13 +25,13 @@ class Traits:
 
 
 class CrossEntropySettings(Strict):
-    """Of a kind of task whose loss is a cross-entropy of words or tokens."""
+    """Settings of kinds of tasks whose loss is a cross-entropy of words or tokens."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary.")
 
 
 class Training(Strict):
-    """What the training loop does; every value reaches the digest of a run."""
+    """Settings of the training loop. Every value is part of the digest of a run."""
 
     max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
     batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
@@ -87,12 +87,12 @@ class Training(Strict):
 
     @property
     def kept_splits(self) -> list[str]:
-        """The splits whose best weights are kept next to those that `validation` chooses."""
+        """Splits whose best weights are kept in addition to those that `validation` chooses."""
         return [name for name in self.also_keep if name != LAST]
 
     @property
     def warmup(self) -> int:
-        """Steps of the warm-up."""
+        """Number of warm-up steps."""
         return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
 
 
@@ -122,7 +122,7 @@ class Evaluation(Strict):
 
 
 class Search(Strict):
-    """Which learning rates and batch sizes are tried, each with each, before a variant is trained; none: no search."""
+    """Learning rates and batch sizes to try, in all combinations, before a variant is trained; none: no search."""
 
     seed: Seed = Field(1, description="Of the trainings of the search; best none of the runs' own.")
     learning_rate: list[Annotated[float, Field(gt=0)]] = []

@@ -1,4 +1,4 @@
-"""What every command that reads a trained run checks first."""
+"""Read run.json, and check it against the data."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from workflow_scripts.common.hashing import digest
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:
-    """run.json of a trained run. Raises UserError when it is missing or is something else."""
+    """Read run.json of a trained run. Raises UserError if it is missing or not a run.json."""
     run = read_json(run_dir / "run.json")
     if not isinstance(run, dict) or not {"run", "scale", "spec", "spec_digest", "data_digest"} <= run.keys():
         raise UserError(f"{run_dir / 'run.json'} is not what train writes; train the run again")
@@ -17,7 +17,7 @@ def read_run(run_dir: Path) -> dict[str, Any]:
 
 
 def checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
-    """run.json. Raises UserError when it was changed, or when run and data do not belong together."""
+    """Read run.json. Raises UserError if it was changed, or if run and data do not belong together."""
     from workflow_scripts.data.reading import data_digest
 
     run = read_run(run_dir)

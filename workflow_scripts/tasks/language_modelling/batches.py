@@ -14,15 +14,17 @@ from workflow_scripts.tasks.batching import Sequences, TensorBatch, sequences
 
 @dataclass(frozen=True)
 class TextBatch(TensorBatch):
-    """Texts, padded on the right: ids [B, S] int64, each with EOS at its end; real [B, S] bool, false on padding."""
+    """Texts, padded on the right: ids [B, S] int64 that end with EOS; real [B, S] bool, false on padding."""
 
     ids: Tensor
     real: Tensor
 
 
 def read_texts(data: Path, split: str, bos: int | None, limit: int) -> Sequences:
-    """The token ids of a split, each text with `bos` before it (where given) and EOS behind it, cut into pieces of at
-    most `limit` tokens."""
+    """Read the token ids of a split, with `bos` (if given) before and EOS after each text, cut into pieces.
+
+    A piece has at most `limit` tokens.
+    """
     texts = sequences(read_table(data, split, ["ids"])["ids"])
     extra = 1 + (bos is not None)
     # Lay all texts out in one row, each with its special tokens.
@@ -43,7 +45,7 @@ def read_texts(data: Path, split: str, bos: int | None, limit: int) -> Sequences
 
 
 def text_batch(texts: Sequences, rows: np.ndarray) -> TextBatch:
-    """The texts of `rows` as one padded batch."""
+    """Make one padded batch of the texts of `rows`."""
     length = texts.length[rows]
     real = np.arange(length.max()) < length[:, None]
     position = np.minimum(texts.start[rows][:, None] + np.arange(length.max()), len(texts.ids) - 1)

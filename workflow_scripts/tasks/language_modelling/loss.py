@@ -1,4 +1,4 @@
-"""Cross-entropy of every token of a text given those before it."""
+"""Cross-entropy of every token given the tokens before it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from workflow_scripts.tasks.language_modelling.batches import TextBatch
 
 
 def token_nats(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:
-    """-log p(token | tokens before it) of every real token but the first of each text: [n], in nats."""
+    """Return -log p(token | tokens before it) of every real token but the first of each text: [n], in nats."""
     states = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
     predicted = batch.real[:, 1:]
     # Scores of the vocabulary are the costly part: none are made for padding.

@@ -1,4 +1,4 @@
-"""What the pre-training of a small causal language model on text needs: model, loss, batches, validation."""
+"""Pre-training of a small causal language model on text."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from workflow_scripts.tasks.settings import Training
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """A model of random weights, and batches on `device`. Raises UserError when `init` is given.
+    """Make a model with random weights, and batches on `device`. Raises UserError if `init` is given.
 
     Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
     """
@@ -53,7 +53,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def likelihood(model: nn.Module, batches: Sequence[TextBatch]) -> dict[str, float]:
-    """Mean log-likelihood of a token given those before it (nats), and the perplexity, exp of its negative.
+    """Return the mean log-likelihood of a token given those before it (nats), and the perplexity.
 
     Call it in eval mode without gradients.
     """

@@ -1,4 +1,4 @@
-"""Scores of a causal language model on text: its perplexity."""
+"""Perplexity of a causal language model on text."""
 
 import math
 from pathlib import Path
@@ -21,7 +21,7 @@ from workflow_scripts.tasks.settings import Evaluation
 def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(nats and tokens of each piece of text, score rows): the perplexity of each split."""
+    """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
     sizes = without_name(run["spec"]["model"])
     model = load(checkpoint, sizes).to(device).eval()
     limit = model.config.max_position_embeddings

@@ -1,4 +1,4 @@
-"""Settings of pre-training on text. No torch here."""
+"""Settings of pre-training on text."""
 
 from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
 

@@ -1,4 +1,4 @@
-"""Pairs of sentences as batches of masked words; masks and false pairs are drawn anew each time a batch is made."""
+"""Batches of sentence pairs with masked words. Masks and false pairs are sampled each time a batch is made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ IGNORED = -100  # the label of what is not predicted
 class MaskedBatch(TensorBatch):
     """Pairs `[CLS] first [SEP] second [SEP]`, padded on the right.
 
-    ids, types, labels [B, S] int64: tokens with masks; 1 from the second sentence on; the token behind a mask, IGNORED
-    elsewhere. real [B, S] bool, false on padding; follows [B] int64: 1 where the second sentence follows the first.
-    share [B, S] float32: one part of a word whose sememes count, by its pieces, 0 elsewhere; gold [B, S, M] int32: the
-    sememes of the word that a piece belongs to, then NONE.
+    ids [B, S] int64: tokens with masks. types [B, S] int64: 1 from the second sentence on. labels [B, S] int64: the
+    masked token, IGNORED elsewhere. real [B, S] bool, false on padding. follows [B] int64: 1 if the second sentence
+    follows the first. share [B, S] float32: 1 / number of pieces on the pieces of a word whose sememes count, else 0.
+    gold [B, S, M] int32: the sememes of the word of a piece, then NONE.
     """
 
     ids: Tensor
@@ -47,8 +47,10 @@ class MaskedBatch(TensorBatch):
 
 @dataclass(frozen=True)
 class Orders:
-    """Orders of the pairs of a split, as `data.mapped_pairs` describes them: by_second, rank [N]; by_length [N] and
-    counts where batches are to be made from them."""
+    """Orders of the pairs of a split, see `data.formats.mapped_pairs`: by_second, rank [N].
+
+    by_length [N] and counts are needed to make batches.
+    """
 
     by_second: np.ndarray
     rank: np.ndarray
@@ -58,11 +60,11 @@ class Orders:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """The pairs of a split, in the order of its file; `limit` is the longest sequence with its three special tokens.
+    """The pairs of a split, in the order of its file. `limit` counts tokens with the three special ones.
 
-    next_sentence: whether half of the pairs of a batch are false ones. lexicon: None where no sememes are asked for.
-    masked_words, several_pieces: whether words behind masks, and of several pieces, count among those with sememes.
-    orders: made from the lengths where none are given.
+    next_sentence: whether half of the pairs of a batch are false. lexicon: None without sememes. masked_words,
+    several_pieces: whether the sememes of masked words, and of words of several pieces, count. orders: computed from
+    the lengths if not given.
     """
 
     first: Sequences
@@ -102,7 +104,7 @@ class SentencePairs:
         return MaskedBatch(*map(torch.from_numpy, tables))
 
     def _others(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """For each row another one whose second sentence is about as long."""
+        """Return for each row another row whose second sentence is about as long."""
         reach = min(NEIGHBOURS, len(self) // 2)
         if not reach:
             return rows
@@ -113,8 +115,10 @@ class SentencePairs:
         return self.orders.by_second[np.where(inside, there, rank - step)]
 
     def _laid_out(self, rows: np.ndarray, partners: np.ndarray) -> tuple[np.ndarray, ...]:
-        """(ids, types, real, words), all [B, S]: words is true on what is no special token. Of a pair that is too long,
-        the sentence that has more than half of the room is cut, or both."""
+        """Return (ids, types, real, words), all [B, S]. words is true on tokens that are not special.
+
+        Of a pair that is too long, the sentence with more than half of the room is cut, or both.
+        """
         room = self.limit - 3
         first, second = self.first.length[rows], self.second.length[partners]
         first = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
@@ -136,7 +140,7 @@ class SentencePairs:
         return ids, (real & (column > middle)).astype(np.int64), real, in_first | in_second
 
     def _sememes(self, ids: np.ndarray, words: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(share, gold) of a MaskedBatch, from the tokens without masks."""
+        """Return (share, gold) of a MaskedBatch, from the tokens without masks."""
         if self.lexicon is None:
             return np.zeros(ids.shape, np.float32), np.zeros((*ids.shape, 0), np.int32)
         number, pieces, sememes = self.lexicon.look_up(ids, words, self.vocabulary.continues)
@@ -153,9 +157,9 @@ class SentencePairs:
 
 @dataclass(frozen=True)
 class Drawn(Sequence[MaskedBatch]):
-    """Batches whose rows never change; each is made, and its masks drawn, when it is asked for.
+    """Batches whose rows never change. Their masks are sampled at each access.
 
-    The draws come from numpy's global generator, whose state is saved with a run: every process of a run draws alike.
+    The samples come from numpy's global generator, whose state is saved with a run.
     """
 
     pairs: SentencePairs
@@ -173,7 +177,7 @@ class Drawn(Sequence[MaskedBatch]):
 
 @dataclass(frozen=True)
 class Runs(Sequence[np.ndarray]):
-    """The rows of each batch, which lie next to each other in an order [N] of all rows: batch i ends before ends[i]."""
+    """Rows of batches that are contiguous in an order [N] of all rows: batch i ends before ends[i]."""
 
     order: np.ndarray
     ends: Sequence[int]
@@ -186,7 +190,7 @@ class Runs(Sequence[np.ndarray]):
 
 
 def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
-    """The rows of each batch of similar length; `batching.bucketed_rows` says how."""
+    """Return the rows of each batch of similar length; see `batching.bucketed_rows`."""
     if pairs.orders.by_length is not None:
         return Runs(pairs.orders.by_length, batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences))
     length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
@@ -194,8 +198,10 @@ def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | N
 
 
 def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
-    """Where the batches of rows that are sorted by length end, from how many rows have 0, 1, 2, ... tokens without the
-    special ones: as many rows as `batching.bucketed_rows` puts into each, without a look at the rows."""
+    """Return the ends of the batches of rows that are sorted by length, from the counts of lengths 0, 1, 2, ...
+
+    Lengths are without special tokens. The result equals `batching.bucketed_rows`, without reading the rows.
+    """
     behind = counts.cumsum()  # the last row of each length
     width = np.minimum(np.arange(len(counts)) + 3, limit)
     fitting = max(batch_tokens, limit) // width
@@ -209,16 +215,16 @@ def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentence
 
 
 def fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device) -> list[MaskedBatch]:
-    """All pairs in batches with masks that are the same each time, for every run."""
+    """Make batches of all pairs with masks that are the same each time and for every run."""
     rng = np.random.default_rng(0)
     return [pairs.batch(rows, rng).to(device) for rows in batch_rows(pairs, batch_tokens, None)]
 
 
 def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | None]:
-    """The first and the second sentences of a split, as ids without special tokens, and their orders, all of them
-    mapped into memory; of a split that has no files for that, read into it, without orders.
+    """Read the first and second sentences of a split as ids without special tokens, and their orders.
 
-    Raises UserError when a file is missing or broken.
+    All of them are memory-mapped. A split without mapped files is read into memory, without orders. Raises UserError if
+    a file is missing or broken.
     """
     folder = folder_of(data, split)
     if not folder.exists():
@@ -237,7 +243,7 @@ def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | N
 
 
 def read_sentences(data: Path, split: str) -> tuple[Sequences, Sequences]:
-    """The first and the second sentences of a split, as ids without special tokens, in memory."""
+    """Read the first and second sentences of a split into memory, as ids without special tokens."""
     # One side after the other: each lies in memory twice while it is read.
     first, second = (sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
     return first, second

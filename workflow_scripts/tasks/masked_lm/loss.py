@@ -1,4 +1,4 @@
-"""BERT's pre-training: the words behind the masks, and whether the second sentence follows."""
+"""BERT's pre-training loss: masked words, and whether the second sentence follows."""
 
 from dataclasses import dataclass
 
@@ -10,21 +10,21 @@ from workflow_scripts.tasks.masked_lm.model import Pretraining
 
 
 def word_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
-    """-log p(token) of every masked token, in nats: states [B, S, d] -> [n].
+    """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n].
 
-    Scores of the vocabulary are the costly part: none are made for other tokens.
+    Only masked tokens get scores of the vocabulary, which are the costly part.
     """
     chosen = batch.labels.ne(IGNORED)
     return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
 
 
 def sentence_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
-    """-log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
+    """Return -log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
     return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
 
 
 def means(nats: Tensor) -> Tensor:
-    """Mean over the items: nats [n] -> scalar; 0 where there are none."""
+    """Return the mean over the items: nats [n] -> scalar; 0 without items."""
     return nats.sum() / max(len(nats), 1)
 
 

@@ -1,4 +1,4 @@
-"""An encoder with the heads of BERT's pre-training: scores of the vocabulary, and of the next sentence."""
+"""An encoder with the heads of BERT's pre-training: vocabulary and next sentence."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 class Pretraining(EncoderWithHeads):
-    """heads.words is a linear layer d -> V, heads.next_sentence one from the first token's state to 2 scores; the
-    second is that of a sentence which follows. The same heads read every readout.
+    """Encoder with heads.words (linear, d -> V) and heads.next_sentence (first token's state -> 2 scores).
+
+    The second score is that of a sentence which follows. All readouts share the heads.
     """
 
     def __init__(self, inner: "PreTrainedModel", hidden: Callable[..., dict[str, Tensor]], tied: bool):
@@ -31,6 +32,6 @@ class Pretraining(EncoderWithHeads):
 
 
 def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
-    """Encoder and heads drawn from torch's global generator, in training mode. `section`: `model` of a spec."""
+    """Build encoder and heads with random weights, in training mode. `section` is `model` of a spec."""
     module, settings = model_module(section), without_name(section)
     return Pretraining(module.build(settings, vocabulary), module.hidden, settings.get("tied", False))

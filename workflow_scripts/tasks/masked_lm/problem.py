@@ -1,4 +1,4 @@
-"""What pre-training on masked words needs: model, loss, batches, validation."""
+"""Pre-training on masked words."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,10 +27,10 @@ from workflow_scripts.tasks.settings import Training
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """A model of random weights, and batches on `device` whose masks are drawn anew in each epoch.
+    """Make a model with random weights, and batches on `device` with new masks in each epoch.
 
-    Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout, under masks that are
-    always the same. The tokenizer is that of the data.
+    Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout, with fixed masks. The
+    tokenizer is that of the data.
     """
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
@@ -53,9 +53,9 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
-    """The pairs of a split, with the sememes of their words where the settings `problem` ask for these.
+    """Read the pairs of a split, with the sememes of their words if the settings `problem` ask for them.
 
-    Raises UserError when the last codebook has another number of codes than the data have sememes.
+    Raises UserError if the last codebook has another number of codes than the data have sememes.
     """
     tokenizer = read_tokenizer(data)
     settings = checked(Settings, spec["problem"], "problem")
@@ -74,8 +74,10 @@ def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
 
 
 def likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:
-    """Of the model's first readout: mean log-likelihood of a masked token, in nats. Call it in eval mode without
-    gradients."""
+    """Return the mean log-likelihood of a masked token by the model's first readout, in nats.
+
+    Call it in eval mode without gradients.
+    """
     nats = words = torch.zeros((), dtype=torch.float64)
     for batch in batches:
         found = word_nats(model, next(iter(model.hidden(batch.ids, batch.real, batch.types).values())), batch)

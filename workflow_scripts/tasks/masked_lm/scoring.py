@@ -1,4 +1,4 @@
-"""Scores of an encoder on the masked words and the second sentences of its pre-training text, by readout."""
+"""Scores of an encoder on masked words and next sentences, by readout."""
 
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,10 @@ from workflow_scripts.tasks.settings import Evaluation
 def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(what was found for each pair and readout, score rows) of every split: `cross_entropy` of a masked token (nats),
-    `mlm_accuracy` and, of models that have learnt it, `nsp_accuracy` (percent). The masks are the same for every run
-    with next sentences, and for every run without.
+    """Return (values of each pair and readout, score rows) of every split.
+
+    `cross_entropy` of a masked token (nats), `mlm_accuracy` and, for models trained on it, `nsp_accuracy` (percent).
+    The masks are the same for every run with next sentences, and for every run without.
     """
     model = load_model(run["spec"], checkpoint).to(device).eval()
     splits = {split: read_pairs(run["spec"], data, split) for split in settings.splits}
@@ -51,7 +52,7 @@ def score(
 
 
 def load_model(spec: dict, checkpoint: Path) -> Pretraining:
-    """Encoder and heads of a run. Raises UserError where the file is missing, broken or another's."""
+    """Load encoder and heads of a run. Raises UserError if the file is missing, broken or of another run."""
     file = checkpoint / "model.safetensors"
     weights = read_weights(file)
     (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
@@ -61,8 +62,9 @@ def load_model(spec: dict, checkpoint: Path) -> Pretraining:
 
 
 def of_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
-    """Of each pair [B] float64: nats of its masked tokens, how many these are, how many are right, and whether the
-    answer on the second sentence is."""
+    """Return for each pair, [B] float64: nats of its masked tokens, their number, how many are right, and whether the
+    answer on the second sentence is right.
+    """
     chosen = batch.labels.ne(IGNORED)
 
     def per_pair(values: Tensor) -> Tensor:
@@ -80,7 +82,7 @@ def of_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str
 
 
 def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Metrics over all pairs, from the columns [N] of `of_pairs`."""
+    """Compute the metrics over all pairs from the columns [N] of `of_pairs`."""
     masked = int(columns["masked"].sum())
     rows = [
         {"metric": "cross_entropy", "value": columns["nats"].sum() / masked, "unit": "nats", "n": masked},

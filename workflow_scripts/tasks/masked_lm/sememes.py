@@ -1,4 +1,4 @@
-"""The sememes of a prepared folder, looked up for the words of a batch by the pieces that they are made of."""
+"""Look up the sememes of the words of a batch by their pieces."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,9 @@ LONGEST = 4096  # pieces of a word, at most
 
 @dataclass(frozen=True)
 class Lexicon:
-    """R words: keys [R] uint64, rising, made of their pieces; sememes [R + 1, M] int32, NONE behind each row's sememes,
-    the last row that of all other words; counts [R + 1] of their sememes."""
+    """R words. keys [R] uint64, ascending, computed from their pieces; sememes [R + 1, M] int32, filled with NONE;
+    counts [R + 1] of their sememes. The last row stands for all other words.
+    """
 
     keys: np.ndarray
     sememes: np.ndarray
@@ -30,10 +31,10 @@ class Lexicon:
     def look_up(
         self, ids: np.ndarray, words: np.ndarray, continues: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(number of its word [n] for each of the n tokens where `words` is true, pieces of each word [W], its sememes
-        [W, M]), with at least one column. ids, words [B, S]; continues [V] bool.
+        """Return (word number [n] of each token where `words` is true, pieces [W] and sememes [W, M] of each word).
 
-        A word begins with a piece that is no continuation, and behind what is no word.
+        ids, words [B, S]; continues [V] bool; M is at least 1. A word begins with a piece that is no continuation, and
+        after tokens that are no words.
         """
         flat = words.ravel()
         tokens = ids.ravel()[flat]
@@ -51,8 +52,11 @@ class Lexicon:
 
 
 def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """A number [W] uint64 for the pieces of each word, in their order: tokens [n], starts [W] where the words begin,
-    number [n] of the word of a token. Two of a million words share one with a probability of 1 in 37 million."""
+    """Compute a number [W] uint64 for the sequence of pieces of each word.
+
+    tokens [n]; starts [W]: first token of each word; number [n]: word of each token. Two of a million words share a
+    number with a probability of 1 in 37 million.
+    """
     if not len(starts):
         return np.empty(0, np.uint64)
     place = np.arange(len(tokens)) - starts[number]
@@ -65,12 +69,11 @@ def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.
 
 
 def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
-    """(the single words of sememes.parquet as pieces of the tokenizer, number of sememes).
+    """Read (single words of sememes.parquet as pieces of the tokenizer, number of sememes).
 
-    Words with an unknown piece, and phrases, are left out. Of the keys that the tokenizer makes one word of, that which
-    is written as the tokenizer writes it counts alone: `be` is no metal, `may` no month. Where there is none (`CD`, a
-    disc, and `Cd`, cadmium), the text does not tell them apart, and the word has the sememes of all. Raises UserError
-    when a file is missing or broken.
+    Words with an unknown piece and phrases are left out. If the tokenizer maps several keys to one word, only the key
+    in the tokenizer's spelling counts: `be` is not a metal, `may` not a month. If no key has that spelling (`CD`, a
+    disc, and `Cd`, cadmium), the word has the sememes of all keys. Raises UserError if a file is missing or broken.
     """
     names = read_json(data / "sememe_names.json")
     table = read_table(data, "sememes", ["word", "sememes"])

@@ -1,4 +1,4 @@
-"""Settings of pre-training on masked words. No torch here."""
+"""Settings of pre-training on masked words."""
 
 from typing import Annotated
 

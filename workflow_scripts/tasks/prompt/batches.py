@@ -20,11 +20,11 @@ OUTSIDE = -1  # of every word: BOS and padding
 
 @dataclass(frozen=True)
 class PromptBatch(TensorBatch):
-    """Prompts, padded on the right, each with the one token that answers it.
+    """Prompts, padded on the right, each with the single token that answers it.
 
-    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: which whitespace word of the prompt (or
-    group of words, see `encode_prompts`) a token is part of, -1 on BOS and padding; last [B] int64: position of the
-    last real token; label [B] int64.
+    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: number of the whitespace word (or group of
+    words, see `encode_prompts`) of a token, -1 on BOS and padding; last [B] int64: position of the last real token;
+    label [B] int64.
     """
 
     ids: Tensor
@@ -36,8 +36,10 @@ class PromptBatch(TensorBatch):
 
 @dataclass(frozen=True)
 class Prompts:
-    """N tokenised prompts. `items` [N]: rows of the table that they were made from; answers of several tokens are left
-    out. `ids` and `words`: per prompt an int64 array of its tokens; `label` [N] int64."""
+    """N tokenised prompts, without those whose answer has several tokens.
+
+    `items` [N]: rows of the table; `ids` and `words`: one int64 array per prompt; `label` [N] int64.
+    """
 
     items: np.ndarray
     ids: list[np.ndarray]
@@ -46,11 +48,11 @@ class Prompts:
 
     @cached_property
     def length(self) -> np.ndarray:
-        """Tokens of each prompt [N]."""
+        """Number of tokens of each prompt [N]."""
         return np.array([len(row) for row in self.ids])
 
     def batch(self, rows: np.ndarray) -> PromptBatch:
-        """The prompts of `rows` as one padded batch."""
+        """Make one padded batch of the prompts of `rows`."""
         length = self.length[rows]
         real = np.arange(length.max()) < length[:, None]
         ids, words = np.zeros(real.shape, np.int64), np.full(real.shape, OUTSIDE, np.int64)
@@ -60,9 +62,9 @@ class Prompts:
 
 
 def word_numbers(text: str, ends: np.ndarray) -> np.ndarray:
-    """Which whitespace word of `text` each token is part of, from the ends [n] of the tokens' offsets.
+    """Return the whitespace word of `text` of each token, from the ends [n] of the tokens' offsets.
 
-    A token may begin with the space before its word, so that its last character decides.
+    The last character of a token decides, because a token may begin with the space before its word.
     """
     characters = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     word_of_character = np.cumsum(characters == ord(" "))
@@ -70,10 +72,10 @@ def word_numbers(text: str, ends: np.ndarray) -> np.ndarray:
 
 
 def first_words(groups: Sequence[int], before: int, count: int) -> np.ndarray:
-    """For each of the `count` words of a prompt [count] the first word of its group.
+    """Return for each of the `count` words of a prompt [count] the first word of its group.
 
-    groups [n]: of the words of the content, which stand behind `before` words of the template; neighbours with the same
-    number are one group. Words of the template stay alone.
+    groups [n] numbers the words of the content, which come after `before` words of the template. Neighbours with the
+    same number are one group. Words of the template are not grouped.
     """
     first = np.arange(count)
     starts = np.flatnonzero(np.diff(groups, prepend=np.nan))
@@ -91,11 +93,11 @@ def encode_prompts(
     label_space: bool = False,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> Prompts:
-    """Tokenise `template` around each content; `bos` is put before each prompt where given.
+    """Tokenise `template` around each content, with `bos` before each prompt if given.
 
-    Labels are tokenised by themselves, with no space before them but with `label_space`; only those of one token are
-    kept. `groups` has, for each content, a number for each of its words between single spaces: neighbours with the same
-    one are taken for one word. Raises UserError for another count of numbers.
+    Labels are tokenised alone, with a space before them if `label_space`; only labels of one token are kept. `groups`
+    has a number for each word of each content (between single spaces): neighbours with the same number count as one
+    word. Raises UserError for another count of numbers.
     """
     answers = tokenizer.encode_batch(
         [f" {label}" if label_space else label for label in labels], add_special_tokens=False

@@ -1,4 +1,4 @@
-"""Cross-entropy of the one token that answers a prompt."""
+"""Cross-entropy of the single token that answers a prompt."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the fine-tuning of a causal language model on prompts needs: model, loss, batches, validation."""
+"""Fine-tuning of a causal language model on prompts."""
 
 import shutil
 from collections.abc import Sequence
@@ -27,9 +27,10 @@ COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokeni
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path, device: torch.device) -> Problem:
-    """The model of the folder `init`, and batches on `device`. Validation: share of right answers, and their nats.
+    """Load the model of the folder `init`, and make batches on `device`.
 
-    Raises UserError when a file is missing or broken, or when no answer is one token of the model's tokenizer.
+    Validation: share of right answers, and their nats. Raises UserError if a file is missing or broken, or if no answer
+    is a single token of the model's tokenizer.
     """
     model = load(init, checked_model_settings(spec)).to(device)
     if settings.gradient_checkpointing:
@@ -55,7 +56,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
 
 
 def checked_model_settings(spec: dict) -> dict:
-    """The settings of the model. Raises UserError when they have no template."""
+    """Check the settings of the model. Raises UserError if they have no template."""
     settings = without_name(spec["model"])
     if not settings.get("template"):
         raise UserError(
@@ -65,10 +66,10 @@ def checked_model_settings(spec: dict) -> dict:
 
 
 def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
-    """The prompts of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`.
+    """Read the prompts of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
 
-    Where the split has a column `groups`, that says which words are one (see `encode_prompts`). Items whose answer is
-    several tokens are left out, but where there are few answers that is an error, since one of them would be lost.
+    The column `groups`, if there is one, says which words are one (see `encode_prompts`). Items whose answer has
+    several tokens are left out. With few answers that is an error, since one of them would be lost.
     """
     table = read_table(data, split, ["content", "label"])
     settings = checked_model_settings(spec)
@@ -104,7 +105,7 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
 def prompt_batches(
     prompts: Prompts, batch_tokens: int, batch_sentences: int | None, device: torch.device
 ) -> list[PromptBatch]:
-    """All prompts in batches of similar length. Raises UserError when one is longer than `batch_tokens`."""
+    """Make batches of all prompts of similar length. Raises UserError if one is longer than `batch_tokens`."""
     length = prompts.length
     try:
         chosen = bucketed_rows(length, np.zeros_like(length), batch_tokens, batch_sentences)
@@ -114,7 +115,7 @@ def prompt_batches(
 
 
 def answered(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str, float]:
-    """Exact match of the next token (percent) and its mean cross-entropy (nats), over the whole vocabulary.
+    """Return the exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary.
 
     Call it in eval mode without gradients.
     """

@@ -1,4 +1,4 @@
-"""The loss of finding a span: where it begins and where it ends."""
+"""Loss of finding a span: its first and last token."""
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -8,8 +8,10 @@ from workflow_scripts.tasks.question_answering.model import SpanModel
 
 
 def span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """(mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts). In a window
-    without the answer both are [CLS]."""
+    """Return (mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts).
+
+    In a window without the answer both tokens are [CLS].
+    """
     scores = model(batch).float()  # [B, 2, S]
     loss = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
     return loss, {"span": loss.detach()}

@@ -1,4 +1,4 @@
-"""An encoder that finds the answer to a question in a paragraph: where it begins, and where it ends."""
+"""An encoder that finds the first and last token of the answer to a question in a paragraph."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 
 class SpanModel(EncoderWithHeads):
-    """heads.span is one linear layer d -> 2 on each token's state of one readout: scores of the first and of the last
-    token."""
+    """Encoder with heads.span, linear d -> 2 on each token's state of one readout: scores of first and last token."""
 
     def __init__(
         self,
@@ -36,23 +35,21 @@ class SpanModel(EncoderWithHeads):
         self.heads = nn.ModuleDict({"span": layers})
 
     def forward(self, batch: SpanBatch) -> Tensor:
-        """Scores [B, 2, S] of each token as the first and as the last one: -inf on what is neither [CLS] nor of the
-        paragraph."""
+        """Scores [B, 2, S] of each token as the first and the last one: -inf outside of [CLS] and the paragraph."""
         states = self.hidden(batch.ids, batch.real, batch.types)[self.readout]
         scores = self.heads["span"](states).transpose(1, 2)
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
 def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
-    """A trained encoder with a head drawn from torch's global generator, in training mode. `section`: `model` of a
-    spec."""
+    """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
     module = model_module(section)
     s = checked(module.Settings, without_name(section), "model")
     return SpanModel(inner, module.hidden, s.readout, s.frozen, s.dropout).train()
 
 
 def load(folder: Path, section: dict[str, Any]) -> SpanModel:
-    """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
+    """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
     model = build(model_module(section).load(folder, without_name(section)), section)
     file = folder / "model.safetensors"
     load_weights(model, read_weights(file), file)
@@ -60,8 +57,10 @@ def load(folder: Path, section: dict[str, Any]) -> SpanModel:
 
 
 def best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """(score [B], first token [B], last token [B]) of the likeliest span of at most `longest` tokens, from scores
-    [B, 2, S]. [CLS], the first position, is no answer."""
+    """Return (score, first token, last token), each [B], of the most probable span of at most `longest` tokens.
+
+    scores [B, 2, S]. [CLS], the first position, is no answer.
+    """
     first, last = scores[:, 0, 1:], scores[:, 1, 1:]
     size = first.size(-1)
     summed = first[:, :, None] + last[:, None, :]

@@ -1,4 +1,4 @@
-"""What the fine-tuning of an encoder on questions needs: model, loss, batches, validation."""
+"""Fine-tuning of an encoder on questions."""
 
 from pathlib import Path
 
@@ -21,8 +21,10 @@ from workflow_scripts.tasks.settings import Training
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """The encoder of the folder `init` with a new head, and batches on `device`. Validation: exact match and F1
-    (percent). Raises UserError when a file is missing or broken."""
+    """Load the encoder of the folder `init` with a new head, and make batches on `device`.
+
+    Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
+    """
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
     inner = model_module(spec["model"]).load(init, without_name(spec["model"]))
@@ -46,12 +48,12 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def problem_settings(spec: dict) -> Settings:
-    """How the run of `spec` asks its questions."""
+    """Return the settings `problem` of a run."""
     return checked(Settings, spec["problem"], "problem")
 
 
 def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
-    """The windows of a split. Raises UserError when one can be longer than the model's positions."""
+    """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
     settings, positions = problem_settings(spec), spec["model"]["positions"]
     if settings.longest > positions:
         raise UserError(
@@ -66,7 +68,7 @@ def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Wi
 def found_answers(
     model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]], longest: int
 ) -> list[str]:
-    """The answer to each question: the text of the likeliest span of all its windows."""
+    """Return the answer to each question: the text of the most probable span of all its windows."""
     best = np.full(len(windows.contexts), -np.inf)
     answers = [""] * len(windows.contexts)
     for rows, batch in zip(*batches, strict=True):

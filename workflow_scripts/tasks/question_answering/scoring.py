@@ -1,4 +1,4 @@
-"""Scores of an encoder on questions: exact match and F1 of the spans that it gives as answers."""
+"""Exact match and F1 of the answer spans of an encoder."""
 
 import itertools
 from pathlib import Path
@@ -19,9 +19,11 @@ from workflow_scripts.tasks.settings import Evaluation
 def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows; of a split with
-    variants of its questions also `adversarial_exact_match` and `adversarial_f1`, means over questions of what
-    `worst_variants` gives."""
+    """Return (predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows.
+
+    A split with variants of its questions also has `adversarial_exact_match` and `adversarial_f1`: means over questions
+    of the rows that `worst_variants` selects.
+    """
     spec = run["spec"]
     model = load(checkpoint, spec["model"]).to(device).eval()
     splits = {split: read_split(spec, checkpoint, data, split) for split in settings.splits}

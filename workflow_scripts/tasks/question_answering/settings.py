@@ -1,4 +1,4 @@
-"""Settings of fine-tuning on questions about paragraphs. No torch here."""
+"""Settings of fine-tuning on questions about paragraphs."""
 
 from typing import Self
 
@@ -11,7 +11,7 @@ TRAITS = Traits(validation_metrics=("f1", "exact_match"), gradient_checkpointing
 
 
 class Settings(Strict):
-    """How questions are asked of a paragraph that may be longer than a sequence: in windows that overlap."""
+    """Overlapping windows of a paragraph that may be longer than a sequence."""
 
     longest: AtLeastOne = 384  # tokens of a question and a window, with the special ones
     stride: AtLeastOne = 128  # tokens that a window shares with the one before

@@ -1,4 +1,4 @@
-"""Sentences and pairs of them as padded batches for encoders; tokenised once, made into batches of similar length."""
+"""Padded batches of sentences and sentence pairs for encoders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SentenceBatch(TensorBatch):
-    """Items of T texts: one, a sentence or a pair, or the two of a pair that are read apart.
+    """Items of T texts: T is 1 for a sentence or a pair, 2 for a pair whose sentences are read separately.
 
-    ids, types [B, T, S] int64: `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, padded; types are 1
-    from the second sentence on. real [B, T, S] bool, false on padding. label [B] float32: a class's number or a score.
+    ids, types [B, T, S] int64: `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, padded; types are 1 from the
+    second sentence on. real [B, T, S] bool, false on padding. label [B] float32: number of a class, or a score.
     """
 
     ids: Tensor
@@ -35,7 +35,7 @@ class SentenceBatch(TensorBatch):
 
 @dataclass(frozen=True)
 class StateBatch:
-    """Items that a frozen encoder has read: states [B, T, d], label [B] float32."""
+    """Items as states of a frozen encoder: states [B, T, d], label [B] float32."""
 
     states: Tensor
     label: Tensor
@@ -45,8 +45,8 @@ class StateBatch:
 class Sentences:
     """The items of a split, in the order of its file.
 
-    second: None where there is one sentence. apart: whether the two of a pair are texts of their own. limit: tokens of
-    the longest text with its special ones; cls, sep: their ids.
+    second: None for single sentences. apart: whether the sentences of a pair are separate texts. limit: maximum tokens
+    of a text with special ones; cls, sep: their ids.
     """
 
     first: Sequences
@@ -62,7 +62,7 @@ class Sentences:
 
     @cached_property
     def length(self) -> np.ndarray:
-        """Tokens of an item's longer text [N]."""
+        """Number of tokens of an item's longer text [N]."""
         one = self.first.length + 2
         if self.second is None:
             return np.minimum(one, self.limit)
@@ -70,7 +70,7 @@ class Sentences:
         return np.minimum(np.maximum(one, other) if self.apart else one + other - 1, self.limit)
 
     def batch(self, rows: np.ndarray) -> SentenceBatch:
-        """The items of `rows` as one padded batch."""
+        """Make one padded batch of the items of `rows`."""
         width = int(self.length[rows].max())
         if self.apart:
             texts = [self._laid_out(sentences, None, rows, width) for sentences in (self.first, self.second)]
@@ -82,8 +82,10 @@ class Sentences:
     def _laid_out(
         self, first: Sequences, second: Sequences | None, rows: np.ndarray, width: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(ids, types, real), all [len(rows), width]. Of a pair that is too long, the sentence that has more than half
-        of the room is cut, or both."""
+        """Return (ids, types, real), all [len(rows), width].
+
+        Of a pair that is too long, the sentence with more than half of the room is cut, or both.
+        """
         room = self.limit - (2 if second is None else 3)
         one, other = first.length[rows], np.zeros(len(rows), np.int64) if second is None else second.length[rows]
         one = np.minimum(one, np.maximum(room - other, room if second is None else (room + 1) // 2))
@@ -104,7 +106,7 @@ class Sentences:
 def read_sentences(
     data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file: Path, longest: int, apart: bool
 ) -> Sentences:
-    """The items of a split, tokenised. `apart`: whether the sentences of a pair are read each alone."""
+    """Read and tokenise the items of a split. `apart`: whether the sentences of a pair are separate texts."""
     table = read_table(data, split, ["first", "second", "label"])
     vocabulary = read_vocabulary(tokenizer, tokenizer_file)
     tokenizer.enable_truncation(longest)  # no text has more room than that
@@ -121,7 +123,7 @@ def read_sentences(
 
 
 def tokenised(tokenizer: "Tokenizer", texts: Sequence[str]) -> Sequences:
-    """The tokens of texts, without special ones."""
+    """Tokenise texts without special tokens."""
     ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
     length = np.array([len(row) for row in ids], np.int64)
     return Sequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
@@ -130,8 +132,10 @@ def tokenised(tokenizer: "Tokenizer", texts: Sequence[str]) -> Sequences:
 def sentence_batches(
     sentences: Sentences, batch_tokens: int, batch_sentences: int | None, device: torch.device
 ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
-    """(rows of each batch, the batches on `device`), of similar length; `bucketed_rows` says how. A batch has at least
-    one item, however many tokens that is."""
+    """Return (rows of each batch, batches on `device`) of similar length; see `bucketed_rows`.
+
+    A batch has at least one item, even if that has more tokens than allowed.
+    """
     length = sentences.length
     rows = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
     return rows, [sentences.batch(chosen).to(device) for chosen in rows]

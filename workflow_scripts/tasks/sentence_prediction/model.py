@@ -1,4 +1,4 @@
-"""An encoder that says something of one sentence or two: a class, a score, or how alike two sentences are."""
+"""An encoder that predicts a class, a score, or the similarity of two sentences."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 
 class SentenceModel(EncoderWithHeads):
-    """heads.sentence reads the last layer's state of [CLS] of one readout, and gives `outputs` numbers: a score for
-    each of several classes, or one number. Without it, where the prediction is a cosine, nothing but the encoder is
-    trained."""
+    """Encoder with heads.sentence on the last layer's state of [CLS] of one readout, with `outputs` numbers.
+
+    The outputs are scores of several classes, or one number. Without a head the prediction is a cosine, and only the
+    encoder is trained.
+    """
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class SentenceModel(EncoderWithHeads):
             self.heads["sentence"] = head(inner.config.hidden_size, outputs, dropout, settings)
 
     def states(self, batch: SentenceBatch) -> dict[str, Tensor]:
-        """The last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
+        """Return the last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
         ids, real, types = (tensor.flatten(0, 1) for tensor in (batch.ids, batch.real, batch.types))
         found = self.hidden(ids, real, types)
         return {name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()}
@@ -55,7 +57,7 @@ class SentenceModel(EncoderWithHeads):
 
 
 def head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Sequential:
-    """Dropout and a linear layer d -> outputs, behind a layer of `head_width` with tanh where two are asked for."""
+    """Dropout and a linear layer d -> outputs, after a layer of `head_width` with tanh if there are two."""
     if settings.head_layers == 1:
         return nn.Sequential(nn.Dropout(dropout), nn.Linear(width, outputs))
     inner = settings.head_width
@@ -63,20 +65,19 @@ def head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Seq
 
 
 def cosine(states: Tensor) -> Tensor:
-    """Of two states of an item, [B, 2, d] -> [B]; 0 where one of them is all zero."""
+    """Cosine of the two states of an item, [B, 2, d] -> [B]; 0 if one of them is all zero."""
     return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
 
 
 def build(inner: "PreTrainedModel", section: dict[str, Any], problem: Settings, outputs: int) -> SentenceModel:
-    """A trained encoder with a head drawn from torch's global generator, in training mode. `section`: `model` of a
-    spec."""
+    """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
     module = model_module(section)
     s = checked(module.Settings, without_name(section), "model")
     return SentenceModel(inner, module.hidden, s.readout, s.frozen, outputs, s.dropout, problem).train()
 
 
 def load(folder: Path, section: dict[str, Any], problem: Settings, outputs: int) -> SentenceModel:
-    """Encoder and head of a folder, in training mode. Raises UserError where files are missing, broken or another's."""
+    """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
     model = build(model_module(section).load(folder, without_name(section)), section, problem, outputs)
     file = folder / "model.safetensors"
     load_weights(model, read_weights(file), file)

@@ -1,4 +1,4 @@
-"""What the fine-tuning of an encoder on sentences needs: model, loss, batches, validation."""
+"""Fine-tuning of an encoder on sentences."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,10 +31,10 @@ STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """The encoder of the folder `init` with a new head, and batches on `device`. Validation: the measures of
-    `evaluation.sentence_metrics`; one that is not defined counts LEAST.
+    """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
-    What a frozen encoder says of a sentence is computed once. Raises UserError when a file is missing or broken.
+    Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LEAST. The states of a frozen
+    encoder are computed once. Raises UserError if a file is missing or broken.
     """
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
@@ -61,19 +61,19 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def problem_settings(spec: dict) -> Settings:
-    """What the run of `spec` makes of its sentences."""
+    """Return the settings `problem` of a run."""
     return checked(Settings, spec["problem"], "problem")
 
 
 def labels(data: Path) -> list[str] | None:
-    """The names of a task's classes; None where its labels are scores."""
+    """Return the class names of a task; None if its labels are scores."""
     return read_json(data / "dataset.json")["labels"]
 
 
 def read_split(spec: dict, model: SentenceModel, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
-    """The items of a split for the model of `spec`, whose tokenizer lies in `tokenizer_folder`.
+    """Read the items of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
 
-    Raises UserError when the run compares sentences of which an item has one only.
+    Raises UserError if the run compares sentences and an item has only one.
     """
     settings = problem_settings(spec)
     apart = settings.prediction == "cosine"
@@ -95,8 +95,7 @@ def batches(
     batch_sentences: int | None,
     device: torch.device,
 ) -> list[SentenceBatch] | list[StateBatch]:
-    """All items in batches: of tokens, or, for a frozen encoder, of the states that it gives, which have no length and
-    are taken in the order of the file."""
+    """Make batches of all items: of tokens or, for a frozen encoder, of its states, in the order of the file."""
     if not model.frozen:
         return sentence_batches(sentences, batch_tokens, batch_sentences, device)[1]
     states = read_states(model, sentences, device)
@@ -107,7 +106,7 @@ def batches(
 
 @torch.no_grad()
 def read_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> torch.Tensor:
-    """The states of the model's readout of all items, [N, T, d]."""
+    """Return the states of the model's readout of all items, [N, T, d]."""
     rows, made = sentence_batches(sentences, STATES_TOKENS, None, device)
     states = torch.cat([model.eval().states(batch)[model.readout].float() for batch in made])
     model.train()
@@ -117,7 +116,7 @@ def read_states(model: SentenceModel, sentences: Sentences, device: torch.device
 def validation(
     valid: Sequence[SentenceBatch | StateBatch], label: np.ndarray, names: list[str] | None, settings: Training
 ) -> Callable[[SentenceModel], dict[str, float]]:
-    """A function of the model, in eval mode and without gradients, to the measures of its predictions."""
+    """Return a function from the model, in eval mode and without gradients, to the metrics of its predictions."""
 
     def validate(model: SentenceModel) -> dict[str, float]:
         predicted = torch.cat([model(batch).float() for batch in valid]).cpu()
@@ -131,6 +130,6 @@ def validation(
 
 
 def decided(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:
-    """(the class of the greatest score, the likelihood of class 1 where there are two) of scores [N, C]."""
+    """Return (class with the greatest score, probability of class 1 if there are two classes) of scores [N, C]."""
     likelihood = scores.softmax(-1)[:, 1].numpy() if scores.size(1) == 2 else None
     return scores.argmax(-1).numpy(), likelihood

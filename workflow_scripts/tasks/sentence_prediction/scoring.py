@@ -1,4 +1,4 @@
-"""Scores of an encoder on sentences: classes and scores of its head, or cosines of [CLS] by every readout."""
+"""Scores of an encoder on sentences: classes and scores of its head, or cosines of [CLS] by readout."""
 
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from workflow_scripts.tasks.settings import Evaluation
 def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(predictions, score rows) of every split, by readout: that of the head, or, where cosines are compared, all.
+    """Return (predictions, score rows) of every split by readout: that of the head, or all if cosines are compared.
 
-    zero_states is the percentage of items of which a [CLS] is all zero. A measure that is not defined has a row with a
-    `reason` in place of its value.
+    zero_states is the percentage of items with an all-zero [CLS]. An undefined metric has a row with a `reason` instead
+    of a value.
     """
     spec, names = run["spec"], labels(data)
     model = load(checkpoint, spec["model"], problem_settings(spec), len(names) if names else 1).to(device).eval()
@@ -53,7 +53,7 @@ def score(
 def predict(
     model: SentenceModel, sentences: Sentences, batch_tokens: int, device: torch.device, reporter: Reporter
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
-    """By readout: scores of the classes [N, C] or numbers [N], and whether one of an item's states is all zero [N]."""
+    """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
     found: dict[str, list[torch.Tensor]] = {}
     zero: dict[str, list[torch.Tensor]] = {}
     batches = sentence_batches(sentences, batch_tokens, None, device)
@@ -75,9 +75,9 @@ def predict(
 def measured(
     readout: str, made: tuple[np.ndarray, np.ndarray | None], label: np.ndarray, subsets: np.ndarray, classes: bool
 ) -> list[dict[str, Any]]:
-    """A row for each measure of each subset; one that is not defined has a `reason` in place of its value.
+    """Return one row per metric and subset; an undefined metric has a `reason` instead of a value.
 
-    made: what was predicted [N], and the likelihood of class 1 [N] or None; label, subsets [N].
+    made: predictions [N], and the probability of class 1 [N] or None; label, subsets [N].
     """
     rows = []
     for subset, chosen in rows_of_subsets(subsets).items():

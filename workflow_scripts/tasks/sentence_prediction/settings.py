@@ -1,4 +1,4 @@
-"""Settings of fine-tuning on sentences. No torch here."""
+"""Settings of fine-tuning on sentences."""
 
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ TRAITS = Traits(
 
 
 class Settings(Strict):
-    """What an encoder's state of [CLS] is made into: by a head, a class or a score; or the cosine of two sentences."""
+    """The prediction from an encoder's state of [CLS]: a class or a score by a head, or the cosine of two sentences."""
 
     prediction: Literal["head", "cosine"] = "head"  # cosine: each sentence is read alone
     head_layers: Literal[1, 2] = 1  # 2: with a tanh between them

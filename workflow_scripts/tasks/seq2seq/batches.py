@@ -1,4 +1,4 @@
-"""The sequence pairs of a prepared folder. Sources are words, or pieces of a pre-trained encoder."""
+"""Read the sequence pairs of a data folder. Sources are words, or pieces of a pre-trained encoder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_pairs(folder: Path, split: str) -> Pairs:
-    """The id columns of a split. Raises UserError, naming file and row, for a token outside the vocabulary."""
+    """Read the id columns of a split. Raises UserError with file and row for a token outside the vocabulary."""
     vocabulary = read_vocabulary(folder)
     # One side after the other: each lies in memory twice while it is read.
     return Pairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
@@ -33,7 +33,7 @@ def _known_ids(folder: Path, split: str, side: str, known: int) -> Sequences:
 
 
 def read_source_pairs(data: Path, split: str, pieces: "Pieces | None") -> Pairs:
-    """As read_pairs, with sources cut into `pieces` if there are any."""
+    """Read the pairs of a split, with sources split into `pieces` if there are any."""
     if pieces is None:
         return read_pairs(data, split)
     table = pieces.cut(read_table(data, split, ["source", "source_ids", "target_ids"]))

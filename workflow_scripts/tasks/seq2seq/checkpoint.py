@@ -1,4 +1,4 @@
-"""The checkpoint of a sequence-to-sequence run: weights, the model's settings and both vocabularies, in one folder."""
+"""The checkpoint of a seq2seq run: weights, model settings and both vocabularies in one folder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,26 +21,28 @@ CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 
 
 def build_model(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> nn.Module:
-    """A model drawn from torch's global generator. `section`: `model` of a spec."""
+    """Build a model with random weights. `section` is `model` of a spec."""
     sizes = {f"{side}_vocabulary": len(vocabulary[side]) for side in ("source", "target")}
     return model_module(section).build(without_name(section), **sizes)
 
 
 def find_pieces(section: dict[str, Any], folder: Path) -> "Pieces | None":
-    """The word pieces of the encoder in a folder with weights; None where the model reads words."""
+    """Return the word pieces of the encoder in a folder with weights; None if the model reads words."""
     module = model_module(section)
     return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
 
 
 def write_config(folder: Path, section: dict[str, Any], vocabulary: dict[str, list[str]]) -> None:
-    """Write into a folder what `load_checkpoint` needs beside the weights."""
+    """Write the files that `load_checkpoint` needs in addition to the weights."""
     write_json(folder / CONFIG, {"model": section})
     write_json(folder / "vocabulary.json", vocabulary)
 
 
 def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, dict[str, list[str]]]:
-    """(model in eval mode on the CPU, tokens by id of each side) of a `checkpoint/`. `weights`: name of the file, for
-    runs that keep further ones. Raises UserError when a file is missing or broken."""
+    """Load (model in eval mode on the CPU, tokens by id of each side) from a `checkpoint/`.
+
+    `weights`: name of the file, for runs with further checkpoints. Raises UserError if a file is missing or broken.
+    """
     config, vocabulary = read_json(folder / CONFIG), read_vocabulary(folder)
     if not isinstance(config, dict) or "model" not in config:
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
@@ -53,9 +55,9 @@ def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, di
 def load_run(
     run_dir: Path, data_dir: Path, device: torch.device | str = "cpu"
 ) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
-    """(model in eval mode, vocabulary by side, run.json) of a trained run.
+    """Load (model in eval mode, vocabulary by side, run.json) of a trained run.
 
-    Raises UserError when a file is missing or broken, or when run.json and data do not belong together.
+    Raises UserError if a file is missing or broken, or if run.json and data do not belong together.
     """
     run = checked_run(run_dir, data_dir)
     model, vocabulary = load_checkpoint(run_dir / "checkpoint")

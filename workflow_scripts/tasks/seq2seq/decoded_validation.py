@@ -1,4 +1,4 @@
-"""Validation by metrics of decoded outputs, such as BLEU, in place of a teacher-forced pass."""
+"""Validation by metrics of decoded outputs, such as BLEU, instead of teacher forcing."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ WHERE = "settings: training.validation.decoding"
 
 
 def validator(data: Path, validation: dict[str, Any], device: torch.device) -> Callable[[nn.Module], dict[str, float]]:
-    """A function that decodes the validation split with a model in eval mode, and returns each metric over all of it.
+    """Return a function that decodes the validation split with a model in eval mode and returns each metric.
 
     Raises UserError for wrong settings or data.
     """

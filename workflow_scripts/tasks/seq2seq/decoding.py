@@ -107,16 +107,16 @@ def beam(model: nn.Module, source: Tensor, beam: int, max_length: int | Tensor, 
 
 
 def _limits(max_length: int | Tensor, source: Tensor) -> tuple[Tensor, int]:
-    """(tokens that each sentence may have [B], the most of them)."""
+    """Return (maximum tokens of each sentence [B], the largest of them)."""
     limit = torch.as_tensor(max_length, device=source.device).expand(source.size(0))
     return limit, int(limit.max())
 
 
 def _worth_dropping(alive: Tensor) -> bool:
-    """Whether enough sentences are finished, alive [B] being False, to pay for copying the cache without them."""
+    """Whether enough sentences are finished (alive [B] is False) to pay for copying the cache without them."""
     return bool(alive.sum() <= 0.75 * alive.numel())
 
 
 def _cut(output: Tensor) -> Tensor:
-    """Without the columns that are padding in every row."""
+    """Remove the columns that are padding in every row."""
     return output[:, : int(output.ne(PAD).sum(dim=1).max())]

@@ -9,18 +9,17 @@ from workflow_scripts.tasks.batching import PAD, Batch
 
 
 def all_tokens_right(logits: Tensor, target_out: Tensor) -> Tensor:
-    """[B] bool: every arg-max of logits [B, T, V] equals target_out [B, T]; padding is neither compared nor predicted.
+    """Return [B] bool: whether every arg-max of logits [B, T, V] equals target_out [B, T], without padding.
 
-    Under teacher forcing this is exactly "greedy decoding gives the reference": the two read the same prefixes up
-    to the first wrong token, and behind it both are wrong.
+    Under teacher forcing this equals "greedy decoding gives the reference": both read the same prefixes up to the first
+    wrong token.
     """
     predicted = logits[..., PAD + 1 :].argmax(-1) + PAD + 1
     return ((predicted == target_out) | (target_out == PAD)).all(-1)
 
 
 def teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
-    """Exact match (percent), mean cross-entropy and log-likelihood (nats per token) of a seq2seq model, one pass per
-    batch.
+    """Return exact match (percent), mean cross-entropy and log-likelihood (nats per token), in one pass per batch.
 
     Call it in eval mode without gradients.
     """

@@ -1,4 +1,4 @@
-"""The outputs of a sequence-to-sequence model: decoded, joined, and scored by the modules that the settings name."""
+"""Decode, join and score the outputs of a seq2seq model."""
 
 import importlib
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def decode(
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> list[str]:
-    """The model's output, words joined by one space, for each row of a split (columns `source`, `source_ids`)."""
+    """Decode each row of a split (columns `source`, `source_ids`). Words are joined by one space."""
     coded = table["source"].combine_chunks().dictionary_encode()
     which = coded.indices.to_numpy()
     first = np.unique(which, return_index=True)[1]
@@ -47,7 +47,7 @@ def decode(
 
 
 def joined(texts: Sequence[str], into: str) -> list[str]:
-    """Tokens with spaces between them as `Evaluation.joined` says: `tokens` as they are, `words`, or one `text`."""
+    """Join space-separated tokens as `Evaluation.joined` says: `tokens` (unchanged), `words`, or one `text`."""
     if into == "tokens":
         return list(texts)
     words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
@@ -57,7 +57,7 @@ def joined(texts: Sequence[str], into: str) -> list[str]:
 def measured(
     outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
 ) -> list[dict[str, Any]]:
-    """Score rows of the modules that the settings name; outputs and references are joined."""
+    """Return the score rows of the metric modules of the settings. Outputs and references are joined."""
     if not settings.measures:
         return []
     table = read_table(data, split)

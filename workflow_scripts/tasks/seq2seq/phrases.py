@@ -1,4 +1,4 @@
-"""Phrases of source sentences: spans for objectives over words where every word is one token."""
+"""Phrases of source sentences, as spans for objectives over words if every word is one token."""
 
 import re
 from collections.abc import Sequence
@@ -16,20 +16,22 @@ GOES_ON = 1  # of a token: it belongs to the phrase of the token before it
 
 @dataclass(frozen=True)
 class PhraseBatch(Batch):
-    """words [B, S] int64: which phrase of its sentence, or word outside of phrases, a source token is part of; EOS is a
-    word of its own, padding is -1."""
+    """A batch with words [B, S] int64: the phrase, or word outside of phrases, of a source token.
+
+    EOS is a word of its own; padding is -1.
+    """
 
     words: Tensor
 
 
 @dataclass(frozen=True)
 class PhrasePairs(Pairs):
-    """`phrases`: as many sequences as `source`, of the same lengths; GOES_ON or 0 at each source token."""
+    """Pairs with `phrases`: sequences of the lengths of `source`, with GOES_ON or 0 at each source token."""
 
     phrases: Sequences
 
     def batch(self, rows: np.ndarray) -> PhraseBatch:
-        """The pairs of `rows` as one padded batch."""
+        """Make one padded batch of the pairs of `rows`."""
         batch = super().batch(rows)
         words = torch.from_numpy((self.phrases.padded(rows) != GOES_ON).cumsum(axis=1) - 1)
         words = words.masked_fill(batch.source.eq(PAD), -1)
@@ -37,10 +39,10 @@ class PhrasePairs(Pairs):
 
 
 def with_phrases(pairs: Pairs, sentences: Sequence[str], phrase: str) -> PhrasePairs:
-    """The pairs, whose sources are `sentences` (tokens joined by one space), and the phrases in them.
+    """Find the phrases in the sources `sentences` (tokens joined by one space) of the pairs.
 
-    A phrase is a match of the regular expression `phrase` that begins and ends with whole tokens; of matches that
-    overlap the first counts. Raises UserError when it is no regular expression.
+    A phrase is a match of the regular expression `phrase` that begins and ends with whole tokens. Of overlapping
+    matches the first counts. Raises UserError for an invalid regular expression.
     """
     try:
         whole_tokens = re.compile(rf"(?<!\S)(?:{phrase})(?!\S)")

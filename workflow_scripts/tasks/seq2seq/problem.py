@@ -1,4 +1,4 @@
-"""What a training of a sequence-to-sequence task needs: model, loss, batches, validation."""
+"""Training of a seq2seq model."""
 
 import shutil
 from collections.abc import Callable
@@ -27,15 +27,14 @@ if TYPE_CHECKING:
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Batches lie on `device`; validation is teacher-forced, and also decodes where the settings say how;
-    of the splits that further weights are kept for, values have the split's name before theirs. With `phrases` in the
-    spec, batches for training say which phrase a source token is part of.
+    """Make the model, batches on `device`, and the validation: teacher-forced, and decoded if the settings say so.
 
-    With `init`, the folder of a pre-trained encoder, the model reads its weights, and source sentences are cut into its
-    pieces.
+    Values of further splits have the split's name before theirs. With `phrases` in the spec, training batches hold the
+    phrase of each source token. With `init`, the folder of a pre-trained encoder, the model reads its weights, and
+    source sentences are split into its pieces.
 
-    Raises UserError when a file is missing or broken, when an example is longer than `batch_tokens`, or for the `init`
-    of a model that starts from random weights.
+    Raises UserError if a file is missing or broken, if an example is longer than `batch_tokens`, or for the `init` of a
+    model that starts from random weights.
     """
     vocabulary, pieces = read_vocabulary(data), None
     if init:
@@ -78,8 +77,10 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 def validator(
     data: Path, validation: dict[str, Any], batch_tokens: int, pieces: "Pieces | None", device: torch.device
 ) -> Callable[[nn.Module], dict[str, float]]:
-    """A function from a model in eval mode to its scores on the split of `validation`: teacher-forced, and decoded
-    where the settings say how."""
+    """Return a function from a model in eval mode to its scores on the split of `validation`.
+
+    The scores are teacher-forced, and decoded if the settings say so.
+    """
     pairs = read_source_pairs(data, validation["split"], pieces)
     longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
     batches = [batch.to(device) for batch in bucketed(pairs, max(batch_tokens, longest))]

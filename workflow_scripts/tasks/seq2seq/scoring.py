@@ -1,4 +1,4 @@
-"""Scores of a sequence-to-sequence run: its decoded outputs against the references."""
+"""Scores of a seq2seq run: its decoded outputs against the references."""
 
 import re
 from pathlib import Path
@@ -22,8 +22,9 @@ from workflow_scripts.tasks.settings import Evaluation
 def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(predictions, score rows) of every split, for the run's own checkpoint and then for each further one that it
-    kept, whose name is their readout. Identical source sentences are decoded once.
+    """Return (predictions, score rows) of every split, for the best checkpoint and for each further one.
+
+    The name of a further checkpoint is its readout. Identical source sentences are decoded once.
     """
     model, vocabulary = load_checkpoint(checkpoint)
     model.to(device)
@@ -59,7 +60,7 @@ def score(
 
 
 def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
-    """[N] bool: the output equals the target when all words that match `same_word` are taken for one word."""
+    """Return [N] bool: whether output and target are equal if all words that match `same_word` count as one word."""
     words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
     taken_for = {word: "" if re.fullmatch(same_word, word) else word for word in words}
 
@@ -70,7 +71,7 @@ def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np
 
 
 def size_scores(table: pa.Table) -> list[dict[str, Any]]:
-    """How many examples a split has, and how many of its tokens, on both sides, training never showed."""
+    """Count the examples of a split, and its tokens on both sides that do not occur in training."""
     unknown = sum(int((sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
     counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
     return [

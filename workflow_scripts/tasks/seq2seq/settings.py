@@ -1,4 +1,4 @@
-"""Settings of sequence-to-sequence tasks. No torch here."""
+"""Settings of seq2seq tasks."""
 
 from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
 
