@@ -24,7 +24,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         yield scratch / path.name
         if (scratch / path.name).is_dir() and path.exists():
-            # A folder cannot be renamed over a full one: move the old one out of the way first.
+            # A folder cannot be renamed over a folder that is not empty, so the old one is moved away first.
             os.replace(path, scratch / "old")
         os.replace(scratch / path.name, path)
     finally:
@@ -38,7 +38,7 @@ def write_json(path: str | Path, content: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read JSON. Raises UserError with the path when the file is missing or broken."""
+    """Read JSON. Raises UserError with the path if the file is missing, not UTF-8 or not valid JSON."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:

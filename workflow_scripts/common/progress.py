@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 BAR_SECONDS = 0.1
-# Lines come close together at first, for whoever watches a short job, and every 10 s in a long one.
+# A line each second at first, for users who watch a short job; the pause grows to 10 s in a long job.
 FIRST_LINE_SECONDS, LINE_SECONDS, LINES_PER_ELAPSED = 1.0, 10.0, 20
 UNITS = {"exact_match": "%"}
 
@@ -33,7 +33,7 @@ class Reporter:
         self.first = self.done = 0
         self.values: dict[str, float] = {}
         self.bar: Progress | None = None
-        self.task = TaskID(0)  # of the bar
+        self.task = TaskID(0)
 
     def __enter__(self) -> "Reporter":
         if self.style == "bar":
@@ -69,7 +69,7 @@ class Reporter:
             self.bar.update(self.task, description=f"{self.name}: {name}")
 
     def logged(self, values: dict[str, float]) -> None:
-        """Remember the newest means of the logged values (`loss`, the validation metric)."""
+        """Store the latest means of the logged values (`loss`, the validation metric)."""
         self.values |= values
 
     def advance(self, count: int = 1) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).parents[2]
-# What decides what is computed: an untracked file elsewhere makes no commit dirty.
+# Only these paths can change a result, so an untracked file elsewhere does not set `dirty`.
 CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "rules", "workflow_scripts")
 
 
@@ -23,7 +23,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-# Of this command: every one imports this module before it works.
+# Start of this command: every command imports this module before it starts its work.
 STARTED, CLOCK = now(), time.monotonic()
 
 

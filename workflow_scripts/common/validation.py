@@ -32,14 +32,14 @@ def compiles(pattern: str) -> str:
 
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
-# A seed that stands there twice would count as two independent runs.
+# A repeated seed would count as two independent runs.
 Seeds = Annotated[list[Seed], AfterValidator(once)]
 SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 Pattern = Annotated[str, AfterValidator(compiles)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[float, Field(ge=0)]
 Dropout = Annotated[float, Field(ge=0, le=0.99)]
-MOST_KNOWN = 40  # names of one message
+MOST_KNOWN = 40  # known names listed in one message
 
 
 class Strict(BaseModel):
@@ -61,10 +61,10 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
         return model.model_validate(content)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        # A needed key that is misspelt is missing, too: its wrong name says more.
+        # A misspelt required key causes two errors, missing and unknown key. The unknown name is more useful.
         first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
         place = _place(first, content)
-        # Where a value may be of several kinds, that which fits furthest says what is wrong, or all that fit as far.
+        # For a union type, report the member whose error is deepest inside the value; all members if several are equal.
         below = [one for one in found if _place(one, content)[: len(place)] == place]
         place = max((_place(one, content) for one in below), key=len)
         first, *others = (one for one in below if _place(one, content) == place)
@@ -80,7 +80,7 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
             if first["type"] == "list_type" and isinstance(first["input"], str | int | float):
                 said += f", as [{first['input']}]"
             message = f"{what} is {first['input']!r}; {said}"
-            if first["type"] == "value_error" and isinstance(first["input"], dict):  # what is said names its keys
+            if first["type"] == "value_error" and isinstance(first["input"], dict):  # the error names the dict's keys
                 message = f"key '{path}': {said}" if path else said
         raise UserError(f"{file}: {message}") from error
 
@@ -115,7 +115,7 @@ def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[
     node = schema
     for key in location:
         inner = node["items"] if isinstance(key, int) else node.get("properties", {}).get(key)
-        # A dict's values stand under additionalProperties, or, where its keys have a form, under patternProperties.
+        # JSON schema describes a dict's values in additionalProperties, or in patternProperties if keys have a pattern.
         values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
         node = resolved(inner or next(filter(None, values)))
     return list(node.get("properties", {}))

@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 
 
 def read_yaml(path: Path) -> Any:
-    """Read YAML safely. Raises UserError with file and line."""
+    """Read a YAML file safely. Raises UserError with file and line if it is missing or not valid."""
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
-"""BLEU by sacrebleu, over a split and each of its subsets.
+"""BLEU from sacrebleu, over a split and each of its subsets.
 
-Options: name of the metric -> {tokenize: one of sacrebleu's tokenizers}: `zh` divides Chinese into characters and
-leaves other words whole, `char` divides everything, `none` takes the texts' own spaces.
+Options: metric name -> {tokenize: a tokenizer of sacrebleu}. `zh` splits Chinese into characters and keeps other words
+whole, `char` splits everything into characters, `none` splits only at spaces.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def measure(
     """Return score rows: BLEU (0 to 100) for each metric of the options and each subset of the split `table`."""
     subsets, found = table["subset"].to_numpy(), []
     for metric, options in given.items():
-        # `force`: the texts are tokenised on purpose where they are.
+        # `force` silences sacrebleu's warning about tokenised input, which is intended here.
         bleu = BLEU(tokenize=checked(Options, options, WHERE, metric).tokenize, force=True)
         for subset, rows in rows_of_subsets(subsets).items():
             score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score

@@ -1,4 +1,7 @@
-"""Compound translation error rate of a split with the column `compound`, by the data's lexicon.json. No options."""
+"""Compound translation error rate of a split with a column `compound`.
+
+The accepted translations of each word are in lexicon.json of the data folder. There are no options.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +23,7 @@ class Options(Strict):
 def measure(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return score rows `cter_instance` and `cter_aggregate` (percent), of all sentences and by phrase type."""
+    """Return score rows `cter_instance` and `cter_aggregate` (percent) for all sentences and each phrase type."""
     checked(Options, given, WHERE)
     if "compound" not in table.column_names:
         return []

@@ -1,16 +1,16 @@
-"""Compound translation error rate (Li et al. 2021): are all words of a new compound in its translation, in order?
+"""Compound translation error rate (Li et al. 2021): are all words of a new compound translated, in the right order?
 
-Instance CTER is the share of sentences with an error, aggregate CTER the share of compounds with an error in any of
-their five sentences, which stand on consecutive lines. Both as upstream's script has them, with what is odd in it:
+Instance CTER is the share of sentences with an error. Aggregate CTER is the share of compounds with an error in any of
+their five sentences, which are on consecutive lines. Both follow upstream's script, including its oddities:
 
-- A word is right if any of its translations occurs anywhere in the sentence; the words of the context may provide it.
-- A translation that is empty in the lexicon occurs everywhere (`liked` has one).
-- Of two words of one part of speech the later one counts.
-- A word's place is the span from the first occurrence of any of its translations to the last one. Order is only wrong
-  if the first place of the one word does not lie before the last place of the other.
-- Of a word that stands in the lexicon twice the later line counts.
+- A word is right if any of its translations occurs anywhere in the sentence, even as a part of the context.
+- An empty translation in the lexicon occurs in every sentence (`liked` has one).
+- If two words of a compound have the same part of speech, only the later one counts.
+- A word's place is the span from the first to the last occurrence of any of its translations. The order is wrong only
+  if the first place of the earlier word is not before the last place of the later word.
+- If a word has two lines in the lexicon, the later line counts.
 
-Perfect translations have errors, too: upstream's references have 2.6% (instance) and 9.8% (aggregate).
+Even perfect translations have errors: upstream's references score 2.6% (instance) and 9.8% (aggregate).
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ PARTS = {
 }
 PART_OF = {word: part for part, words in PARTS.items() for word in words.split()}
 PHRASES = ["NP", "VP", "PP"]
-# (earlier, later): parts of speech whose translations stand in this order.
+# (earlier, later): required order of the translations of two parts of speech.
 ORDER = [("DET", "N"), ("ADJ", "N")]
 ORDER_WITHOUT_VERB = [*ORDER, ("MOD", "N")]
 
@@ -37,7 +37,7 @@ Lexicon = dict[str, list[str]]
 
 
 def words_of(compound: str) -> list[str]:
-    """Split a compound into words. A modifier of several words (`he liked`) is one word, `mod0`."""
+    """Split a compound into words. A modifier of several words (`he liked`) becomes one word, `mod0`."""
     text = f" {compound} "
     for phrase, name in MODIFIERS.items():
         text = text.replace(f" {phrase} ", f" {name} ")
@@ -45,13 +45,13 @@ def words_of(compound: str) -> list[str]:
 
 
 def phrase_of(compound: str) -> str:
-    """Return PP for a compound that starts with a preposition, VP for one with a verb, else NP."""
+    """Return the phrase type: PP if the compound starts with a preposition, VP if it has a verb, else NP."""
     parts = [PART_OF.get(word) for word in words_of(compound)]
     return "PP" if parts[:1] == ["P"] else "VP" if "V" in parts else "NP"
 
 
 def checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
-    """Return a function that says whether a translation (without spaces) has an error in `compound`.
+    """Return a function that is True for a translation (without spaces) with an error in `compound`.
 
     Raises KeyError for a word that is not in the lexicon.
     """
@@ -75,22 +75,21 @@ def checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
 
 
 def without_spaces(translation: str) -> str:
-    """Join the parts of words (`@@`) and remove all spaces."""
+    """Join subwords (`@@`) and remove all spaces."""
     return translation.replace("@@ ", "").replace(" ", "")
 
 
 def compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> list[bool]:
-    """Return for each sentence whether its translation has an error in its compound."""
+    """Return, for each sentence, whether the translation of its compound has an error."""
     checkers = {compound: checker(compound, lexicon) for compound in dict.fromkeys(compounds)}
     pairs = zip(compounds, translations, strict=True)
     return [checkers[compound](without_spaces(text)) for compound, text in pairs]
 
 
 def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
-    """Return (instance, aggregate) error rates in percent, of at least one sentence.
+    """Return the (instance, aggregate) error rates in percent, for at least one sentence.
 
-    The aggregate rate ignores sentences after the last complete group of five. It is None for fewer than five
-    sentences.
+    The aggregate rate ignores sentences after the last complete group of five, and is None for fewer than five.
     """
     size, whole = SENTENCES_PER_COMPOUND, len(errors) // SENTENCES_PER_COMPOUND
     groups = [any(errors[size * group : size * (group + 1)]) for group in range(whole)]
@@ -98,7 +97,7 @@ def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
 
 
 def rates_by_phrase(compounds: Sequence[str], errors: Sequence[bool]) -> dict[str, tuple[float, float | None, int]]:
-    """Return (instance, aggregate, number of sentences) of all sentences and of each phrase type."""
+    """Return (instance rate, aggregate rate, number of sentences) for all sentences and for each phrase type."""
     chosen = {"all": list(errors)}
     of_compound = {compound: phrase_of(compound) for compound in dict.fromkeys(compounds)}
     for name in PHRASES:

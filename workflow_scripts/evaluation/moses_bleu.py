@@ -1,10 +1,10 @@
-"""BLEU of translations of the WMT by sacrebleu: of the tokens of Moses, and of text that is put together from them.
+"""BLEU of WMT translations from sacrebleu, over Moses tokens and over detokenised text.
 
-Options: language of the translations.
+Options: `language` of the translations.
 
-`bleu_tokenised` compares tokens as the training text has them, which flatters and is what papers on fairseq's recipes
-mostly report; `bleu_detokenised` compares text with the reference as it was published, by sacrebleu's tokenizer 13a,
-which anybody's numbers can be compared with. The second needs a split with that text (a column `target_text`).
+`bleu_tokenised` compares Moses tokens, as in the training text. Its values are too high, but most papers that use
+fairseq's recipes report it. `bleu_detokenised` compares text with the published reference by sacrebleu's tokenizer 13a,
+so it is comparable with other work. It needs a split with that reference (column `target_text`).
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,13 @@ class Options(Strict):
 def measure(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return score rows, BLEU from 0 to 100. `references` are not used: they lack characters that training lacks."""
+    """Return score rows with BLEU from 0 to 100.
+
+    `references` are not used, because they lack the characters that do not occur in the training data.
+    """
     language = checked(Options, given, WHERE).language
     tokens = table["target_words"].to_pylist()
-    # `force`: the texts are tokenised on purpose.
+    # `force` silences sacrebleu's warning about tokenised input, which is intended here.
     scores = {"bleu_tokenised": BLEU(tokenize="none", force=True).corpus_score(outputs, [tokens]).score}
     if "target_text" in table.column_names:
         detokenizer = MosesDetokenizer(lang=language)

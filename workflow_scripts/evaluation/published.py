@@ -1,4 +1,4 @@
-"""Read published.csv, the numbers that a paper prints."""
+"""Reader of published.csv, the numbers printed in a paper."""
 
 import csv
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PUBLISHED_COLUMNS = (
 
 @dataclass(frozen=True)
 class Published:
-    """A published number. `printed` is verbatim; `value` is None if the paper prints a bound or words."""
+    """A published number. `printed` is the verbatim text; `value` is None if the paper prints a bound or words."""
 
     printed: str
     value: float | None
@@ -36,7 +36,7 @@ class Published:
 
 
 def read_published(path: Path) -> dict[Key, Published]:
-    """Read published.csv. Raises UserError naming file and line for a wrong header, line, number or repeated cell."""
+    """Read published.csv. Raises UserError with file and line for a wrong header, line, number or repeated cell."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The score table: one long CSV format for everything that is measured."""
+"""Score tables: one long CSV format for all measurements."""
 
 import csv
 import math
@@ -34,12 +34,12 @@ SCORE_COLUMNS = (
 )
 NUMBERS = {"seed": int, "value": float, "n": int, "layer": int, "rate": float, "intervention_seed": int}
 NEEDED = ("task", "metric", "value", "unit", "n", "protocol")
-# What a score says rather than what it is of: two rows that agree in all other columns contradict each other.
+# The columns that are not part of a score's key: two rows must not agree in all other columns.
 SAID = ("value", "unit", "n", "protocol")
 
 
 def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write rows as scores.csv. A column that does not apply to a row is missing or None.
+    """Write rows as scores.csv. Columns that do not apply to a row may be missing or None.
 
     Raises ValueError for an unknown column, a missing or infinite value, an unknown protocol, or a repeated score.
     """
@@ -52,7 +52,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def read_scores(path: Path) -> list[dict[str, Any]]:
-    """Read scores.csv: numbers as numbers, None where empty. Raises UserError naming file and line."""
+    """Read scores.csv, with numeric columns as numbers and empty cells as None. Raises UserError with file and line."""
     check_whole(path)
     try:
         with open(path, newline="") as stream:
@@ -76,7 +76,7 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _check(rows: list[dict[str, str]]) -> None:
-    """Raise ValueError with the line number for the first row that is not a valid score."""
+    """Raise ValueError with the line number of the first row that is not a valid score."""
     seen: dict[tuple[str, ...], int] = {}
     for line, row in enumerate(rows, start=2):
         if row.keys() != set(SCORE_COLUMNS):
@@ -102,9 +102,9 @@ def _check(rows: list[dict[str, str]]) -> None:
 
 
 def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = None) -> dict[str, np.ndarray]:
-    """Return the positions of the rows of "all", of each named subset and of each group of subsets.
+    """Return the row positions of "all", of each named subset and of each group of subsets, unless empty.
 
-    subsets [N] str; `groups` maps the name of a group to its subsets.
+    `subsets` is [N] of str; `groups` maps a group's name to its subsets.
     """
     chosen = {"all": np.ones(len(subsets), bool)}
     chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
@@ -115,7 +115,7 @@ def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = N
 def share_scores(
     metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
-    """Return the share of `right` [N] bool in percent over all rows, each subset and each group."""
+    """Return score rows with the share of `right` [N] bool, in percent, over all rows, each subset and each group."""
     return [
         {
             "subset": name,

@@ -1,19 +1,19 @@
-"""Metrics of predicted classes and scores. An undefined metric is left out, with a reason."""
+"""Metrics of predicted classes and scores. An undefined metric is omitted, and its reason is returned."""
 
 import numpy as np
 
 Measured = dict[str, float]
 Reasons = dict[str, str]
 
-# Greater is better; what a validation takes for a measure that is not defined: the least that any of them can be.
+# Validation uses this value for an undefined metric: the lowest possible value of all these metrics (higher is better).
 LEAST = -100.0
 
 
 def class_metrics(predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray) -> tuple[Measured, Reasons]:
-    """Return (metrics, reasons for omitted ones) of the classes predicted [N] and right [N].
+    """Return (metrics, reasons for omitted metrics) of the predicted and the right classes, both [N].
 
-    accuracy: percent. matthews: Matthews's correlation coefficient times 100. For two classes also accuracy_label_0 on
-    the items of class 0, f1 of class 1, and auc by the `likelihood` [N] of class 1, all in percent.
+    `accuracy` is in percent, `matthews` is Matthews's correlation coefficient times 100. Given the `likelihood` [N] of
+    class 1 (two classes), also returns in percent: `accuracy_label_0` on the items of class 0, `f1` of class 1, `auc`.
     """
     from sklearn.metrics import f1_score, matthews_corrcoef, roc_auc_score
 
@@ -42,14 +42,14 @@ def class_metrics(predicted: np.ndarray, likelihood: np.ndarray | None, label: n
 
 
 def score_metrics(predicted: np.ndarray, label: np.ndarray) -> tuple[Measured, Reasons]:
-    """Return (pearson and spearman times 100, reasons for omitted ones) of the numbers predicted [N] and right [N]."""
+    """Return (Pearson's and Spearman's correlation times 100, reasons if omitted) of predicted and right scores [N]."""
     from scipy.stats import pearsonr, spearmanr
 
     if len(label) < 2:
         reason = "one item has no correlation"
     elif np.ptp(label) == 0:
         reason = "all items have one score"
-    # Cosines that differ by rounding alone have a correlation of rounding errors.
+    # The correlation of cosines that differ only by rounding would measure rounding errors.
     elif np.ptp(predicted) <= 1e-6 * max(1.0, np.abs(predicted).max()):
         reason = "all predictions are equal"
     else:

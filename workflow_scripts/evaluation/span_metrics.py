@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers that are spans of a text, by SQuAD's normalisation (Rajpurkar et al. 2016)."""
+"""Exact match and F1 of answer spans, with SQuAD's normalisation (Rajpurkar et al. 2016)."""
 
 import re
 import string
@@ -10,25 +10,25 @@ ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalised(text: str) -> str:
-    """Lower-case a text and remove ASCII punctuation, English articles and repeated spaces."""
+    """Convert a text to lower case; remove ASCII punctuation, English articles and repeated spaces."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(MARKS)).split())
 
 
 def exact_match(predicted: str, answers: Sequence[str]) -> float:
-    """Return 1 if a right answer is equal after normalisation, else 0."""
+    """Return 1 if the prediction equals a right answer after normalisation, else 0."""
     return float(any(normalised(predicted) == normalised(answer) for answer in answers))
 
 
 def f1(predicted: str, answers: Sequence[str]) -> float:
-    """Return the largest F1 over the right answers: the harmonic mean of word precision and recall."""
+    """Return the highest F1 (harmonic mean of word precision and recall) over the right answers."""
     return max(_f1(normalised(predicted).split(), normalised(answer).split()) for answer in answers)
 
 
 def worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
-    """Return the row of each question of an adversarial set that counts, by upstream's evaluation (Jia and Liang 2017).
+    """Return, for each question of an adversarial set, the one row that counts (Jia and Liang 2017, official code).
 
-    The key of a variant is the key of its question, `-` and the name of the variant. The first variant with the lowest
-    F1 counts; the unchanged question counts only if it has no variants.
+    A variant's key is the question's key, `-` and the variant's name. The first variant with the lowest F1 counts; the
+    unchanged question counts only if it has no variants.
     """
     rows: dict[str, int] = {}
     for row, item in enumerate(items):

@@ -1,7 +1,7 @@
-"""Statistics of few seeds: intervals, t tests, success rates, false-discovery rates, and a bootstrap over examples.
+"""Statistics for few seeds: intervals, t tests, success rates, false-discovery rates, and a bootstrap over examples.
 
-The unit of replication is the training seed. Every function states its assumptions; `method` carries them to the
-report.
+The unit of replication is the training seed. Every function states its assumptions; the field `method` names them in
+the report.
 """
 
 import math
@@ -14,7 +14,7 @@ CONFIDENCE = 0.95
 QUANTILE = (1 + CONFIDENCE) / 2  # of Student's t, for both ends of a two-sided interval
 POWER = 0.8
 BOOTSTRAP_RESAMPLES = 10_000
-GENERATOR_SEED = 20240609  # resampling has a generator of its own: reruns give the same p values
+GENERATOR_SEED = 20240609  # resampling has its own generator, so reruns give the same p-values
 
 SEED_INTERVAL = (
     "95% interval by Student's t over seeds, taken as independent draws from a normal distribution "
@@ -35,9 +35,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect with its standard error and the degrees of freedom of Student's t; both None if a side has one seed.
+    """An effect with its standard error and the degrees of freedom of Student's t.
 
-    n: number of seeds of the side that has fewer.
+    error, freedom: None if a side has one seed. n: number of seeds of the side with fewer seeds.
     """
 
     value: float
@@ -47,7 +47,7 @@ class Effect:
     method: str
 
     def interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
-        """value -+ t(freedom; quantile) error; None for a single seed."""
+        """Return the interval value ± t(freedom; quantile) error; None for a single seed."""
         if self.error is None:
             return None
         half = _t_quantile(self.freedom, quantile) * self.error
@@ -64,7 +64,7 @@ class Effect:
         return self.interval()[1] if self.error is not None else None
 
     def p_value(self, margin: float = 0.0) -> float | None:
-        """Two-sided p of the t test that the effect is `margin`; None for a single seed."""
+        """Return the two-sided p-value of the t test that the effect equals `margin`; None for a single seed."""
         if self.error is None:
             return None
         distance = abs(self.value - margin)
@@ -79,10 +79,10 @@ class Effect:
         return replace(self, value=-self.value)
 
     def seeds_to_decide(self, distance: float, quantile: float = QUANTILE) -> int | None:
-        """Return the seeds per side for which a limit of the interval clears a value at `distance` in 80% of cases.
+        """Return the seeds per side at which the interval excludes a value at `distance` with a power of 80%.
 
-        Assumes the present mean and spread: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2. None if no number is
-        enough.
+        Assumes the current mean and standard deviation: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2, and at least
+        one seed more than now. None for a single seed, a standard error of 0 or a distance that is not positive.
         """
         if not self.error or distance <= 0:
             return None
@@ -100,16 +100,16 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 def _t_quantile(freedom: float, quantile: float) -> float:
-    # What stats.t.ppf calls. All of scipy.stats would take as long to import as a table to make.
+    # scipy.stats.t.ppf calls this function. Importing scipy.stats would take as long as building a table.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, quantile))
 
 
 def independent_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
-    """mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
+    """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
-    Welch's t with Satterthwaite's degrees of freedom: assumes independent, normal seeds but not equal variances.
+    Welch's t with Satterthwaite's degrees of freedom. Assumes independent, normal seeds, but not equal variances.
     """
     sides = [np.asarray(side, dtype=float) for side in (left, right)]
     value, n = float(sides[0].mean() - sides[1].mean()), min(map(len, sides))
@@ -123,16 +123,19 @@ def independent_difference(left: Sequence[float], right: Sequence[float]) -> Eff
 
 
 def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
-    """Mean of left - right over seeds; `left` and `right` [seeds] are in the same order.
+    """Return the mean of left - right over seeds. `left` and `right` [seeds] have the same order.
 
-    Student's t of the differences: assumes that they are independent and normal.
+    Student's t of the differences. Assumes that the differences are independent and normal.
     """
     differences = np.asarray(left, dtype=float) - np.asarray(right, dtype=float)
     return _one_sample(differences, "Student's t of the differences within seeds")
 
 
 def difference_from_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
-    """mean(values) - constant over `values` [seeds], or the negative. The constant has no seeds."""
+    """Return mean(values) - constant over `values` [seeds], or its negative if the constant is the left side.
+
+    Student's t over seeds. Assumes that they are independent and normal; the constant has no seeds and no error.
+    """
     differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
     return _one_sample(differences, "Student's t of the seeds against a number that has none")
 
@@ -145,17 +148,17 @@ def _one_sample(values: np.ndarray, method: str) -> Effect:
 
 
 def association(left: np.ndarray, right: np.ndarray) -> Effect:
-    """Mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells]: -1 if left falls as right rises.
+    """Return the mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells].
 
-    Student's t over the taus of the seeds, each an independent run through all cells. With ties tau-b does not reach 1;
-    a seed in which a side does not vary counts as 0.
+    tau-b is -1 if left falls as right rises; with ties it does not reach ±1. A seed with a constant side counts as 0.
+    Student's t over the taus of the seeds. Assumes that each seed is an independent run through all cells.
     """
     taus = kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
     return _one_sample(taus, "Kendall's tau over the cells, Student's t over seeds")
 
 
 def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b over the last axis of `left` and `right` [..., cells]; 0 if a side does not vary."""
+    """Return Kendall's tau-b over the last axis of `left` and `right` [..., cells]; 0 if a side is constant."""
     first, second = np.triu_indices(left.shape[-1], k=1)
     rises = np.sign(left[..., first] - left[..., second])
     falls = np.sign(right[..., first] - right[..., second])
@@ -166,7 +169,7 @@ def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SuccessRates:
-    """Numbers of successful seeds and of all seeds, of the method and of its baseline."""
+    """Numbers of successful seeds and of all seeds, for the method (left) and its baseline (right)."""
 
     left: int
     left_n: int
@@ -179,7 +182,10 @@ class SuccessRates:
         return self.left / self.left_n - self.right / self.right_n
 
     def fisher_p(self) -> float:
-        """One-sided p of Fisher's exact test: as many successes on the left, or more, if both sides were alike."""
+        """Return the one-sided p-value of Fisher's exact test.
+
+        It is the probability of at least as many successes on the left if both sides have the same success rate.
+        """
         successes = self.left + self.right
         total = math.comb(self.left_n + self.right_n, successes)
         ways = (
@@ -189,9 +195,9 @@ class SuccessRates:
         return sum(ways) / total
 
     def upper_limit(self, quantile: float) -> float:
-        """One-sided upper limit of left's success rate by Clopper and Pearson.
+        """Return the one-sided upper limit of left's success rate (Clopper and Pearson).
 
-        With a probability of at least `quantile` it is not below the true rate.
+        With a probability of at least `quantile`, the limit is not below the true rate.
         """
         if self.left == self.left_n:
             return 1.0
@@ -201,7 +207,7 @@ class SuccessRates:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Return the q value of each of `p_values` [tests]: the least false-discovery rate at which it is a discovery."""
+    """Return the q-value of each of `p_values` [tests]: the lowest false-discovery rate at which it is a discovery."""
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")[::-1]
     scaled = p[order] * len(p) / np.arange(len(p), 0, -1)
@@ -211,10 +217,10 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 
 
 def seeds_and_items(differences: np.ndarray) -> Effect:
-    """Mean of the paired `differences` [seeds, items], as an effect over both other seeds and other items.
+    """Return the mean of the paired `differences` [seeds, items], as an effect that generalises to both.
 
     Two-way analysis of variance with random seeds and items: error^2 = max(MS_S, MS_I, MS_S + MS_I - MS_SI) / (n I),
-    with Satterthwaite's degrees of freedom of MS_S + MS_I - MS_SI.
+    with Satterthwaite's degrees of freedom of MS_S + MS_I - MS_SI, at least 1.
     """
     table = np.asarray(differences, dtype=float)
     n, items = table.shape
@@ -236,14 +242,14 @@ def seeds_and_items(differences: np.ndarray) -> Effect:
 def bootstrap_over_examples(
     left: np.ndarray, right: np.ndarray, resamples: int = BOOTSTRAP_RESAMPLES
 ) -> tuple[float, float]:
-    """One-sided p values that `left` is not better, and not worse, than `right`: the paper's test (alpha 0.01).
+    """Return one-sided p-values for `left` not better, and not worse, than `right` by the paper's test (alpha 0.01).
 
-    `left` [seeds, N] and `right` [seeds, N] hold 1 for a right example. Paired bootstrap (Koehn 2004): the N examples
-    are sampled with replacement; p is the share of samples in which left's mean is not above right's. The examples are
-    assumed independent and the trained models given, so it says nothing about other seeds.
+    `left` and `right` [seeds, N] are 1 for a right example. Paired bootstrap (Koehn 2004): the N examples are sampled
+    with replacement; p is the share of samples in which left's mean is not above (not below) right's. Assumes that the
+    examples are independent and the trained models fixed, so it does not generalise to other seeds.
     """
     difference = left.mean(0) - right.mean(0)
-    # An example matters only by its difference, so drawing counts of the distinct ones is drawing the examples.
+    # Only an example's difference matters, so sampling counts of distinct differences equals sampling examples.
     values, counts = np.unique(np.round(difference, 9), return_counts=True)
     generator = np.random.default_rng(GENERATOR_SEED)
     drawn = generator.multinomial(counts.sum(), counts / counts.sum(), size=resamples) @ values

@@ -1,4 +1,4 @@
-"""A trained model with the prompts of a split: what interventions change, and what they are compared with."""
+"""A trained model with the prompts of a split, and its answers to the unchanged prompts."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,8 +27,11 @@ BATCH_TOKENS = 8192
 
 @dataclass
 class Subject:
-    """N items whose answer is one token. contents, answers, items: their texts [N]; `correct`: readout -> [N] bool, of
-    the unchanged prompts. `labels`: ids of the answers where they are few, else None."""
+    """N items whose answer is one token.
+
+    contents, answers, items: their texts [N]; `correct`: readout -> [N] bool, for the unchanged prompts. `labels`: ids
+    of the answers if there are few, else None.
+    """
 
     model: nn.Module
     folder: Path
@@ -45,7 +48,7 @@ class Subject:
 
     @classmethod
     def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "Subject":
-        """The model of a run and its prompts, answered once as they are."""
+        """Load the model of a run, read its prompts, and answer them unchanged."""
         run = checked_run(run_dir, data)
         model = load_model(run["spec"], run_dir / "checkpoint", device)
         folder = run_dir / "checkpoint"
@@ -62,31 +65,31 @@ class Subject:
 
     @cached_property
     def tokenizer(self) -> "Tokenizer":
-        """The run's own, read once for all interventions."""
+        """The run's own tokenizer, loaded once for all interventions."""
         return read_tokenizer(self.folder)
 
     def batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
-        """(row of each prompt in the order of the batches [N], batches of similar length on the device)."""
+        """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
         length = prompts.length
         chosen = bucketed_rows(length, np.zeros_like(length), max(BATCH_TOKENS, int(length.max())))
         return np.concatenate(chosen), [prompts.batch(rows).to(self.device) for rows in chosen]
 
     def rights(self, prompts: Prompts) -> dict[str, np.ndarray]:
-        """Readout -> [N] bool: which prompts are answered rightly, by the vocabulary's or the answers' likeliest."""
+        """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
         among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
         written, chosen = predict(self.model, prompts, among, BATCH_TOKENS, self.device)
         found = {"vocabulary": matches(written, self.prompts.label, self.texts, self.match)}
         return found if self.labels is None else found | {"labels": chosen == self.prompts.label}
 
     def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
-        """`rights` of the same items with other contents [N]."""
+        """Compute `rights` of the same items with other contents [N]."""
         settings = self.spec["model"]
         bos = begin_token(self.model, settings.get("bos", False), str(self.folder))
         space = settings.get("label_space", False)
         return self.rights(encode_prompts(self.tokenizer, contents, self.answers, settings["template"], bos, space))
 
     def right(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
-        """[N] bool, in the order of the items, of answers `ids` [N] given in the `order` of batches."""
+        """Return [N] bool in the order of the items, for answers `ids` [N] in the `order` of the batches."""
         written = np.empty_like(ids)
         written[order] = ids
         if readout == "labels":
@@ -94,7 +97,7 @@ class Subject:
         return matches(written, self.prompts.label, self.texts, self.match)
 
     def table(self, right: np.ndarray, **where: Any) -> pa.Table:
-        """One row an item: whether it was right under the intervention `where`, and before it."""
+        """Return one row per item: whether it was right under the intervention `where`, and before."""
         count = len(right)
         kinds = {
             "intervention": pa.string(),

@@ -1,4 +1,4 @@
-"""What the synonyms need from pinned archives: text files, stop words and the weights of the tagger."""
+"""Read text files, stop words and the tagger's weights from pinned archives."""
 
 import json
 from collections.abc import Collection
@@ -15,9 +15,9 @@ TAGGER = "averaged_perceptron_tagger_eng"
 
 
 def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
-    """UTF-8 text of the files called `names`, in whatever folder of the archive they lie.
+    """Read the UTF-8 text of the files called `names`, in any folder of the archive.
 
-    Raises UserError as `read_members` does, and when a file is missing, damaged or not UTF-8.
+    Raises UserError as `read_members` does, and if a file is missing, damaged or not UTF-8.
     """
     try:
         found = {name: content.decode("utf-8") for name, content in read_members(archive, set(names)).items()}
@@ -29,14 +29,14 @@ def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
 
 
 def stop_words(archive: Path) -> frozenset[str]:
-    """NLTK's English stop words, lower case, from `stopwords.zip`. Raises UserError as `read_texts` does."""
+    """Read NLTK's English stop words, lower case, from `stopwords.zip`. Raises UserError as `read_texts` does."""
     return frozenset(read_texts(archive, ["english"])["english"].split())
 
 
 def tagger(archive: Path) -> "PerceptronTagger":
-    """NLTK's averaged perceptron tagger (Penn Treebank tags), made from the JSON files of its zip.
+    """Build NLTK's averaged perceptron tagger (Penn Treebank tags) from the JSON files of its zip.
 
-    The folder inside may be called as it likes. Raises UserError as `read_texts` does, and for malformed weights.
+    The name of the folder inside does not matter. Raises UserError as `read_texts` does, and for malformed weights.
     """
     from nltk.tag.perceptron import PerceptronTagger
 

@@ -1,6 +1,6 @@
-"""The synonyms that each word of a data set may be replaced with: one table, made once, kept as a Parquet file.
+"""Make the table of replacement words of a data set, a Parquet file.
 
-`settings` says what the options of `build` are.
+The options of `build` are described in `settings`.
 """
 
 import json
@@ -38,7 +38,7 @@ Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word 
 
 
 def load_resources(sources: dict[str, Path]) -> Resources:
-    """Read the files of `SOURCES`, given by name. Raises UserError for a missing or malformed one."""
+    """Read the files of `SOURCES`, given by name. Raises UserError for a missing or malformed file."""
     paths = {}
     for need, names in SOURCES.items():
         given = [sources[name] for name in names if name in sources]
@@ -51,7 +51,7 @@ def load_resources(sources: dict[str, Path]) -> Resources:
 def choose_vectors(
     options: Options, lexicon: Lexicon, nlp: "Language | None" = None
 ) -> tuple[Vectors, "Language | None"]:
-    """The vectors to use, and the spaCy pipeline that they are from. Raises UserError when it is missing."""
+    """Return the word vectors, and the spaCy pipeline that they are from. Raises UserError if it is missing."""
     model = options.spacy_model
     if options.source == "wordnet" and (
         options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not installed(model))
@@ -77,10 +77,10 @@ def choose_vectors(
 def build(
     contents: Sequence[str], resources: Resources, options: dict[str, Any], nlp: "Language | None" = None
 ) -> "pyarrow.Table":
-    """The table of a whole data set: one row a distinct content, in order, with the words that have candidates.
+    """Build the table: one row per distinct content, in order, with the words that have candidates.
 
     Columns: content; positions, words, pos [n]; candidates, scores [n, up to top]. The same input gives the same rows.
-    `nlp` is a spaCy pipeline to use instead of the installed one. Raises UserError for wrong options or no model.
+    `nlp` replaces the installed spaCy pipeline. Raises UserError for wrong options or a missing model.
     """
     import pyarrow
 
@@ -136,7 +136,7 @@ def write(table: "pyarrow.Table", path: Path) -> None:
 
 
 def read(path: Path) -> "pyarrow.Table":
-    """Read what `write` wrote. Raises UserError when it is missing or no such table."""
+    """Read a table of `write`. Raises UserError if it is missing or not such a table."""
     import pyarrow.parquet
 
     try:
@@ -151,11 +151,11 @@ def read(path: Path) -> "pyarrow.Table":
 
 
 def facts(table: "pyarrow.Table") -> dict[str, Any]:
-    """What the table was made from (options, vectors), and its counts of contents and words."""
+    """Return options, vectors, and the numbers of contents and words of the table."""
     return json.loads(table.schema.metadata[b"candidates"])
 
 
 def candidates_of(table: "pyarrow.Table") -> Candidates:
-    """The table as what `synonyms.perturb` takes."""
+    """Convert the table to the argument of `synonyms.perturb`."""
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
     return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}

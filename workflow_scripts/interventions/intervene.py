@@ -1,4 +1,4 @@
-"""Pool the words of a trained model's prompts (CAP), replace some by synonyms, and score what it then answers."""
+"""Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the answers."""
 
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,10 @@ def intervene(
     device: torch.device,
     reporter: Reporter,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(answers, one row an answer; score rows) of the run in `run_dir` under CAP and with synonyms from the table
-    `candidates`. `match` says when an answer counts as right (schema.Evaluation)."""
+    """Return (answers, one row each; score rows) of the run in `run_dir` under CAP and with synonyms from `candidates`.
+
+    `match` says when an answer counts as right; see `tasks.settings.Evaluation`.
+    """
     subject = Subject.read(run_dir, data, settings.split, match, device)
     reporter.stage("pool words")
     tables, scores = pooled(subject, settings)
@@ -40,8 +42,10 @@ def intervene(
 
 
 def chosen_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
-    """The blocks before which CAP pools: all but the first, or `wanted` of them from block 1 to the last, evenly, or
-    those of a list, of 0 to `count` - 1."""
+    """Return the blocks before which CAP pools: all but the first, `wanted` evenly spaced ones, or those of a list.
+
+    Evenly spaced blocks go from block 1 to the last; a list names blocks from 0 to `count` - 1.
+    """
     if isinstance(wanted, list):
         return wanted
     if wanted == "all" or wanted >= count - 1:
@@ -50,14 +54,14 @@ def chosen_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
 
 
 def share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) -> list[dict[str, Any]]:
-    """The score row of the share (percent) of `right` [N] among `rows` [N] bool; none where `rows` is empty."""
+    """Return the score row of the share (percent) of `right` [N] among `rows` [N] bool; none if `rows` is empty."""
     count = int(rows.sum())
     value = {"metric": metric, "unit": "percent", "n": count, **where}
     return [value | {"value": 100 * float(right[rows].mean())}] if count else []
 
 
 def pooled(subject: Subject, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
-    """CAP: (answers, score rows) by block, pooling, readout and item set."""
+    """Run CAP: return (answers, score rows) by block, pooling, readout and item set."""
     from workflow_scripts.interventions.cap import cap_predictions
     from workflow_scripts.objectives.hidden_states import blocks
 
@@ -80,9 +84,12 @@ def pooled(subject: Subject, settings: Intervention) -> tuple[list[pa.Table], li
 def replaced(
     subject: Subject, settings: Intervention, candidates: Path, reporter: Reporter
 ) -> tuple[list[pa.Table], list[dict[str, Any]]]:
-    """Synonyms: (answers, score rows) by rate and seed. `consistency` (ConsistSyn, Eqn 12) is the share of the items
-    that were right before which still are; `cv` its deviation over its mean across seeds (Eqn 13), `cv_low` to
-    `cv_high` its 95% interval, without an upper end where the seeds set none."""
+    """Run synonym replacement: return (answers, score rows) by rate and seed.
+
+    `consistency` (ConsistSyn, Eqn 12) is the share of the items that were right before and still are. `cv` is its
+    standard deviation over its mean across seeds (Eqn 13), `cv_low` to `cv_high` the 95% interval, without an upper end
+    if the seeds set none.
+    """
     table = candidates_of(read(candidates))
     labels = None if settings.may_be_label else subject.answers
     tables, scores = [], []

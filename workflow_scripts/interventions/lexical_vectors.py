@@ -1,4 +1,4 @@
-"""Word vectors by which candidates are ranked: a spaCy model's, or our own from WordNet's glosses."""
+"""Word vectors that rank candidates: of a spaCy model, or our own from WordNet's glosses."""
 
 import math
 import re
@@ -30,21 +30,21 @@ class Vectors:
 
 
 def plain(word: str) -> str:
-    """WordNet's spelling in plain text: lower case, `_` a space, hyphens and apostrophes left out."""
+    """Convert WordNet's spelling to plain text: lower case, `_` as a space, no hyphens and apostrophes."""
     return APART.sub("", word.lower().replace("_", " "))
 
 
 def unit_rows(matrix: np.ndarray) -> np.ndarray:
-    """Rows of `matrix` [N, d] scaled to length 1, as float32; zero rows stay zero."""
+    """Scale the rows of `matrix` [N, d] to length 1, as float32. Zero rows stay zero."""
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0).astype(np.float32)
 
 
 def gloss_vectors(lexicon: Lexicon) -> Vectors:
-    """Latent semantic analysis of WordNet: words whose senses are explained alike lie near one another.
+    """Latent semantic analysis of WordNet: words with similar glosses have similar vectors.
 
-    A word's document is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`. An
-    inflected form that WordNet lacks has the sum of the vectors of its base forms.
+    The document of a word is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`.
+    An inflected form that WordNet lacks has the sum of the vectors of its base forms.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -79,7 +79,7 @@ def gloss_vectors(lexicon: Lexicon) -> Vectors:
 
 
 def spacy_vectors(nlp: "Language") -> Vectors:
-    """The vectors of a spaCy pipeline; a text of several words has their mean, as a spaCy Doc."""
+    """Return the vectors of a spaCy pipeline. A text of several words has their mean, as a spaCy Doc."""
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         found = [np.mean([nlp.vocab.get_vector(word) for word in text.split(" ")], axis=0) for text in texts]
@@ -91,7 +91,7 @@ def spacy_vectors(nlp: "Language") -> Vectors:
 def common_words(
     nlp: "Language", counts: dict[str, float], min_log_probability: float, stop: frozenset[str]
 ) -> list[str]:
-    """Lower-case alphabetic words with a vector, frequent enough by `counts`, no stop words; in order."""
+    """Return lower-case alphabetic words with a vector that are frequent by `counts` and no stop words, in order."""
     least = sum(counts.values()) * np.exp(min_log_probability)
     return sorted(
         word
@@ -101,7 +101,10 @@ def common_words(
 
 
 def read_frequencies(path: Path) -> dict[str, float]:
-    """A word, a tab and its count a line; counts of one lower-cased word are added. Raises UserError with the line."""
+    """Read lines of a word, a tab and its count, and add counts of equal lower-cased words.
+
+    Raises UserError with the line.
+    """
     counts: dict[str, float] = {}
     for number, line in numbered_lines(path):
         word, _, count = line.partition("\t")

@@ -29,7 +29,7 @@ class Lexicon:
     exceptions: dict[tuple[str, str], list[str]]
 
     def base_forms(self, word: str, pos: str) -> list[str]:
-        """Words of WordNet that `word` (lower case) can be a form of: itself, an exception, or an ending cut off."""
+        """Return the words of WordNet that `word` (lower case) can be a form of."""
         forms = [word]
         if (pos, word) in self.exceptions:
             forms += self.exceptions[pos, word]
@@ -38,16 +38,16 @@ class Lexicon:
         return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
 
     def synonyms(self, word: str, pos: str, satellites: bool = True) -> set[str]:
-        """Words of every synset of `word` (lower case) with that part of speech, itself among them.
+        """Return the words of every synset of `word` (lower case) with that part of speech, including itself.
 
-        Without `satellites`, adjective satellites (most adjectives) are no adjectives.
+        Without `satellites`, adjective satellites (most adjectives) do not count as adjectives.
         """
         found = {i for form in self.base_forms(word, pos) for i in self.senses[pos, form]}
         return {w for i in found if satellites or not self.synsets[i].satellite for w in self.synsets[i].lemmas}
 
 
 def read_lexicon(path: Path) -> Lexicon:
-    """Read a dictionary folder or an archive of one. Raises UserError naming file and line, or the missing files."""
+    """Read a dictionary folder or an archive of one. Raises UserError with file and line, or with the missing files."""
     files = dictionary_files(path, DATA | EXCEPTIONS)
     synsets = list(read_synsets(path, files))
     senses: dict[tuple[str, str], list[int]] = {}

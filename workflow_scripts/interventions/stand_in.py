@@ -1,4 +1,4 @@
-"""Resources of synonyms without a download, for the demo: the made-up dictionary, and a look-up in it as the tagger."""
+"""Resources for synonyms without a download, for the demo: the stand-in dictionary and a tagger that looks words up."""
 
 import tempfile
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from workflow_scripts.interventions.synonym_rules import PART_OF_SPEECH, Resourc
 
 @dataclass(frozen=True)
 class LookUpTagger:
-    """Gives a word the first part of speech that the dictionary has it with; one of no part of speech is a comma."""
+    """Gives a word the first part of speech that the dictionary has for it; an unknown word is tagged as a comma."""
 
     lexicon: Lexicon
 
     def tag(self, tokens: list[str]) -> list[tuple[str, str]]:
-        """(token, Penn Treebank tag) of each token."""
+        """Return (token, Penn Treebank tag) of each token."""
         return [
             (
                 token,
@@ -27,7 +27,7 @@ class LookUpTagger:
 
 
 def made_up_resources() -> Resources:
-    """The dictionary of `stand_ins.wordnet`, scikit-learn's stop words, and a tagger that looks words up."""
+    """Return the dictionary of `stand_ins.wordnet`, scikit-learn's stop words, and a tagger that looks words up."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     with tempfile.TemporaryDirectory() as folder:

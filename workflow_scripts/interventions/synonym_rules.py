@@ -1,4 +1,4 @@
-"""Which words of a text may be replaced, by what, and how good a replacement is."""
+"""Rules for words that may be replaced, and for candidates and their ranks."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ROUND = 6  # decimals of a score: ties must not hang on the order in which a mac
 
 
 class Word(NamedTuple):
-    """What stands between white space: the word itself (may be empty), at `start`, and the punctuation around it."""
+    """Text between white space: the word (may be empty) at `start`, and the punctuation around it."""
 
     before: str
     core: str
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Resources:
-    """What candidates are made with."""
+    """Dictionary, stop words and tagger."""
 
     stop_words: frozenset[str]
     tagger: "PerceptronTagger"
@@ -47,14 +47,14 @@ class Query(NamedTuple):
 
 
 def split_words(content: str) -> list[Word]:
-    """The words of `content`, in order: as many as `content.split()` has."""
+    """Split `content` into words, as many as `content.split()`."""
     return [Word(*match.groups(), match.start("core")) for match in WORD.finditer(content) if match.group()]
 
 
 def queries_of(content: str, resources: Resources, nlp: "Language | None" = None) -> dict[int, Query]:
-    """Position of each word that may be replaced -> what to look up for it.
+    """Return position -> query for each word that may be replaced.
 
-    Tags are those of the spaCy pipeline `nlp` where it has a tagger, else of the tagger of `resources`.
+    The tags are those of the spaCy pipeline `nlp` if it has a tagger, else of the tagger of `resources`.
     """
     words = split_words(content)
     # The tagger was trained on text whose punctuation stands alone.
@@ -75,7 +75,7 @@ def queries_of(content: str, resources: Resources, nlp: "Language | None" = None
 
 
 def spacy_tags(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
-    """(token, Penn Treebank tag) by the pipeline, which does not cut the tokens anew."""
+    """Return (token, Penn Treebank tag) by the pipeline, with the given tokens."""
     from spacy.tokens import Doc
 
     return [(token.text, token.tag_) for token in nlp(Doc(nlp.vocab, words=tokens))]
@@ -84,9 +84,9 @@ def spacy_tags(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
 def wordnet_pairs(
     queries: Sequence[Query], resources: Resources, satellites: bool, base_forms: bool
 ) -> list[tuple[int, str]]:
-    """(index of a query, candidate), in order: synonyms of 1 or 2 words, none a stop word, not the word itself.
+    """Return (index of a query, candidate), in order: synonyms of 1 or 2 words, no stop word, not the word itself.
 
-    Without `base_forms`, not what the word is an inflected form of either.
+    Without `base_forms`, the word of which it is an inflected form is left out too.
     """
     lexicon = resources.lexicon
     pairs = []
@@ -104,9 +104,9 @@ def wordnet_pairs(
 def vector_pairs(
     queries: Sequence[Query], resources: Resources, vectors: Vectors, vocabulary: Sequence[str], min_similarity: float
 ) -> list[tuple[int, str]]:
-    """(index of a query, candidate), in order: words of `vocabulary` nearer than `min_similarity`, same part of speech.
+    """Return (index of a query, candidate), in order: similar words of `vocabulary`, with the same part of speech.
 
-    One matrix product [words, d] x [d, V] for all queries, taken in slices that fit into memory.
+    One matrix product [words, d] x [d, V] for all queries, in slices that fit into memory.
     """
     can_be = {pos: np.array([bool(resources.lexicon.base_forms(v, pos)) for v in vocabulary], bool) for pos in "nvar"}
     all_vectors = vectors.embed(vocabulary)
@@ -122,7 +122,7 @@ def vector_pairs(
 
 
 def polarities(texts: Sequence[str]) -> np.ndarray:
-    """TextBlob's polarity of each text, float [N] in [-1, 1]; 0 for words that its lexicon lacks."""
+    """Return TextBlob's polarity of each text, float [N] in [-1, 1]; 0 for words that its lexicon lacks."""
     from textblob.en import sentiment
 
     return np.array([sentiment(text)[0] for text in texts])
@@ -131,9 +131,9 @@ def polarities(texts: Sequence[str]) -> np.ndarray:
 def best(
     queries: Sequence[Query], pairs: Sequence[tuple[int, str]], vectors: Vectors, weight: float, top: int
 ) -> dict[Query, list[tuple[str, float]]]:
-    """The `top` candidates of each query with their scores, best first; equal scores by the alphabet.
+    """Return the `top` candidates of each query with their scores, best first; equal scores alphabetically.
 
-    All similarities are taken at once: rows of the two sides' vectors, multiplied and summed.
+    All similarities are computed at once, as products of the two sides' vectors.
     """
     texts = sorted({text for _, text in pairs})
     words = sorted({query.word for query in queries})

@@ -1,11 +1,11 @@
-"""Synonym replacement: how many answers of a model survive when words of the content change for synonyms.
+"""Synonym replacement: the share of a model's answers that survive when words of the content are replaced.
 
-Only the content is touched, never the template around it: the two are never put together here. Of a content of n words,
-max(1, floor(rate * n)) are replaced, or all that have a candidate where those are fewer, so the realised share can lie
-below the rate, and above it for short contents: it is returned with the text.
+Only the content is changed, not the template. Of a content of n words, max(1, floor(rate * n)) are replaced, or all
+that have a candidate if these are fewer. The realised share can be below the rate, or above it for short contents; it
+is returned with the text.
 
-Every content has a random generator of its own, seeded by (seed, rate, item): the texts do not depend on the order or
-the choice of the items.
+Every content has its own random generator, seeded by (seed, rate, item), so that the texts do not depend on the order
+or the selection of items.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ def perturb(
     items: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
 ) -> tuple[list[str], list[float]]:
-    """Each content with some of its words replaced, and the share of its words that were.
+    """Return each content with some words replaced, and the share of its words that were replaced.
 
-    `candidates` is the table of `candidates.candidates_of`; `items` [N] are stable keys (without them, the contents
-    themselves are); `labels` [N] are what no word may become, nor a part of what it becomes: without them nothing is
-    excluded, as in the official code. Raises UserError for a rate outside (0, 1] or a content that the table lacks.
+    `candidates` is the table of `candidates.candidates_of`. `items` [N] are stable keys (default: the contents).
+    `labels` [N] are words that a replacement must not be or contain; without them nothing is excluded, as in the
+    official code. Raises UserError for a rate outside (0, 1] or a content that the table lacks.
     """
     if not 0 < rate <= 1:
         raise UserError(f"synonyms: rate {rate} is not above 0 and up to 1; give a share of words such as 0.25")
@@ -51,18 +51,18 @@ def perturb(
 
 
 def generator(seed: int, rate: float, item: str) -> np.random.Generator:
-    """The random generator of one item: a digest of what it is for is its seed."""
+    """Return the random generator of one item, seeded by a digest of its key."""
     name = json.dumps([seed, float(rate), item])
     return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()))
 
 
 def number_of_replacements(words: int, rate: float, eligible: int) -> int:
-    """min(max(1, floor(rate * words)), eligible), where 0.29 of 100 words is 29."""
+    """Return min(max(1, floor(rate * words)), eligible), computed exactly: 0.29 of 100 words is 29."""
     return min(max(1, math.floor(Fraction(str(rate)) * words)), eligible)
 
 
 def allowed(found: dict[int, list[str]], label: str | None) -> dict[int, list[str]]:
-    """Position -> candidates without those that are the label or hold it as a word; none left, no position."""
+    """Remove the candidates that are the label or contain it as a word; drop positions without candidates."""
     if label is None:
         return found
     banned = plain(label).strip()
@@ -76,7 +76,7 @@ def allowed(found: dict[int, list[str]], label: str | None) -> dict[int, list[st
 def _replace(
     content: str, eligible: dict[int, list[str]], rate: float, random: np.random.Generator
 ) -> tuple[str, float]:
-    """Draw positions without replacement, then for each, from left to right, one of its candidates; both uniformly."""
+    """Sample positions without replacement, then one candidate for each from left to right, both uniformly."""
     words = split_words(content)
     count = number_of_replacements(len(words), rate, len(eligible))
     if not count:

@@ -1,4 +1,4 @@
-"""How much a score varies from run to run: between draws of synonyms, and between trainings."""
+"""Variation of a score between samples of synonyms and between trainings."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Spread:
-    """A measure of spread with its 95% interval; None where it is undefined, inf where the data set no bound."""
+    """A measure of spread with its 95% interval; None if undefined, inf if the data set no bound."""
 
     value: float | None
     low: float | None
@@ -21,10 +21,10 @@ class Spread:
 
 
 def coefficient_of_variation(values: Sequence[float]) -> Spread:
-    """CV of eq. 13 over `values` [runs]: standard deviation (n - 1 below the line) over mean, with an interval.
+    """CV of Eqn 13 over `values` [runs]: standard deviation (divided by n - 1) over mean, with an interval.
 
-    Interval: McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for independent, normal
-    runs and a CV under about a third. None for fewer than two runs or a mean that is not positive.
+    Interval: McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for independent, normal runs
+    and a CV under about a third. None for fewer than two runs or a mean that is not positive.
     """
     runs = np.asarray(values, dtype=float)
     n = len(runs)
@@ -36,7 +36,7 @@ def coefficient_of_variation(values: Sequence[float]) -> Spread:
 
 
 def cv_scores(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
-    """Score rows `cv`, `cv_low` and `cv_high` over `values` [runs], each with `where`; none of what is undefined."""
+    """Return score rows `cv`, `cv_low` and `cv_high` over `values` [runs], each with `where`; none if undefined."""
     spread = coefficient_of_variation(values)
     found = {"cv": spread.value, "cv_low": spread.low, "cv_high": spread.high}
     what = {"unit": "ratio", "n": spread.n, **where}
@@ -56,10 +56,10 @@ def _vangel(value: float, n: int, probability: float) -> float:
 
 
 def variance_parts(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Variance between training seeds, and between the runs (synonym seeds) of one of them, of `values` [seeds, runs].
+    """Return the variance between training seeds, and between synonym seeds of one training, of `values` [seeds, runs].
 
-    One-way analysis of variance with random effects: the mean of the variances within a seed, and what the variance of
-    the seeds' means exceeds its share of that by (0 if it does not). None where fewer than two values speak of it.
+    One-way analysis of variance with random effects: the mean of the variances within a seed, and the excess of the
+    variance of the seeds' means over its share of that (at least 0). None if fewer than two values inform it.
     """
     table = np.asarray(values, dtype=float)
     seeds, runs = table.shape

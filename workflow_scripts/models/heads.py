@@ -1,4 +1,4 @@
-"""An encoder and what is trained on top of it."""
+"""An encoder with trainable heads."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,8 +10,10 @@ if TYPE_CHECKING:
 
 
 class EncoderWithHeads(nn.Module):
-    """The encoder lies under the name that Hugging Face has for its family, so that a file of these weights is one of
-    the encoder, too, whose reader leaves the heads out. A class of its own kind adds `heads`."""
+    """Base class of an encoder with `heads`.
+
+    The encoder has the attribute name of its Hugging Face family, so that its weights can be loaded without the heads.
+    """
 
     def __init__(self, inner: "PreTrainedModel", hidden: Callable[..., dict[str, Tensor]], frozen: bool = False):
         """`hidden(encoder, ids, attention_mask, token_types)` gives states by readout, each [B, S, d]."""
@@ -30,7 +32,7 @@ class EncoderWithHeads(nn.Module):
         return self._hidden(self.encoder, ids, attention_mask, token_types)
 
     def train(self, mode: bool = True) -> "EncoderWithHeads":
-        """A frozen encoder has no dropout either: what it says of a text is always the same."""
+        """Set the mode. A frozen encoder stays in eval mode, so that its states never change."""
         super().train(mode)
         if self.frozen:
             self.encoder.eval()

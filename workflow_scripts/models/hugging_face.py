@@ -1,6 +1,6 @@
-"""Models of Hugging Face's library: read from folders alone, as safetensors alone, without the library's chatter.
+"""Models of the transformers library, read from folders as safetensors only.
 
-Beside a folder's weights lie config.json and tokenizer.json.
+config.json and tokenizer.json are next to the weights.
 """
 
 import shutil
@@ -23,7 +23,7 @@ FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_
 
 
 def quiet() -> None:
-    """Keep the library's bars, and its advice on masks that models here do not need, out of the logs."""
+    """Silence the library's progress bars, and its advice on masks that models here do not need."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -32,7 +32,7 @@ def quiet() -> None:
 
 @contextmanager
 def read_errors(folder: Path) -> Iterator[None]:
-    """Raise a UserError for what the library raises when it cannot read a model's files."""
+    """Raise a UserError for errors of the library about unreadable model files."""
     from safetensors import SafetensorError
 
     try:
@@ -43,7 +43,7 @@ def read_errors(folder: Path) -> Iterator[None]:
 
 
 def read_configuration(folder: Path, family: str) -> "PretrainedConfig":
-    """config.json of a folder. Raises UserError when the model is of another family."""
+    """Read config.json of a folder. Raises UserError if the model is of another family."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -53,7 +53,7 @@ def read_configuration(folder: Path, family: str) -> "PretrainedConfig":
 
 
 def read_tokenizer(folder: Path) -> "Tokenizer":
-    """tokenizer.json of a folder. Raises UserError when it is missing or broken."""
+    """Read tokenizer.json of a folder. Raises UserError if it is missing or broken."""
     from tokenizers import Tokenizer
 
     file = folder / "tokenizer.json"
@@ -66,7 +66,7 @@ def read_tokenizer(folder: Path) -> "Tokenizer":
 
 
 def companions(config: "PretrainedConfig", tokenizer_folder: Path) -> Callable[[Path], None]:
-    """A function that writes config.json and the tokenizer.json of one folder into another, where weights lie."""
+    """Return a function that writes config.json and the tokenizer.json of a folder next to other weights."""
 
     def write(folder: Path) -> None:
         config.save_pretrained(folder)

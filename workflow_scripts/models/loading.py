@@ -1,4 +1,4 @@
-"""Models by name: models/<name>/model.py builds what models/<name>/settings.py describes."""
+"""Find models by name: models/<name>/model.py builds a model from models/<name>/settings.py."""
 
 import importlib
 from types import ModuleType
@@ -10,7 +10,7 @@ PACKAGE = "workflow_scripts.models"
 
 
 def model_module(section: dict[str, Any]) -> ModuleType:
-    """The module `model` of the package that the section `model` of a spec names. Raises UserError without one."""
+    """Return the module `model` of the package in the section `model` of a spec. Raises UserError if there is none."""
     try:
         return importlib.import_module(f"{PACKAGE}.{section['name']}.model")
     except ModuleNotFoundError as error:

@@ -10,14 +10,14 @@ from workflow_scripts.common.errors import UserError
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and persistent buffers by name, tied ones once, sharing memory with the model."""
+    """Return parameters and persistent buffers by name, tied ones once, sharing memory with the model."""
     kept = model.state_dict().keys()
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     return {name: tensor.detach() for name, tensor in tensors.items() if name in kept}
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write a safetensors file. Raises UserError when that fails, e.g. on a full disk."""
+    """Write a safetensors file. Raises UserError if that fails, e.g. on a full disk."""
     try:
         # Hugging Face's loader asks for the format.
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
@@ -26,7 +26,7 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
-    """Copy `tensors` into the model. Raises UserError naming `origin` when names or shapes differ."""
+    """Copy `tensors` into the model. Raises UserError with `origin` if names or shapes differ."""
     weights = named_weights(model)
     for name in sorted(weights.keys() ^ tensors.keys()):
         lacking = "the file" if name in weights else "the model"
@@ -39,7 +39,7 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> 
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors of a safetensors file. Raises UserError when it is missing or broken."""
+    """Read the tensors of a safetensors file. Raises UserError if it is missing or broken."""
     try:
         return load_file(path)
     except FileNotFoundError as error:

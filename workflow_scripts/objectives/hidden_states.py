@@ -1,4 +1,4 @@
-"""Where the blocks of a model are, and what they put out while an objective runs it."""
+"""Find the blocks of a model, and record their outputs while an objective runs it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 
 
 def blocks(model: nn.Module) -> nn.ModuleList:
-    """The Transformer blocks, first to last: of a Hugging Face language model, or of the encoder of a `Seq2Seq`."""
+    """Return the blocks, first to last, of a Hugging Face language model or of the encoder of a `Seq2Seq`."""
     inner = getattr(model, "base_model", model)
     for name in ("h", "layers", "encoder"):
         found = getattr(inner, name, None)
@@ -22,16 +22,16 @@ def blocks(model: nn.Module) -> nn.ModuleList:
 
 
 def time_major(model: nn.Module) -> bool:
-    """Whether states are [S, N, d] (our encoders) and not [B, S, d]."""
+    """Whether states are [S, N, d] (our encoders) instead of [B, S, d]."""
     return not hasattr(model, "base_model")
 
 
 @contextmanager
 def recorded(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
-    """Index -> output of that block, [B, S, d] or time-major, filled when the model runs (the last run counts).
+    """Yield index -> output of that block, [B, S, d] or time-major, filled when the model runs (the last run counts).
 
-    Block i's output is the residual stream behind it; a final norm of the model is not in it. The hooks are gone when
-    the context ends, also after an exception.
+    Block i's output is the residual stream after it, without a final norm of the model. The hooks are removed when the
+    context ends, also after an exception.
     """
     states: dict[int, Tensor] = {}
 

@@ -1,4 +1,4 @@
-"""Objectives by name: objectives/<name>/objective.py adds to the loss of a task what a paper adds."""
+"""Find objectives by name: objectives/<name>/objective.py adds a paper's terms to the loss of a task."""
 
 import importlib
 from typing import Any
@@ -11,8 +11,10 @@ PACKAGE = "workflow_scripts.objectives"
 
 
 def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
-    """The objective that the section `objective` of a spec names, around the task's `loss`; that loss where it names
-    none. Raises UserError where there is none of the name, or its settings are wrong."""
+    """Build the objective of the section `objective` of a spec around the task's `loss`; return `loss` if it is empty.
+
+    Raises UserError for an unknown name or wrong settings.
+    """
     if not section:
         return loss
     try:

@@ -1,7 +1,7 @@
-"""CAT (Huang et al. 2024): BERT with a codebook behind each block, from whose codes each state is composed anew.
+"""CAT (Huang et al. 2024): BERT with a codebook after each block, from which each state is composed.
 
-Of each layer, h_cont is what BERT's block makes, h_comp its composition from the codes (Eqn 2), and h_mix the mixture
-of both (Eqn 3), which the next layer reads. `CatModel` is a Hugging Face model beside `BertModel`, with the same
+Of each layer, h_cont is the output of BERT's block, h_comp its composition from the codes (Eqn 2), and h_mix the
+mixture of both (Eqn 3), which the next layer reads. `CatModel` is a Hugging Face model like `BertModel`, with the same
 configuration and blocks.
 """
 
@@ -27,7 +27,7 @@ EPSILON = 1e-8
 
 
 class CatConfig(BertConfig):
-    """BERT's configuration with CAT's own keys; `Settings` says what they mean."""
+    """BERT's configuration with CAT's own keys; see `Settings`."""
 
     model_type = "cat"
 
@@ -47,31 +47,36 @@ class CatConfig(BertConfig):
 
 
 def configuration(s: Settings, vocabulary: int) -> CatConfig:
-    """The configuration with the sizes of `s` and a vocabulary of that many tokens."""
+    """Return the configuration with the sizes of `s` and the given vocabulary size."""
     own = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
     return CatConfig(**bert_sizes(s, vocabulary), **{name: getattr(s, name) for name in own})
 
 
 @dataclass(frozen=True)
 class CodeWeights:
-    """The weights O = scale * weights of the codes of a layer, for each token: weights [B, S, K], not negative, before
-    their normalisation, and scale [B, S, 1]. They are kept apart because their product is as large as the weights."""
+    """The weights O = scale * weights of the codes of a layer, for each token.
+
+    weights [B, S, K], not negative, before normalisation; scale [B, S, 1]. They are separate because their product is
+    as large as the weights.
+    """
 
     weights: Tensor
     scale: Tensor
 
     def normalised(self) -> Tensor:
-        """O [B, S, K]."""
+        """The normalised weights O [B, S, K]."""
         return self.scale * self.weights
 
     def mass(self) -> Tensor:
-        """The sum of |O| over the codes [B, S]."""
+        """Sum of |O| over the codes [B, S]."""
         return self.weights.sum(-1) * self.scale.abs().squeeze(-1)
 
 
 class CodebookAttention(GradientCheckpointingLayer):
-    """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, with Q = h_cont W_Q, K = e W_K and V = e W_V of the codebook e [K, d]
-    (Eqn 2), and a projection behind it. A state that no code matches has h_comp = 0."""
+    """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, followed by a projection   (Eqn 2).
+
+    Q = h_cont W_Q, K = e W_K and V = e W_V of the codebook e [K, d]. A state that matches no code has h_comp = 0.
+    """
 
     def __init__(self, config: CatConfig, codes: int):
         super().__init__()
@@ -109,7 +114,7 @@ class CodebookAttention(GradientCheckpointingLayer):
 
 
 class Mixing(GradientCheckpointingLayer):
-    """h_mix: self-attention of one head over [h_cont; h_comp], 2 S long, of which the halves are averaged (Eqn 3)."""
+    """h_mix: self-attention with one head over [h_cont; h_comp], 2 S long, and the mean of the two halves (Eqn 3)."""
 
     def __init__(self, config: CatConfig):
         super().__init__()
@@ -133,7 +138,7 @@ class Mixing(GradientCheckpointingLayer):
 
 
 class Mean(nn.Module):
-    """(h_cont + h_comp) / 2, in place of Mixing."""
+    """(h_cont + h_comp) / 2, instead of Mixing."""
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
         """cont, comp [B, S, d] -> [B, S, d]."""
@@ -142,7 +147,7 @@ class Mean(nn.Module):
 
 @dataclass
 class CatOutput(ModelOutput):
-    """Of the last layer, each [B, S, d]: last_hidden_state is h_mix, contextual h_cont, compositional h_comp.
+    """Outputs of the last layer, each [B, S, d]: last_hidden_state is h_mix, contextual h_cont, compositional h_comp.
 
     gaps: h_cont - h_comp of each layer [B, S, d]; codes: the weights of the codes of each layer.
     """
@@ -175,11 +180,11 @@ class CatModel(PreTrainedModel):
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """Hugging Face's name for the words' embeddings."""
+        """Return the word embeddings (Hugging Face's name)."""
         return self.embeddings.word_embeddings
 
     def set_input_embeddings(self, value: nn.Embedding) -> None:
-        """Hugging Face's name for putting others in their place."""
+        """Replace the word embeddings (Hugging Face's name)."""
         self.embeddings.word_embeddings = value
 
     @torch.no_grad()
@@ -212,20 +217,20 @@ class CatModel(PreTrainedModel):
 
 
 def build(settings: dict, vocabulary: int) -> CatModel:
-    """An encoder drawn from torch's global generator, in training mode, without any head. `settings`: see Settings."""
+    """Build an encoder with random weights, in training mode, without heads. `settings`: see Settings."""
     return from_configuration(configuration(checked(Settings, settings, "model"), vocabulary))
 
 
 def load(folder: Path, settings: dict) -> CatModel:
-    """The encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
+    """Load the encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
 
-    Raises UserError when a file is missing or broken, or when the model is of another family.
+    Raises UserError if a file is missing or broken, or if the model is of another family.
     """
     return load_encoder(folder, checked(Settings, settings, "model"), configuration)
 
 
 def hidden(model: CatModel, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
-    """The states of the last layer by readout, each [B, S, d]: `mix`, `cont` and `comp`.
+    """Return the last layer's states by readout, each [B, S, d]: `mix`, `cont` and `comp`.
 
     ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding.
     """

@@ -1,4 +1,4 @@
-"""Settings of CAT. No torch here."""
+"""Settings of CAT."""
 
 from typing import Literal
 
@@ -7,8 +7,10 @@ from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 
 class Settings(EncoderSettings):
-    """CAT: BERT with a codebook behind each block. The defaults are the paper's text where it says enough, else the
-    official code."""
+    """CAT: BERT with a codebook after each block.
+
+    The defaults are the paper's text where it is sufficient, else the official code.
+    """
 
     family: Literal["cat"] = "cat"
     readout: Literal["last", "mix", "cont", "comp"] = "mix"

@@ -1,6 +1,6 @@
-"""Causal language models: the Hugging Face classes of four families, drawn at random or read from a folder.
+"""Causal language models: Hugging Face classes of four families, with random weights or loaded from a folder.
 
-A folder holds config.json, model.safetensors and tokenizer.json: what a run of ours writes, and what the hub has.
+A folder holds config.json, model.safetensors and tokenizer.json, as written by our runs and as on the hub.
 """
 
 from pathlib import Path
@@ -24,7 +24,7 @@ FUSED_GELU = "gelu_pytorch_tanh"
 
 
 def configuration(settings: Settings, vocabulary: int) -> "PretrainedConfig":
-    """The family's configuration with the sizes of `settings` and a vocabulary of that many tokens."""
+    """Return the family's configuration with the sizes of `settings` and the given vocabulary size."""
     from transformers import AutoConfig
 
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
@@ -56,7 +56,7 @@ def configuration(settings: Settings, vocabulary: int) -> "PretrainedConfig":
 
 
 def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
-    """A model drawn from torch's global generator, in training mode. `settings`: see Settings."""
+    """Build a model with random weights, in training mode. `settings`: see Settings."""
     from transformers import AutoModelForCausalLM
 
     quiet()
@@ -65,9 +65,9 @@ def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
 
 
 def load(folder: Path, settings: dict) -> "PreTrainedModel":
-    """The model of a folder, in training mode, with float32 weights.
+    """Load the model of a folder, in training mode, with float32 weights.
 
-    Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
+    Raises UserError if a file is missing or broken, or if the model is of another family than `settings` says.
     """
     from transformers import AutoModelForCausalLM
 
@@ -85,7 +85,7 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
 
 
 def begin_token(model: nn.Module, wanted: bool, where: str) -> int | None:
-    """Id of the model's BOS where prompts are to begin with it. Raises UserError when it has none."""
+    """Return the id of BOS if prompts begin with it. Raises UserError if the model has none."""
     if not wanted:
         return None
     if model.config.bos_token_id is None:
@@ -94,10 +94,9 @@ def begin_token(model: nn.Module, wanted: bool, where: str) -> int | None:
 
 
 def last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:
-    """Scores of the token behind the last one of each prompt: ids [B, S] (padded on the right), last [B] -> [B, V].
+    """Logits after the last token of each prompt: ids [B, S] (padded on the right), last [B] -> [B, V].
 
-    The vocabulary's scores are made for one position of each prompt only. Padding stands to the right of all that a
-    causal model sees from there, so no mask is needed.
+    Only one position per prompt gets logits. A causal model does not see padding on the right, so no mask is needed.
     """
     states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
     rows = torch.arange(len(ids), device=ids.device)

@@ -1,4 +1,4 @@
-"""Settings of the causal language models. No torch here."""
+"""Settings of the causal language models."""
 
 from typing import Annotated, Literal, Self
 
@@ -8,7 +8,7 @@ from workflow_scripts.common.validation import AtLeastOne, Dropout, Strict
 
 
 class Settings(Strict):
-    """A causal language model. The sizes are of a model drawn at random; one that is read has its own."""
+    """A causal language model. The sizes apply to random models; a loaded model has its own."""
 
     family: Literal["gpt2", "llama", "qwen2", "gemma"] = "gpt2"
     template: str = ""  # of a prompt; {content} stands for the item's text

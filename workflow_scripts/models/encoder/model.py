@@ -1,6 +1,6 @@
 """Encoders with bidirectional attention: Hugging Face's BERT, RoBERTa and DistilBERT.
 
-A folder holds config.json, model.safetensors and tokenizer.json. Weights of heads may lie in the same file.
+A folder holds config.json, model.safetensors and tokenizer.json. Weights of heads may be in the same file.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "a
 
 
 def configuration(s: Settings, vocabulary: int) -> "PretrainedConfig":
-    """The family's configuration with the sizes of `s` and a vocabulary of that many tokens."""
+    """Return the family's configuration with the sizes of `s` and the given vocabulary size."""
     from transformers import BertConfig, DistilBertConfig, RobertaConfig
 
     if s.family == "distilbert":
@@ -49,7 +49,7 @@ def configuration(s: Settings, vocabulary: int) -> "PretrainedConfig":
 
 
 def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
-    """The sizes of `s` under the names of BERT's configuration."""
+    """Return the sizes of `s` under the names of BERT's configuration."""
     return {
         "vocab_size": vocabulary,
         "pad_token_id": PAD,
@@ -65,21 +65,20 @@ def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
 
 
 def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
-    """An encoder drawn from torch's global generator, in training mode, without any head or pooler. `settings`: see
-    Settings."""
+    """Build an encoder with random weights, in training mode, without head and pooler. `settings`: see Settings."""
     return from_configuration(configuration(checked(Settings, settings, "model"), vocabulary))
 
 
 def load(folder: Path, settings: dict) -> "PreTrainedModel":
-    """The encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
+    """Load the encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
 
-    Raises UserError when a file is missing or broken, or when the model is of another family than `settings` says.
+    Raises UserError if a file is missing or broken, or if the model is of another family than `settings` says.
     """
     return load_encoder(folder, checked(Settings, settings, "model"), configuration)
 
 
 def from_configuration(config: "PretrainedConfig") -> "PreTrainedModel":
-    """A model of random weights, in training mode and without a pooler."""
+    """Build a model with random weights, in training mode and without a pooler."""
     from transformers import AutoModel
 
     quiet()
@@ -89,8 +88,7 @@ def from_configuration(config: "PretrainedConfig") -> "PreTrainedModel":
 def load_encoder(
     folder: Path, s: Settings, configure: Callable[[Settings, int], "PretrainedConfig"]
 ) -> "PreTrainedModel":
-    """The encoder of a folder, as `load` returns it. Its rates of dropout are those of `configure(s, vocabulary)` and
-    not those of the folder's config.json."""
+    """Load the encoder of a folder, as `load`, with the dropout rates of `configure(s, vocabulary)`."""
     from transformers import AutoModel
 
     quiet()
@@ -116,15 +114,17 @@ def _without_pooler(config: "PretrainedConfig") -> dict[str, bool]:
 
 
 def checkpoint_blocks(model: "PreTrainedModel") -> None:
-    """Let training keep the inputs of the blocks alone, and of CAT's codebooks and mixing: the backward pass runs each
-    again, with the random numbers, and under the autocast, of its first run."""
+    """Use gradient checkpointing for the blocks, and for CAT's codebooks and mixing.
+
+    The backward pass reruns each block with the random numbers and the autocast of its first run.
+    """
     model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
 
 
 def hidden(model: "PreTrainedModel", ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
-    """The states of the last layer [B, S, d] under the name of their readout, `last`.
+    """Return the last layer's states [B, S, d] under the name of their readout, `last`.
 
-    ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without types of tokens leave these out.
+    ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without token types ignore these.
     """
     types = {"token_type_ids": token_types} if model.config.model_type == "bert" else {}
     return {"last": model(input_ids=ids, attention_mask=attention_mask, **types).last_hidden_state}

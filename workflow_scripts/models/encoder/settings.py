@@ -1,4 +1,4 @@
-"""Settings of the encoders that are pre-trained on masked words. No torch here."""
+"""Settings of the encoders that are pre-trained on masked words."""
 
 from typing import Annotated, Literal, Self
 
@@ -31,5 +31,5 @@ class Settings(Strict):
         return self
 
     def readouts(self) -> tuple[str, ...]:
-        """Names of the states that the model gives for each token."""
+        """Names of the states that the model returns for each token."""
         return ("last",)

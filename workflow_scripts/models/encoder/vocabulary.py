@@ -1,4 +1,4 @@
-"""What batches need to know of the WordPiece tokenizer of an encoder."""
+"""The parts of an encoder's WordPiece vocabulary that batches need."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,10 @@ SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a batch needs to know of a WordPiece tokenizer. ordinary: ids that a word can be masked with; continues [V]
-    bool: pieces that are no beginning of a word."""
+    """Special tokens of a WordPiece tokenizer.
+
+    ordinary: ids that may replace a masked word; continues [V] bool: pieces that do not begin a word.
+    """
 
     cls: int
     sep: int
@@ -28,7 +30,7 @@ class Vocabulary:
 
 
 def read_vocabulary(tokenizer: "Tokenizer", where: Path) -> Vocabulary:
-    """Raises UserError where the special tokens of BERT are missing, or padding has another id than PAD."""
+    """Read the vocabulary. Raises UserError if special tokens of BERT are missing, or if padding is not PAD."""
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
     if None in ids.values() or ids["[PAD]"] != PAD:
         raise UserError(f"{where} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]")

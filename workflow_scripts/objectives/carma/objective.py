@@ -1,7 +1,7 @@
-"""CARMA: the tokens of a word are drawn together in the hidden states, and consecutive blocks kept alike.
+"""CARMA: pull the hidden states of a word's tokens together, and keep consecutive blocks similar.
 
-L = (1 - lambda) L_task + lambda (gamma L_MI + eta L_stability)   (Eqns 7, 8). Every similarity that L_MI compares lies
-in the Gram matrix of a sentence, H H^T, so that its cost hardly depends on the number of pairs.
+L = (1 - lambda) L_task + lambda (gamma L_MI + eta L_stability)   (Eqns 7, 8). All similarities of L_MI are entries of
+the Gram matrix of a sentence, H H^T, so the cost hardly depends on the number of pairs.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True)
 class Terms:
-    """T terms of the MI loss: token `anchor` of sentence `row` and the tokens of that sentence it is compared with.
+    """T terms of the MI loss: token `anchor` of sentence `row`, and the tokens that it is compared with.
 
     row [T], anchor [T]; positives [T, S] and allowed [T, S]: True at the positives and at the possible negatives.
     """
@@ -46,11 +46,11 @@ def with_bos(words: Tensor, real: Tensor, joined: bool) -> tuple[Tensor, Tensor]
 
 
 def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Terms:
-    """The terms of a batch: words [B, S] (-1: no word), counted [B, S] (positions that may take part).
+    """Return the terms of a batch: words [B, S] (-1: no word), counted [B, S] (positions that may take part).
 
     positives "pairwise": each pair i < j inside a word is a term with anchor i; "logsum": each token of a word of two
-    or more is an anchor, all others its positives (Eqn 16). spans "own": a sentence has its own words; "batch": the
-    places of the words of all sentences are words of each sentence (official code).
+    or more tokens is an anchor, all others its positives (Eqn 16). spans "own": words of the sentence itself; "batch":
+    the positions of the words of all sentences count as words in each sentence (official code).
     """
     same = words[:, :, None].eq(words[:, None]) & words.ge(0)[:, :, None]
     pairs = same.triu(diagonal=1)
@@ -71,9 +71,9 @@ def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Te
 
 
 def draw(allowed: Tensor, count: int) -> Tensor:
-    """How often each position is among `count` draws, uniform with replacement: allowed [T, S] -> [T, S] float.
+    """Sample `count` positions uniformly with replacement, and count each: allowed [T, S] -> [T, S] float.
 
-    A row without an allowed position stays zero. The draws come from torch's global generator of the device.
+    A row without an allowed position stays zero. The samples come from torch's global generator of the device.
     """
     ranks = allowed.cumsum(dim=1)
     wanted = (torch.rand(len(allowed), count, device=allowed.device) * ranks[:, -1:]).long() + 1
@@ -83,7 +83,7 @@ def draw(allowed: Tensor, count: int) -> Tensor:
 
 
 def similarities(states: list[Tensor], similarity: str) -> Tensor:
-    """Of all pairs of tokens of a sentence: L states [B, S, d] -> [L, B, S, S], dot products or their cosines."""
+    """Similarities of all token pairs of a sentence, dot products or cosines: L states [B, S, d] -> [L, B, S, S]."""
     half = torch.stack([torch.bmm(state, state.detach().mT) for state in states])
     # Its own value, but the gradient (G + G^T) H of H H^T comes from one product of this size instead of two.
     gram = half + half.mT - half.detach()
@@ -130,10 +130,10 @@ def stability(states: list[Tensor], counted: Tensor) -> Tensor:
 def regularisers(
     states: dict[int, Tensor], words: Tensor | None, real: Tensor, s: Settings, count: int
 ) -> dict[str, Tensor]:
-    """mi (with its number of terms, pairs, and without_pairs: 1 where there are none) and stability, unweighted.
+    """Return mi (with its number of terms, pairs, and without_pairs: 1 if there are none) and stability, unweighted.
 
-    states: block -> [B, S, d]; words [B, S] or None (each token a word of its own); real [B, S]. A loss whose weight is
-    0 is left out.
+    states: block -> [B, S, d]; words [B, S] or None (each token is a word); real [B, S]. A loss with weight 0 is left
+    out.
     """
     parts, counted = {}, real
     if words is not None:
@@ -154,7 +154,7 @@ def regularisers(
 
 
 def used_blocks(model: nn.Module, settings: Settings) -> range:
-    """The blocks that the losses read; UserError for one that the model does not have."""
+    """Return the blocks that the losses read. Raises UserError for a block that the model does not have."""
     count = len(blocks(model))
     try:
         settings.check_blocks(count)
@@ -166,20 +166,20 @@ def used_blocks(model: nn.Module, settings: Settings) -> range:
 
 
 def sentences_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
-    """A block's output as [B, S, d]; of the two streams of SQ-Transformer, [S, 2 B, d], the words."""
+    """Return a block's output as [B, S, d]; of the two streams of SQ-Transformer, [S, 2 B, d], the words."""
     return states[:, :sentences].transpose(0, 1) if time_major(model) else states
 
 
 def full_precision(states: Tensor) -> Tensor:
-    """[B, S, d] in float32, or in float64 as it is."""
+    """Convert [B, S, d] to float32; float64 stays."""
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 
 def build(settings: dict, task: Loss) -> Loss:
-    """objective(model, batch) -> (loss, parts); `settings`: see Settings; `task`: the task's own loss.
+    """Return objective(model, batch) -> (loss, parts). `settings`: see Settings; `task`: the task's own loss.
 
-    A batch has words and real [B, S], or (sequence pairs) source [B, S] and perhaps words. Parts: those of the task,
-    and those of `regularisers`. With weight 0, and in evaluation mode, it is the task's loss and nothing else.
+    A batch has words and real [B, S], or (sequence pairs) source [B, S] and optionally words. Parts: those of the task
+    and of `regularisers`. With weight 0, and in evaluation mode, it is the task's loss alone.
     """
     s = checked(Settings, settings, "objective")
     if s.weight == 0:

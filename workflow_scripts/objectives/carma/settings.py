@@ -1,4 +1,4 @@
-"""Settings of CARMA's objective. No torch here."""
+"""Settings of CARMA's objective."""
 
 from typing import Annotated, Literal, Self
 
@@ -53,16 +53,16 @@ class Settings(Strict):
         return self
 
     def mi_blocks(self, count: int | None = None) -> range:
-        """The blocks whose states L_MI reads, of a model that has `count`."""
+        """Return the blocks whose states L_MI reads, for a model with `count` blocks."""
         return self._third(count) or range(self.first_block, self.last_block_mi + 1)
 
     def stability_blocks(self, count: int | None = None) -> range:
-        """The blocks that L_stability compares, each with the next, of a model that has `count`."""
+        """Return the blocks that L_stability compares, each with the next, for a model with `count` blocks."""
         last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
         return self._third(count) or range(self.first_block, last + 1)
 
     def check_blocks(self, count: int) -> None:
-        """Raise ValueError for a block that is read and that a model with `count` blocks does not have."""
+        """Raise ValueError if a block that is read is missing in a model with `count` blocks."""
         for weight, name, read in (
             (self.mi, "last_block_mi", self.mi_blocks(count)),
             (self.stability, "last_block_stability", self.stability_blocks(count)),

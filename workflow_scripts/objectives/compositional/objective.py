@@ -25,11 +25,11 @@ def over_tokens(values: Tensor, real: Tensor) -> Tensor:
 
 
 def guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
-    """Mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4); 0 where no word has sememes.
+    """Mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4); 0 if no word has sememes.
 
-    O of a word is the mean of those of its pieces: share [B, S] has one part of the number of these, and 0 on what does
-    not count. gold [B, S, M] has the numbers j of the sememes of the word (s_j = 1), then negative ones. With
-    `wrong_codes` "sum", nothing is divided by the number of wrong codes.
+    O of a word is the mean over its pieces: share [B, S] is 1 / number of pieces, and 0 on tokens that do not count.
+    gold [B, S, M] has the sememe numbers j of the word (s_j = 1), then negative ones. With `wrong_codes` "sum", the sum
+    is not divided by the number of wrong codes.
     """
     right = gold.ge(0)
     on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(-1) * codes.scale.abs().squeeze(-1)
@@ -47,9 +47,9 @@ def sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
 def reconstruction_consistency(
     cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual"
 ) -> Tensor:
-    """|h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), a mean over features, too.
+    """|h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over features.
 
-    beta weighs the term that moves h_cont, or, with `beta_on` "compositional", the other one.
+    beta weights the term that moves h_cont or, with `beta_on` "compositional", the other one.
     """
     on_comp, on_cont = (1.0, beta) if beta_on == "contextual" else (beta, 1.0)
     moved = on_comp * (comp - cont.detach()).square() + on_cont * (comp.detach() - cont).square()
@@ -57,8 +57,10 @@ def reconstruction_consistency(
 
 
 def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
-    """Mean over layers of exp(-H)   (Eqn 7): H is the entropy of the softmax over the features of h_cont - h_comp, in
-    nats. Between 1/d, where all features are equal, and 1."""
+    """Mean over layers of exp(-H)   (Eqn 7).
+
+    H is the entropy of the softmax over the features of h_cont - h_comp, in nats. The result is between 1/d, if all features are equal, and 1.
+    """
 
     def entropy(gap: Tensor) -> Tensor:
         logs = gap.log_softmax(-1)
@@ -68,14 +70,18 @@ def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
 
 
 def nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
-    """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"), of the losses of h_cont - h_comp, in
-    nats: scalars -> scalar."""
+    """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"): scalars -> scalar.
+
+    MLM and NSP are the losses of h_cont - h_comp, in nats.
+    """
     return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
 
 
 def tasks(model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True) -> tuple[Tensor, Tensor]:
-    """Ptask = MLM + NSP of one representation: states [B, S, d] -> (MLM, NSP), scalars, in nats; NSP is 0 without
-    `next_sentence`."""
+    """Ptask = MLM + NSP of one representation: states [B, S, d] -> (MLM, NSP), scalars, in nats.
+
+    NSP is 0 without `next_sentence`.
+    """
     words = means(word_nats(model, states, batch))
     return words, means(sentence_nats(model, states, batch)) if next_sentence else torch.zeros_like(words)
 
@@ -83,7 +89,7 @@ def tasks(model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence:
 def semantic_sufficiency(
     model: Pretraining, states: Mapping[str, Tensor], batch: MaskedBatch, next_sentence: bool = True
 ) -> dict[str, Tensor]:
-    """The terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), each by the same heads.
+    """Terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), with shared heads.
 
     states: name -> its representation [B, S, d]. Returns scalars `mlm_<name>` and `nsp_<name>`, in nats.
     """
@@ -94,8 +100,10 @@ def semantic_sufficiency(
 
 
 def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
-    """objective(model, batch) -> (L, its terms, unweighted); `settings`: see Settings; `masked_loss`: the task's own
-    loss, whose heads read every representation here."""
+    """Return objective(model, batch) -> (L, its terms, unweighted). `settings`: see Settings.
+
+    `masked_loss` is the task's own loss; its heads read every representation here.
+    """
     s, next_sentence = checked(Settings, settings, "objective"), masked_loss.next_sentence
 
     def objective(model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""Settings of CAT's pre-training. No torch here."""
+"""Settings of CAT's pre-training."""
 
 from typing import Annotated, Literal
 
@@ -8,8 +8,11 @@ from workflow_scripts.common.validation import NotNegative, Strict
 
 
 class Settings(Strict):
-    """CAT's pre-training. The first seven are weights of its terms, and all are 1 in paper and official code but for
-    `sparsity`, which has no gradient in the code. The defaults are the paper's where its text says enough."""
+    """CAT's pre-training. The first seven settings are weights of terms.
+
+    All weights are 1 in the paper and the official code, except `sparsity`, which has no gradient in the code. The
+    defaults are the paper's where its text is sufficient.
+    """
 
     mixed: NotNegative = 1.0  # semantic sufficiency of h_mix, h_cont and h_comp
     contextual: NotNegative = 1.0  # 2 where L_task is added to it, as the paper's sum literally has it

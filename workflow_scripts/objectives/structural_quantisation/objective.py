@@ -25,12 +25,12 @@ def cluster_entropy(marginal: Tensor) -> Tensor:
 
 
 def commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
-    """mean over positions and dimensions of (sg[z] - e)^2: states e [S, B, d], vectors z [S, B, d], counted [S, B]."""
+    """Mean over positions and dimensions of (sg[z] - e)^2: states e [S, B, d], vectors z [S, B, d], counted [S, B]."""
     return (vectors.detach() - states).square().mean(dim=-1)[counted].mean()
 
 
 def next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
-    """mean of -log softmax_k(s_k(h_n))[z_{n+1}], z the hard code of the next token (paper, A.5, last sentence).
+    """Mean of -log softmax_k(s_k(h_n))[z_{n+1}], with z the hard code of the next token (paper, A.5, last sentence).
 
     scores of the final outputs [S, B, K], next_codes [S, B], counted [S, B] -> scalar, in nats.
     """
@@ -48,7 +48,7 @@ def stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) ->
 
 
 def side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
-    """The parts of the loss of one side ("source" or "target"), scalars, unweighted, by the name of their weight.
+    """Return the loss parts of one side ("source" or "target"), scalars, unweighted, by the name of their weight.
 
     terms: those of `SQTransformer`, with their shapes.
     """
@@ -75,11 +75,11 @@ def side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[
 
 
 def build(settings: dict, word_loss: WordLoss) -> Loss:
-    """objective(model, batch) -> (loss, parts); `settings`: see Settings; `word_loss`: the task's own loss.
+    """Return objective(model, batch) -> (loss, parts). `settings`: see Settings; `word_loss`: the task's own loss.
 
-    The loss is the word cross-entropy plus each part times its weight, the entropies H(Z) subtracted: with equal
-    weights a, cluster and entropy make up a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). A model in
-    evaluation mode gives the word cross-entropy alone.
+    The loss is the word cross-entropy plus each part times its weight, minus the entropies H(Z): with equal weights a,
+    cluster and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In evaluation mode it is the
+    word cross-entropy alone.
     """
     weights = checked(Settings, settings, "objective")
 

@@ -1,4 +1,4 @@
-"""Settings of SQ-Transformer's objective. No torch here."""
+"""Settings of SQ-Transformer's objective."""
 
 from typing import Annotated
 
@@ -8,9 +8,9 @@ from workflow_scripts.common.validation import NotNegative, Strict
 
 
 class Settings(Strict):
-    """Weights of the terms beside the word cross-entropy; the defaults are those of the official code for SCAN.
+    """Weights of the terms next to the word cross-entropy. The defaults are those of the official code for SCAN.
 
-    A term that the model does not produce (no predictors, no second stream) counts nothing, whatever its weight.
+    A term that the model does not produce (no predictors, no second stream) is ignored, whatever its weight.
     """
 
     cluster_source: NotNegative = 0.1  # cross-entropy of q(z | x) and p(z | context)
