@@ -1,8 +1,7 @@
-"""Write the data folder of a task: one Parquet file per split, dataset.json, vocabularies and further files.
+"""Writing of a task's data folder: one Parquet file per split, dataset.json, vocabularies and further files.
 
-The `prepare` function of a module of `datasets/` returns one of the three classes here. All have `notes` for
-dataset.json, and `protocol`, the best that the data allow: `paper`, `reduced` or `stand_in`. `data.reading` reads the
-folder.
+Each module of `datasets/` has a function `prepare` that returns one of the three dataset classes here. Every class has
+`notes` for dataset.json and `protocol`, the best protocol that the data allow. `data.reading` reads the folder.
 """
 
 import importlib
@@ -25,8 +24,8 @@ UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
 class Seq2SeqDataset:
     """Pairs of a source and a target, split into tokens at spaces.
 
-    subset_groups: name of a group -> its subsets, for scores over groups of subsets.
-    columns: split -> name -> one text per row, in addition to the fields of Example.
+    subset_groups: group name -> its subsets, for scores over groups of subsets.
+    columns: split -> column -> one text per row, in addition to the fields of Example.
     files: name -> JSON content.
     whole_targets: splits whose targets are not split into tokens; their `target_ids` are empty.
     """
@@ -77,13 +76,13 @@ class Seq2SeqDataset:
 
 @dataclass
 class TableDataset:
-    """Tables for all kinds of tasks but seq2seq.
+    """Tables for all kinds of tasks except seq2seq.
 
-    tables: split -> column -> values. Columns of the kind prompt: `item` (a stable key), `content` (the definition or
-        sentence, without a template), `label`, `subset`; of language_modelling: `source`, `ids` (the tokens of one
-        document, without beginning and end); of sentence_prediction: the fields of `datasets.sentences.Sentence`.
+    tables: split -> column -> values. prompt tasks have the columns `item` (a stable key), `content` (the definition or
+        sentence, without a template), `label` and `subset`; language_modelling has `source` and `ids` (tokens of one
+        document, without start and end tokens); sentence_prediction has the fields of `datasets.sentences.Sentence`.
         `ids` are lists of 32-bit integers; all other values are texts or floats.
-    extra_files: name -> JSON content, or text that is written as it is.
+    extra_files: name -> JSON content, or text that is written unchanged.
     described: further content of dataset.json.
     """
 
@@ -107,7 +106,7 @@ class TableDataset:
         for name, columns in self.tables.items():
             schema = pyarrow.schema({column: kind(column, values) for column, values in columns.items()})
             write_split(folder, name, columns, schema)
-            # Without the key, by which all rows differ.
+            # `item` is unique for each row, so distinct rows are counted without it.
             values = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
             rows = list(zip(*values, strict=True))
             summary[name] = {"rows": len(rows), "distinct": len(set(rows))}
@@ -121,10 +120,10 @@ class TableDataset:
 
 @dataclass
 class StreamedDataset:
-    """Data that are too large for memory.
+    """Data that do not fit into memory.
 
-    fill: writes the Parquet file of each split, and all other files that training reads, into a folder. It returns
-        content of dataset.json, with `splits`: name -> counts, `rows` among them.
+    fill: writes the Parquet file of each split and all other files that training reads into a folder, and returns
+        content of dataset.json, including `splits`: name -> counts, one of them `rows`.
     """
 
     fill: Callable[[Path], dict[str, Any]]
@@ -132,34 +131,34 @@ class StreamedDataset:
     protocol: str = "paper"
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write all files but dataset.json. Return the content of dataset.json."""
+        """Write all files except dataset.json. Return the content of dataset.json."""
         return {"subset_groups": {}, **self.fill(folder)}
 
 
 def write_split(folder: Path, split: str, columns: dict[str, list], schema: Any) -> None:
     """Write the Parquet file of a split. `schema` is a pyarrow.Schema."""
-    import pyarrow.parquet  # takes half a second, and the catalogue reads the options of the modules that import this
+    import pyarrow.parquet  # not at the top: it takes half a second, and reading the catalogue imports this module
 
     table = pyarrow.Table.from_pydict(columns, schema=schema)
     pyarrow.parquet.write_table(table, folder / f"{split}.parquet", compression="zstd")
 
 
 def build_vocabulary(sentences: list[str]) -> list[str]:
-    """Index = id. The special tokens, then every token by falling frequency, then alphabetically."""
+    """Return the tokens by id: special tokens, then all tokens by decreasing frequency, ties alphabetically."""
     counts = Counter(token for sentence in sentences for token in sentence.split(" "))
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
 def prepare(spec: dict[str, Any], sources: dict[str, Path], out: Path) -> None:
-    """Write what the module of a data spec makes of the source files. Raises UserError where they are malformed."""
+    """Prepare the data folder of a spec from the source files. Raises UserError if a source file is malformed."""
     write_data(importlib.import_module(spec["prepare"]).prepare(spec["options"], sources), spec, out)
 
 
 def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict[str, Any], out: Path) -> None:
-    """Write the data folder of a task at once; the same input gives the same bytes.
+    """Write the data folder of a task atomically; equal input gives equal bytes.
 
-    The worse protocol of spec and data is written. Raises UserError when a split is empty, or when the spec does not
-    say that the data are made up.
+    dataset.json gets the worse protocol of spec and data. Raises UserError if a split is empty, or if the data are
+    stand-in data but the spec's protocol is not `stand_in`.
     """
     task = spec["task"]
     if made.protocol == "stand_in" and spec["protocol"] != "stand_in":

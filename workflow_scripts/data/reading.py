@@ -1,4 +1,4 @@
-"""Reading a prepared data folder: Parquet splits, vocabulary.json, dataset.json."""
+"""Reading of a prepared data folder: Parquet splits, vocabulary.json, and the digest of the folder."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ from workflow_scripts.common.files import missing, read_json, sha256_file
 
 
 def read_vocabulary(folder: Path) -> dict[str, list[str]]:
-    """vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id. Raises UserError when broken."""
+    """Read vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id. Raises UserError if invalid."""
     content = read_json(folder / "vocabulary.json")
     if not isinstance(content, dict) or content.keys() != {"source", "target"}:
         raise UserError(f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again")
@@ -19,7 +19,10 @@ def read_vocabulary(folder: Path) -> dict[str, list[str]]:
 
 
 def read_table(folder: Path, split: str, columns: list[str] | None = None) -> pa.Table:
-    """The named columns of a split, or all. Raises UserError naming the file when it is missing, broken or empty."""
+    """Read the given columns of a split, or all columns.
+
+    Raises UserError with the file name if the file is missing, broken or empty, or lacks a column.
+    """
     path = folder / f"{split}.parquet"
     try:
         with pq.ParquetFile(path) as file:
@@ -38,12 +41,12 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> pa
 
 
 def has_column(folder: Path, split: str, column: str) -> bool:
-    """Whether a split that can be read has the column."""
+    """Return whether a split has the column. The split's file must be readable."""
     return column in pq.read_schema(folder / f"{split}.parquet").names
 
 
 def data_digest(folder: Path) -> str:
-    """sha256 over names and contents of the folder's files but record.json: equal data, equal digest."""
+    """Return the sha256 over names and contents of the .parquet and .json files of a folder, except record.json."""
     manifest = folder / "dataset.json"
     if not manifest.exists():
         raise missing(manifest)

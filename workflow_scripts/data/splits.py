@@ -1,4 +1,4 @@
-"""Splits of sequence-to-sequence data sets: validation sets, limits, and random samples of examples."""
+"""Splits of sequence-to-sequence data sets: validation sets, size limits, and random samples of examples."""
 
 import math
 import random
@@ -13,7 +13,7 @@ from workflow_scripts.common.validation import Strict
 
 
 class Example(NamedTuple):
-    """One pair; the tokens of each side are joined by one space. `subset` is "" where a set has no subsets."""
+    """One pair of texts. The tokens of each side are joined by one space; `subset` is "" if the set has no subsets."""
 
     source: str
     target: str
@@ -23,12 +23,12 @@ class Example(NamedTuple):
 class SplitOptions(Strict):
     """Options of every sequence-to-sequence set.
 
-    validation: `paper` draws the validation set from the test set and leaves it inside (as the paper did);
-        `clean` takes it out of the test set.
-    validation_fraction: share of the test set that is drawn, rounded down.
-    seed: of every draw (validation, limits, samples).
-    limit: at most so many examples of a split, drawn at random; a limit on `test` comes before validation is drawn, and
-        a limit on `train` keeps every word if it can.
+    validation: `paper` samples the validation set from the test set and keeps it there too (as the paper did);
+        `clean` removes it from the test set.
+    validation_fraction: share of the test set that is sampled, rounded down.
+    seed: seed of all random samples (validation, limits).
+    limit: split -> maximum number of examples, sampled at random. A limit on `test` applies before validation is
+        sampled; a limit on `train` keeps every word if possible.
     """
 
     validation: Literal["paper", "clean"] = "paper"
@@ -38,14 +38,14 @@ class SplitOptions(Strict):
 
 
 def sample_indices(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
-    """Positions of `count` examples drawn without replacement, in rising order; other purposes draw independently."""
+    """Sample positions of `count` examples without replacement, sorted. Each `purpose` is an independent sample."""
     return sorted(random.Random(f"{seed}/{purpose}").sample(range(len(examples)), min(count, len(examples))))
 
 
 def sample_covering_vocabulary(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
-    """Like `draw`, but examples with a word that none before them has come first: else a rare word could be missing.
+    """Sample positions like `sample_indices`, but prefer examples that add a word, so that no rare word is missing.
 
-    `jump` stands in no other training command of SCAN than `jump` itself: without it, there is nothing to generalise.
+    In SCAN, only one training command contains `jump`. Without it, there is nothing to generalise.
     """
     order = random.Random(f"{seed}/{purpose}").sample(range(len(examples)), len(examples))
     seen: set[str] = set()
@@ -60,7 +60,7 @@ def sample_covering_vocabulary(examples: Sequence[Example], count: int, seed: in
 def limit_splits(
     splits: dict[str, list[Example]], limit: dict[str, int], seed: int
 ) -> tuple[dict[str, list[Example]], list[str]]:
-    """The splits with at most so many examples, drawn at random, and notes on them.
+    """Limit splits to a maximum number of randomly sampled examples. Returns the splits and notes on them.
 
     Raises UserError for a limit on a split that does not exist.
     """
@@ -79,7 +79,7 @@ def limit_splits(
 def make_splits(
     train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
 ) -> tuple[dict[str, list[Example]], list[str]]:
-    """Apply the limits and draw `valid` from `test`. Returns the splits (train, valid, test, others) and notes on them.
+    """Apply the limits and sample `valid` from `test`. Returns splits (train, valid, others, test) and notes on them.
 
     Raises UserError for a limit on a split that does not exist.
     """

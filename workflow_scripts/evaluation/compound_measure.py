@@ -1,7 +1,4 @@
-"""Compound translation error rate of a split with a column `compound`.
-
-The accepted translations of each word are in lexicon.json of the data folder. There are no options.
-"""
+"""Compound translation error rate of a split with a column `compound`, using the data's lexicon.json. No options."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -132,9 +132,8 @@ def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
 
 
 def difference_from_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
-    """Return mean(values) - constant over `values` [seeds], or its negative if the constant is the left side.
-
-    Student's t over seeds. Assumes that they are independent and normal; the constant has no seeds and no error.
+    """Return mean(values) - constant over `values` [seeds], or the negative if not `constant_right`. The constant has
+    no error.
     """
     differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
     return _one_sample(differences, "Student's t of the seeds against a number that has none")

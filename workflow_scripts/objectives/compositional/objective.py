@@ -59,7 +59,8 @@ def reconstruction_consistency(
 def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
     """Mean over layers of exp(-H)   (Eqn 7).
 
-    H is the entropy of the softmax over the features of h_cont - h_comp, in nats. The result is between 1/d, if all features are equal, and 1.
+    H is the entropy of the softmax over the features of h_cont - h_comp, in nats. The result is between 1/d, if all
+    features are equal, and 1.
     """
 
     def entropy(gap: Tensor) -> Tensor:
