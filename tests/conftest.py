@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("quick_faults"):
             item.add_marker("faults")
     place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.parent.name, len(place)))
+    tests = Path(__file__).parent
+    items.sort(key=lambda item: place.get(item.path.relative_to(tests).parts[0], len(place)))
 
 
 @pytest.hookimpl(optionalhook=True)
