@@ -77,4 +77,4 @@ def test_a_search_of_a_variant_without_one_is_refused_in_one_line(project):
     line = [str(project.root / ".venv/bin/snakemake"), "-n", CHOSEN]
     done = subprocess.run(line, cwd=project.root, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert f"nothing is searched for {RUN} at scale demo" in done.stdout + done.stderr
+    assert f"{RUN} has no search at scale demo" in done.stdout + done.stderr
