@@ -38,7 +38,7 @@ def cpu_name() -> str:
 
 
 def cpu_seconds() -> float:
-    """Return the processor time of all threads of this process so far."""
+    """Return the processor time of all threads of this process so far, in seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -50,7 +50,8 @@ def peak_memory() -> int:
 
 
 def commit() -> dict[str, Any]:
-    """Return `commit`, and `dirty`: whether a tracked file differs from it or a code file is untracked."""
+    """Return `commit`, and `dirty`: whether a tracked file differs from it or a code file is untracked; None if unknown.
+    """
 
     def git(*arguments: str) -> str | None:
         try:

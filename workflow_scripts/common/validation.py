@@ -3,14 +3,11 @@
 import difflib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workflow_scripts.common.errors import UserError
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -25,7 +22,7 @@ def once(entries: list) -> list:
 def compiles(pattern: str) -> str:
     """Return the pattern. Raises ValueError if it is not a regular expression."""
     try:
-        re.compile(f"(?:{pattern})")  # as a part of a larger one
+        re.compile(f"(?:{pattern})")  # it must also be valid as a part of a larger pattern
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from None
     return pattern
@@ -60,7 +57,7 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        found = error.errors(include_url=False)
+        found: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False)]
         # A misspelt required key causes two errors, missing and unknown key. The unknown name is more useful.
         first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
         place = _place(first, content)
@@ -85,7 +82,7 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
         raise UserError(f"{file}: {message}") from error
 
 
-def _place(error: "ErrorDetails", content: Any) -> list[str | int]:
+def _place(error: dict[str, Any], content: Any) -> list[str | int]:
     """Return the keys that lead to the error, without the names of union members that pydantic adds to its path."""
     place = []
     for key in error["loc"]:
@@ -97,7 +94,7 @@ def _place(error: "ErrorDetails", content: Any) -> list[str | int]:
     return place
 
 
-def _said(error: "ErrorDetails") -> str:
+def _said(error: dict[str, Any]) -> str:
     said = error["msg"].removeprefix("Value error, ")
     return f"{said[0].lower()}{said[1:]}"
 

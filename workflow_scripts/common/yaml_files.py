@@ -30,7 +30,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def _check_keys(node: yaml.Node | None) -> None:
-    """Refuse a repeated key in a mapping, of which YAML readers silently take the last."""
+    """Raise MarkedYAMLError for a repeated key in a mapping, because PyYAML would silently use the last value."""
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
