@@ -77,12 +77,12 @@ def test_every_real_file_is_declared_and_has_its_size_and_digest(mirror):
         assert sources[name].bytes in (None, len(content)), name
 
 
-def test_all_that_the_paper_scale_needs_can_be_had_from_the_network():
+def test_all_that_the_scale_full_needs_can_be_had_from_the_network():
     """And a file with a checksum from where it does not change: no branch of a repository alone."""
     catalogue, sources, needed = load_catalogue(), load_sources(), set()
     for paper in catalogue.papers:
-        runs = requested_runs(catalogue, load_config({"papers": [paper], "scale": "paper"}))
-        needed |= source_names(catalogue, "paper", paper, runs)
+        runs = requested_runs(catalogue, load_config({"papers": [paper], "scale": "full"}))
+        needed |= source_names(catalogue, "full", paper, runs)
     assert len(needed) > 80
     for name in needed:
         urls = [url for packing in sources[name].alternatives for url in packing.urls]
