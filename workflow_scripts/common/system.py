@@ -50,8 +50,7 @@ def peak_memory() -> int:
 
 
 def commit() -> dict[str, Any]:
-    """Return `commit`, and `dirty`: whether a tracked file differs from it or a code file is untracked; None if unknown.
-    """
+    """Return `commit`, and `dirty`: a tracked file differs from it or a code file is untracked. None means unknown."""
 
     def git(*arguments: str) -> str | None:
         try:

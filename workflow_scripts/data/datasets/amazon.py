@@ -1,11 +1,11 @@
-"""Amazon reviews (He and McAuley 2016) of music, tested on reviews of films: one to five stars.
+"""Amazon reviews (He and McAuley 2016) with one to five stars: trained on music, tested on films.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
-train, valid, test: how many reviews are drawn, without replacement, from the music's, and for the films' test set.
+train, valid: number of music reviews sampled without replacement. test: size of each of `in_distribution` and `test`.
 
-Splits: `train`, `valid`, `in_distribution` (music), `test` (films). Where there are fewer reviews than asked for, as in
-the files of the 5-core set, `in_distribution` gets what is left.
+Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there are too few reviews, as in the files of
+the 5-core set, `in_distribution` gets the remaining ones.
 """
 
 import gzip
@@ -36,7 +36,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     music, video = (
         shuffled(read(named_source(sources, [name], WHERE)), settings.seed, name) for name in (MUSIC, VIDEO)
@@ -60,7 +60,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read(path: Path) -> list[Sentence]:
-    """The reviews of a file of JSON lines, gzipped. Raises UserError naming the line that is not one."""
+    """Read the non-empty reviews of a gzipped JSON Lines file. Raises UserError with the line that is not a review."""
     found, line = [], 0
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:

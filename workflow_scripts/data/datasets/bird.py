@@ -1,11 +1,11 @@
-"""BiRD (Asaadi et al. 2019): how related two phrases are, a bigram and a bigram or a word; BiRD-ABBA (Yu and Ettinger
-2020): its pairs of two words in both orders.
+"""BiRD (Asaadi et al. 2019): the relatedness of a bigram and another bigram or word. BiRD-ABBA (Yu and Ettinger 2020):
+its pairs of a bigram and the same two words in reverse order.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
 set: `all` or `abba`.
 
-The one split `test` has a score from 0 to 1 for each pair: nothing is trained on it.
+The only split, `test`, has a score from 0 to 1 for each pair; there is no training set.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The split test. Raises UserError for wrong options or a malformed file."""
+    """Prepare the split. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, stand_in.write) as files:
         pairs = read(named_source(files, [SOURCES[settings.pairs]], WHERE))
@@ -48,7 +48,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read(path: Path) -> list[Sentence]:
-    """The pairs of a file. Raises UserError naming the line that is not one."""
+    """Read the pairs of a file. Raises UserError with the line that is not a pair."""
     found = []
     for line, row in tsv_rows(path, path.name):
         if missing := [name for name in NEEDED if name not in row]:

@@ -2,16 +2,16 @@
 
 Options of `prepare`:
 
-split: mcd1, mcd2 or mcd3: which compounds the test set has that training lacks.
-preprocessing: of the queries; questions are the same, with spaces around punctuation.
-    official  (Keysers et al. 2020) `count(*)` in five tokens, `ns:` stripped, `m.` turned into `m_`.
-    grouped   (Zheng and Lapata 2022) the same, then triples with common parts become one item, and the items are
-              sorted: `data.sparql` says how.
-inverse: grouped only: ten predicates are turned into their inverses first. Upstream does so for MCD2 and MCD3.
-from: `upstream` reads the archive; `stand_in` makes a small one of the same form first (`stand_ins.cfq`).
-limit, seed: at most so many examples of a split, drawn at random.
+split: mcd1, mcd2 or mcd3. The test set of each has other compounds that are missing in training.
+preprocessing: of the queries. Questions always get spaces around punctuation.
+    official  (Keysers et al. 2020) `count(*)` becomes 4 tokens, `ns:` is removed, `m.` becomes `m_`.
+    grouped   (Zheng and Lapata 2022) then also merges triples with common parts into items and sorts the items; see
+              `data.formats.sparql`.
+inverse: for grouped: first replaces ten predicates by their inverses. Upstream does this for MCD2 and MCD3.
+from: `upstream` reads the archive; `stand_in` first writes a small stand-in archive (`stand_ins.cfq`).
+limit, seed: split -> maximum number of examples, sampled at random, and the seed of the sample.
 
-Splits: `train`, `valid` (upstream's dev, of the test distribution) and `test`.
+Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`.
 """
 
 import json
@@ -50,7 +50,7 @@ class Options(Strict):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """The splits train, valid and test. Raises UserError for wrong options or malformed items."""
+    """Prepare the splits. Raises UserError for wrong options, a missing source or malformed items."""
     settings = checked(Options, options, WHERE)
     if settings.inverse and settings.preprocessing == "official":
         raise UserError(f"{WHERE}: key 'inverse' means nothing for preprocessing official; leave it out")
@@ -74,9 +74,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
 
 
 def read(archive: Path, settings: Options) -> dict[str, list[Example]]:
-    """The splits of an archive with `dataset.json` and `splits/<split>.json`, read in one pass.
+    """Read the splits of an archive with `dataset.json` and `splits/<split>.json` in one pass.
 
-    Raises UserError naming the archive, the file in it and, where it is one item that is wrong, its number from 0.
+    Raises UserError with the archive, the file in it and, for a wrong item, its number from 0.
     """
     pairs = indices = None
     try:
@@ -109,7 +109,7 @@ def read(archive: Path, settings: Options) -> dict[str, list[Example]]:
 
 
 def read_items(stream: IO[bytes], where: str) -> Iterator[Any]:
-    """The items of a JSON list one by one: upstream's has gigabytes, most of it rule trees that nothing here reads."""
+    """Yield the items of a JSON list one by one. Upstream's list has gigabytes, mostly rule trees, which are unused."""
     import ijson
 
     number = 0
@@ -139,12 +139,12 @@ def _pair(item: Any, settings: Options, where: str) -> Example:
 
 
 def spaced_punctuation(question: str) -> str:
-    """`Did M1's editor win?` -> `Did M1 ' s editor win ?`; every punctuation mark of ASCII is a token of its own."""
+    """Separate every ASCII punctuation mark by spaces: `Did M1's editor win?` -> `Did M1 ' s editor win ?`."""
     return " ".join(question.translate(SPACED).split())
 
 
 def _indices(content: bytes, where: str) -> dict[str, list[int]]:
-    """trainIdxs, devIdxs and testIdxs of a split file."""
+    """Parse a split file: trainIdxs, devIdxs and testIdxs. Raises UserError if it is malformed."""
     try:
         found = json.loads(content)
     except ValueError as error:

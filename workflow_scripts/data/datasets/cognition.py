@@ -2,15 +2,15 @@
 
 Options of `prepare`:
 
-from: `upstream` reads upstream's files; `stand_in` makes small files of the same format first (`stand_ins.cognition`).
-training: `upstream` is upstream's split. `valid_and_test` trains on upstream's validation and test sets instead,
-    without the sentences that hold a new compound; of the others `held_out` are drawn for each of valid and test.
-seed: of that draw.
+from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files (`stand_ins.cognition`).
+training: `upstream` uses upstream's split. `valid_and_test` instead trains on upstream's validation and test sets,
+    without sentences that contain a new compound; `held_out` of these pairs are sampled for each of valid and test.
+seed: seed of this sample.
 
-Splits: `train`, `valid`, `test` (of the training distribution) and `cg_test`, the new compounds, in upstream's order.
-There `subset` is the type of phrase, NP, VP or PP, the column `compound` is the compound, and targets are whole texts:
-upstream does not divide them into words. Elsewhere target tokens are the parts of words of upstream's byte-pair code
-(`@@` joins a part to the next one), source tokens are words.
+Splits: `train`, `valid`, `test` (training distribution) and `cg_test`, the new compounds, in upstream's order. In
+`cg_test`, `subset` is the phrase type (NP, VP or PP), the column `compound` is the compound, and targets are whole
+texts, because upstream does not split them into words. In the other splits, target tokens are subwords of upstream's
+byte-pair encoding (`@@` joins a subword to the next one). Source tokens are words.
 """
 
 import random
@@ -46,9 +46,9 @@ class Options(Strict):
 
 
 def read_lexicon(path: Path) -> Lexicon:
-    """Translations of each word of compounds, from lines `word TAB translation/translation/...`.
+    """Read the translations of each word of the compounds, from lines `word TAB translation/translation/...`.
 
-    A word whose only translation is nothing (`/`) is [] here: it needs none. Raises UserError with file and line.
+    A word with the entry `/` needs no translation and gets []. Raises UserError with file and line.
     """
     lexicon: Lexicon = {}
     for number, line in enumerate(text_lines(path), start=1):
@@ -66,7 +66,7 @@ def read_lexicon(path: Path) -> Lexicon:
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """The splits train, valid, test and cg_test, and lexicon.json. Raises UserError for wrong options or bad files."""
+    """Prepare the splits and lexicon.json. Raises UserError for wrong options or missing or malformed sources."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "upstream":
         return read(settings, {name.removeprefix("cognition/"): path for name, path in sources.items()})
@@ -79,7 +79,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
 
 
 def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
-    """What `prepare` returns, from upstream's files by name."""
+    """Build the data set from upstream's files, given by name."""
     reduced = settings.training == "valid_and_test"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
     needed = [f"{split}.{side}" for split in splits for side in ("en", "zh")]
@@ -122,14 +122,14 @@ def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
 
 
 def normal(line: str) -> str:
-    """Words with one space between them: a few of upstream's lines have more."""
+    """Reduce repeated spaces, which a few of upstream's lines contain, to one."""
     return " ".join(line.split())
 
 
 def without_training_set(
     pairs: list[Pair], compounds: list[str], settings: Options
 ) -> tuple[dict[str, list[Pair]], list[str]]:
-    """(train, valid and test drawn from `pairs`, notes): no pair with one of `compounds` in its source is in any."""
+    """Sample train, valid and test from the pairs whose source has none of `compounds`. Returns (splits, notes)."""
     new, longest = set(compounds), max(len(compound.split(" ")) for compound in compounds)
     kept = [pair for pair in pairs if new.isdisjoint(spans(pair[0], longest))]
     if len(kept) <= 2 * settings.held_out:
@@ -149,7 +149,7 @@ def without_training_set(
 
 
 def spans(sentence: str, longest: int) -> Iterator[str]:
-    """All runs of at most `longest` words."""
+    """Yield all n-grams of at most `longest` words."""
     words = sentence.split(" ")
     for start in range(len(words)):
         for end in range(start + 1, min(start + longest, len(words)) + 1):
@@ -157,8 +157,8 @@ def spans(sentence: str, longest: int) -> Iterator[str]:
 
 
 def segmenter(code: Path) -> Callable[[str], str]:
-    """A function that divides the words of a Chinese sentence by upstream's byte-pair code: `幼@@ 儿@@ 园`."""
-    from subword_nmt.apply_bpe import BPE  # the catalogue reads this module's options, and must not wait for this
+    """Return a function that splits Chinese words into subwords by upstream's byte-pair encoding: `幼@@ 儿@@ 园`."""
+    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
 
     with open(code, encoding="utf-8") as stream:
         return BPE(stream).process_line

@@ -1,11 +1,11 @@
 """COGS (Kim and Linzen 2020): English sentences to logical forms, with a test set of 21 kinds of generalisation.
 
-Options of `prepare`, besides those of ``splits.SplitOptions``:
+Options of `prepare`, in addition to `splits.SplitOptions`:
 
-from: `upstream` reads upstream's four files; `stand_in` makes small files of the same format first (`stand_ins.cogs`).
+from: `upstream` reads upstream's four files; `stand_in` first writes small stand-in files (`stand_ins.cogs`).
 
-Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, of the training distribution); `test` (upstream's
-gen, the paper's test set) and `valid`, drawn from it. `subset` is upstream's third column: the kind of generalisation.
+Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, from the training distribution); `test`
+(upstream's gen, the paper's test set) and `valid`, sampled from it. `subset` is the kind of generalisation.
 """
 
 import tempfile
@@ -33,7 +33,7 @@ class Options(SplitOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """The splits train, valid, dev, in_distribution and test. Raises UserError for wrong options or malformed lines."""
+    """Prepare the splits. Raises UserError for wrong options, missing sources or malformed lines."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
@@ -57,9 +57,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
 
 
 def read(path: Path) -> list[Example]:
-    """Read a TSV file of three columns: sentence, logical form, kind. Repeated lines stay.
+    """Read a TSV file of three columns: sentence, logical form, kind. Repeated lines are kept.
 
-    Raises UserError with file and line number for another number of columns, or for an empty one.
+    Raises UserError with file and line number for another number of columns or an empty column.
     """
     examples = []
     for number, line in numbered_lines(path):

@@ -1,4 +1,4 @@
-"""The items that models are evaluated on, and whether a text of a pre-training corpus gives one of them away."""
+"""Contamination check: does a pre-training text contain an item that models are evaluated on?"""
 
 import re
 import unicodedata
@@ -15,7 +15,7 @@ MARKS = re.compile(r"[^\w\s]|_")
 
 
 class Columns(NamedTuple):
-    """Where a tab-separated file has its texts; `header` is the number of lines before the first item."""
+    """Columns of the texts in a tab-separated file. `header` is the number of lines before the first item."""
 
     texts: tuple[int, ...]
     header: int = 0
@@ -28,13 +28,12 @@ SENTENCES = {
     "stsb/sts-dev.csv": Columns((5, 6)),
     "stsb/sts-test.csv": Columns((5, 6)),
 }
-PHRASES = {"bird/BiRD.txt": Columns((1, 2), header=1)}  # its ABBA pairs are among them
+PHRASES = {"bird/BiRD.txt": Columns((1, 2), header=1)}  # includes its ABBA pairs
 SOURCES = (*SENTENCES, *PHRASES)
 
 
 def plain(text: str) -> tuple[str, ...]:
-    """Lower-case words without accents, parted by marks as BERT's tokenizer parts them: equal for texts that say the
-    same."""
+    """Normalise a text to lower-case words without accents, split at punctuation like BERT's tokenizer."""
     text = text.lower()
     if not text.isascii():
         text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
@@ -42,7 +41,7 @@ def plain(text: str) -> tuple[str, ...]:
 
 
 def read_rows(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
-    """The texts of each line. Raises UserError for a line with too few columns."""
+    """Yield the texts of each line. Raises UserError for a line with too few columns."""
     for number, line in numbered_lines(path):
         if number > columns.header:
             cells = line.split("\t")
@@ -54,12 +53,12 @@ def read_rows(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
 
 
 def runs(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
-    """All runs of so many words."""
+    """Yield all n-grams of the given lengths."""
     return (words[i : i + n] for n in lengths for i in range(len(words) - n + 1))
 
 
 class HeldOut:
-    """Held-out sentences, and pairs of phrases of which no text may hold both."""
+    """Held-out sentences, and pairs of phrases that must not both occur in one text."""
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
         self.whole = {plain(sentence) for sentence in sentences}
@@ -75,8 +74,8 @@ class HeldOut:
         self.lengths = {len(phrase) for phrase in phrases}
 
     def given_away_by(self, *texts: str) -> bool:
-        """Whether one of the texts, or all of them one behind the other, is a held-out sentence, holds one of SHORT or
-        more words, shares RUN words in a row with one, or holds both phrases of a pair."""
+        """Return whether a text, or their concatenation, is a held-out sentence, or whether the concatenation contains
+        one of at least SHORT words, shares RUN consecutive words with one, or contains both phrases of a pair."""
         parts = [plain(text) for text in texts]
         words = tuple(chain.from_iterable(parts))
         if words in self.whole or not self.whole.isdisjoint(parts):
@@ -89,7 +88,7 @@ class HeldOut:
 
 
 def read_held_out(sources: dict[str, Path]) -> HeldOut:
-    """All items of SOURCES. Raises UserError when a source is missing or malformed."""
+    """Read all items of SOURCES. Raises UserError if a source is missing or malformed."""
     if missing := [name for name in SOURCES if name not in sources]:
         raise UserError(f"the pre-training text must not hold items of {missing[0]}; name it in the task's sources")
     sentences = [

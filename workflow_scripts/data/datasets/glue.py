@@ -1,12 +1,12 @@
-"""GLUE (Wang et al. 2019): the tasks of CAT's table 4 but STS-B, in the layouts of their public archives.
+"""GLUE (Wang et al. 2019): the tasks of CAT's table 4 except STS-B, in the layouts of their public archives.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
 task: cola, mnli, mrpc, qnli, qqp, rte or sst2.
-validation: how many examples of the training set are taken out for validation, where the labels of upstream's test set
-    are not public and its dev set is therefore the test set. MRPC has its own dev and test sets.
+validation: number of training examples moved to the validation set. Upstream's dev set is the test set, because the
+    labels of its test set are not public. Not used for MRPC, which has its own dev and test sets.
 
-Splits: `train`, `valid`, `test`; of MNLI also `mismatched`, the dev set of other genres than the training set's.
+Splits: `train`, `valid`, `test`; MNLI also has `mismatched`, the dev set of genres that are not in the training set.
 """
 
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ ENTAILMENT = ("entailment", "not_entailment")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a task's examples stand.
+    """Location and columns of a task's examples.
 
-    files: split -> names of the sources that may hold it, and the file's name inside an archive. header: the columns of
-    files without a line that names them. written: how the labels are written, where that is not their names.
+    files: split -> names of the sources that may contain it, and the file's name inside an archive. header: columns of
+    files without a header line. written: labels as written in the file, if they differ from `labels`.
     """
 
     files: dict[str, tuple[tuple[str, ...], str]]
@@ -53,7 +53,7 @@ class Layout:
 
 
 def archived(archive: str, *more: str) -> dict[str, tuple[tuple[str, ...], str]]:
-    """`train` and `test` from train.tsv and dev.tsv of an archive, or from sources of these names in `more`."""
+    """Locate `train` (train.tsv) and `test` (dev.tsv), in an archive or as sources of these names in folders `more`."""
     return {
         split: ((archive, *(f"{folder}/{file}" for folder in more)), file)
         for split, file in (("train", "train.tsv"), ("test", "dev.tsv"))
@@ -99,7 +99,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     layout = LAYOUTS[settings.task]
     found = {split: read(sources, settings.task, split) for split in layout.files}
@@ -120,7 +120,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 def read(
     sources: dict[str, Path], task: str, split: str, genre: str | None = None, where: str = WHERE
 ) -> list[Sentence]:
-    """The examples of one file of a task, of MNLI those of one genre where it is given."""
+    """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
     layout = LAYOUTS[task]
     names, file = layout.files[split]
     path = named_source(sources, names, where)
@@ -145,7 +145,7 @@ def read(
 
 
 def dev_ids(path: Path) -> set[str]:
-    """The keys of the pairs of MRPC's dev set, from a file of two ids a line. Raises UserError naming any other."""
+    """Read the keys of the pairs in MRPC's dev set, two ids per line. Raises UserError with a malformed line."""
     found = set()
     for number, line in read_lines(path, path.name):
         ids = line.split("\t")

@@ -1,8 +1,8 @@
-"""IMDB (Maas et al. 2011), whole reviews of films, negative or positive, tested on the short texts of SST-2.
+"""IMDB (Maas et al. 2011): whole film reviews, negative or positive, tested on the short texts of SST-2.
 
-Options of `prepare`: those of `data.sentences`.
+Options of `prepare`: those of `datasets.sentences`.
 
-Splits: `train`; `valid` and `in_distribution`, a half of upstream's test set each; `test` (SST-2's dev set).
+Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's test set; `test` (SST-2's dev set).
 """
 
 import re
@@ -25,17 +25,17 @@ REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 
 
 class Options(SentenceOptions):
-    """See `data.sentences`."""
+    """See `datasets.sentences`."""
 
     origin: Literal["upstream"] = Field("upstream", alias="from")
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     found = read(named_source(sources, [ARCHIVE], WHERE))
     valid, in_distribution = taken_out(found["test"], len(found["test"]) // 2, settings.seed, "halves")
-    # Reviews of one length and class next to each other would be one batch.
+    # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
     splits = {
         "train": shuffled(found["train"], settings.seed, "order"),
         "valid": valid,
@@ -46,8 +46,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read(archive: Path) -> dict[str, list[Sentence]]:
-    """`train` and `test`, sorted by class and number, read in one pass. Raises UserError when the archive is broken, or
-    naming the review that is no UTF-8 text."""
+    """Read `train` and `test` in one pass, sorted by class and number. Raises UserError if the archive is broken or a
+    review is not UTF-8 text."""
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     try:
         with tarfile.open(archive, "r|*") as members:

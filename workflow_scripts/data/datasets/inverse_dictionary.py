@@ -1,16 +1,16 @@
-"""Inverse dictionary: from the definition of a word in WordNet to the word.
+"""Inverse dictionary: predict a word from its definition in WordNet.
 
 Options of `prepare`:
 
-from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` makes a small one of the same format first.
-folder: read this installed dictionary folder instead of the sources, such as /usr/share/wordnet.
-definienda: an item's word is among so many of the most frequent words, by WordNet's own counts of tagged texts. It
-    stands for the paper's filter, the words that are one token of the first LLaMA tokenizer.
-split_by: `item` lets the senses of a word fall into several splits, as in the paper; `word` puts all items that share
-    the word or the definition into one split.
+from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` first writes a small one of the same format.
+folder: an installed dictionary folder to read instead of the sources, such as /usr/share/wordnet.
+definienda: only this many most frequent words, by WordNet's counts in tagged texts, may be answers. This replaces the
+    paper's filter, words that are one token of the first LLaMA tokenizer.
+split_by: `item` may put senses of one word into different splits, as in the paper; `word` puts all items that share the
+    word or the definition into one split.
 
-Splits: `train`, `valid`, `test` of 80%, 10% and 10%, drawn with a seed that is always 42, as in the paper's code.
-A word that is not one token of a model's tokenizer is left out by the training of that model, not here.
+Splits: `train`, `valid`, `test` of 80%, 10% and 10%, sampled with the fixed seed 42, as in the paper's code.
+Words that are not one token of a model's tokenizer are dropped when that model is trained, not here.
 """
 
 import random
@@ -33,7 +33,7 @@ WHERE = "options of workflow_scripts.data.datasets.inverse_dictionary"
 SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")
 SPLIT_SEED = 42
 ONE_WORD = re.compile(r"[A-Za-z]{2,}")
-# Examples follow the definition in double quotes: "a tall boy".
+# Examples come after the definition, in double quotes: "a tall boy".
 EXAMPLES = re.compile(r"(?:^|[;:,])\s*\"")
 TOPIC = re.compile(r"^\(([^()]*)\)\s*")
 USAGE = re.compile(r"\([^()]*followed by[^()]*\)")
@@ -42,7 +42,7 @@ MARK = re.compile(r"[^\w\s]|_")
 
 
 class DictionaryOptions(Strict):
-    """Which dictionary and which items of it; see the module's docstring."""
+    """Options that select the dictionary and its items; see the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     folder: str | None = None
@@ -56,7 +56,7 @@ class Options(DictionaryOptions):
 
 
 class Item(NamedTuple):
-    """A definition without marks and its word; `synset` is WordNet's key."""
+    """A definition without punctuation and its word; `synset` is the id of the synset in WordNet."""
 
     synset: str
     content: str
@@ -64,7 +64,7 @@ class Item(NamedTuple):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits train, valid and test. Raises UserError for wrong options or a malformed dictionary."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed dictionary."""
     settings = checked(Options, options, WHERE)
     wordnet, notes = dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
@@ -88,7 +88,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[WordNet, list[str]]:
-    """The dictionary that the options name, and notes on it. Raises UserError when it is not there or malformed."""
+    """Read the dictionary of the options. Returns it and notes. Raises UserError if it is missing or malformed."""
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
             stand_in.write(Path(folder))
@@ -106,7 +106,7 @@ def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[W
 
 
 def counted(path: Path) -> WordNet:
-    """The dictionary at `path`. Raises UserError when it lacks the counts that choose the words."""
+    """Read the dictionary at `path`. Raises UserError if it lacks word counts, which are needed to select words."""
     wordnet = read(path)
     if not wordnet.counts:
         raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")
@@ -114,7 +114,7 @@ def counted(path: Path) -> WordNet:
 
 
 def frequent_words(wordnet: WordNet, count: int) -> set[str]:
-    """The `count` most frequent one-word lemmas, in lower case; ties by the alphabet."""
+    """Return the `count` most frequent one-word lemmas, in lower case; ties alphabetically."""
     totals: Counter[str] = Counter()
     for (lemma, _), times in wordnet.counts.items():
         if ONE_WORD.fullmatch(lemma):
@@ -123,9 +123,9 @@ def frequent_words(wordnet: WordNet, count: int) -> set[str]:
 
 
 def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
-    """One item for each synset that has a frequent word, in the dictionary's order.
+    """Return one item for each synset with a frequent word and a definition of two or more words, in WordNet's order.
 
-    Its word is the one that the tagged texts use most in this sense; of equal ones, the one that WordNet names first.
+    The item's word is the one used most often in this sense in the tagged texts; on a tie, WordNet's first.
     """
     frequent = frequent_words(wordnet, definienda)
     topics = topic_words(wordnet)
@@ -142,7 +142,7 @@ def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
 
 
 def topic_words(wordnet: WordNet) -> set[str]:
-    """Names of the fields, such as law, that WordNet assigns synsets to."""
+    """Return the names of WordNet's topic domains, such as law."""
     named = {topic for synset in wordnet.synsets.values() for topic in synset.topics}
     return {
         lemma.replace("_", " ").lower()
@@ -153,15 +153,15 @@ def topic_words(wordnet: WordNet) -> set[str]:
 
 
 def definition(gloss: str) -> str:
-    """The gloss without its examples."""
+    """Return the gloss without its examples."""
     return EXAMPLES.split(gloss, maxsplit=1)[0].strip()
 
 
 def clean(gloss: str, topics: set[str]) -> str:
-    """The definition as plain words: `in law a formal claim and a demand`. May be empty.
+    """Return the definition as plain words, e.g. `in law a formal claim and a demand`. May be empty.
 
-    The parts between semicolons are joined by `and`, fields (a part, or brackets at the beginning) come first; remarks
-    on usage and parts that begin with a dash are left out; every mark is deleted (`cold-blooded` is `coldblooded`).
+    Parts between semicolons are joined by `and`. Topic domains (a whole part, or brackets at its start) come first.
+    Usage remarks and parts that start with a dash are omitted. Punctuation is deleted (`cold-blooded`: `coldblooded`).
     """
     text = USAGE.sub(" ", definition(gloss)).strip()
     fields, parts = [], []
@@ -183,13 +183,13 @@ def clean(gloss: str, topics: set[str]) -> str:
 
 
 def split_up(items: list[Item], by: str) -> dict[str, list[int]]:
-    """Split -> positions of its items in rising order; every item is in one split."""
+    """Assign every item to one split. Returns split -> sorted positions of its items."""
     groups = [[i] for i in range(len(items))] if by == "item" else connected(items)
     random.Random(SPLIT_SEED).shuffle(groups)
     room = {"test": len(items) // 10, "valid": len(items) // 10, "train": len(items)}
     splits: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
     for group in groups:
-        # A group that is too large for what is left of a split goes to the next.
+        # A group that is larger than the remaining room of a split goes to the next split.
         split = next(name for name in room if len(group) <= room[name])
         splits[split] += group
         room[split] -= len(group)
@@ -197,7 +197,7 @@ def split_up(items: list[Item], by: str) -> dict[str, list[int]]:
 
 
 def connected(items: list[Item]) -> list[list[int]]:
-    """Groups of positions: items are in one group if they share the word or the definition, also through others."""
+    """Group positions of items that share the word or the definition, directly or through other items."""
     parent = list(range(len(items)))
 
     def root(i: int) -> int:
@@ -216,6 +216,6 @@ def connected(items: list[Item]) -> list[list[int]]:
 
 
 def held_out(items: list[Item]) -> list[Item]:
-    """The items that are in `valid` or `test`, whether the split is by item or by word."""
+    """Return the items that are in `valid` or `test` of the split by item or of the split by word."""
     positions = {i for by in ("item", "word") for split in ("valid", "test") for i in split_up(items, by)[split]}
     return [items[i] for i in sorted(positions)]

@@ -1,10 +1,10 @@
-"""MNLI (Williams et al. 2018) of one genre, tested on another: telephone calls, and letters.
+"""MNLI (Williams et al. 2018), trained on telephone calls and tested on letters.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
-train: how many pairs of the telephone genre are drawn from the training set; those left over are for validation.
+train: number of telephone pairs sampled from upstream's training set; the others are for validation.
 
-Splits: `train`, `valid`, `in_distribution` (telephone, of the matched dev set) and `test` (letters, of the mismatched).
+Splits: `train`, `valid`, `in_distribution` (telephone, matched dev set) and `test` (letters, mismatched dev set).
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options, and when the source is missing or malformed."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     found = glue.read(sources, "mnli", "train", "telephone", WHERE)
     if settings.train >= len(found):

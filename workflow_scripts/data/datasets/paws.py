@@ -1,16 +1,16 @@
-"""PAWS (Zhang et al. 2019): pairs of sentences of nearly the same words, paraphrases of each other or not.
+"""PAWS (Zhang et al. 2019): pairs of sentences with nearly the same words, paraphrases or not.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
-set: `wiki`     train on PAWS-Wiki's final set, test on the swap-only one, whose every pair differs by swapped words:
-                all of it is the subset `swap`.
-     `qqp`      train on PAWS-QQP (`data.paws_qqp` makes it from Quora's questions), test as `wiki`.
-     `dev_test` where the training set and the swap-only one are not at hand: train on the final set's dev part, test on
-                its test part, in which the subset `swap` is the pairs of equal words in another order.
-validation: dev_test only: how many pairs of the dev part are kept from training for validation.
+set: `wiki`     trains on PAWS-Wiki's final set and tests on its swap-only set, where each pair differs by swapped
+                words; all of it is the subset `swap`.
+     `qqp`      trains on PAWS-QQP (`datasets.paws_qqp` builds it from Quora's questions) and tests like `wiki`.
+     `dev_test` for use without the training and swap-only sets: trains on the final set's dev part and tests on its
+                test part, where the subset `swap` contains the pairs with equal words in another order.
+validation: for dev_test: number of pairs of the dev part used for validation instead of training.
 
-Splits: `train`, `valid`, `test` and, but for `dev_test`, `in_distribution` (the final set's test part; of QQP the part
-that is not for validation: every other pair of upstream's one set of dev and test).
+Splits: `train`, `valid`, `test` and, except for `dev_test`, `in_distribution` (the final set's test part). For `qqp`,
+upstream has one set for dev and test; its pairs go alternately to `valid` and `in_distribution`.
 """
 
 from pathlib import Path
@@ -49,7 +49,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options, and when a source is missing or malformed."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "stand_in" or settings.pairs == "dev_test":
         with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
@@ -72,7 +72,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def dev_test(dev: Path, test: Path, settings: Options) -> tuple[dict[str, list[Sentence]], list[str]]:
-    """Train and validation from the pairs of one file, test from those of another, and notes on them."""
+    """Build train and valid from the pairs of one file and test from another. Returns the splits and notes."""
     pairs = read(dev, dev.name, COLUMNS, "dev")
     if settings.validation >= len(pairs):
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; {dev} has {len(pairs)} pairs")
@@ -89,13 +89,13 @@ def dev_test(dev: Path, test: Path, settings: Options) -> tuple[dict[str, list[S
 
 
 def only_swapped(first: str, second: str) -> bool:
-    """Whether two sentences have the same words, each as often, whatever their case, in another order."""
+    """Return whether two sentences have the same words, equally often, in another order; case is ignored."""
     words = first.lower().split(), second.lower().split()
     return words[0] != words[1] and sorted(words[0]) == sorted(words[1])
 
 
 def read(path: Path, file: str, columns: tuple[str, ...] | None, split: str) -> list[Sentence]:
-    """The pairs of a file with the columns id, sentence1, sentence2, label. Raises UserError naming the line."""
+    """Read the pairs of a file with columns id, sentence1, sentence2, label. Raises UserError with a wrong line."""
     return [
         Sentence(
             f"{split}-{row['id']}",

@@ -1,9 +1,9 @@
-"""PAWS-QQP (Zhang et al. 2019): upstream gives, for each pair, which words of Quora's questions it is made of.
+"""PAWS-QQP (Zhang et al. 2019), rebuilt from Quora's questions with upstream's index of words.
 
-Its index files have the columns id, qid1, sentence1, qid2, sentence2, label. A sentence is a list of words joined by
-`/`, each the number of a word of the question `qid`, or of words `(qid, number)` joined by `:` that are written without
-a space. Words are those of NLTK's tokenizer; upstream used its version 3.2.5, so that pairs whose words do not exist
-with the present one are left out and counted.
+The index files have the columns id, qid1, sentence1, qid2, sentence2, label. A sentence is a list of words joined by
+`/`: each the position of a word in question `qid`, or several `(qid, position)` joined by `:`, whose words are written
+without a space. Words come from NLTK's tokenizer, in upstream version 3.2.5. Pairs with words that do not exist with
+the current version are dropped and counted.
 """
 
 import csv
@@ -23,7 +23,7 @@ PART = re.compile(r"\((\d+), ?(\d+)\)")
 
 
 def read(index: Path, questions: Path, punkt: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
-    """(pairs of `train` and `dev_and_test`, notes). Raises UserError when a file is missing or malformed."""
+    """Rebuild `train` and `dev_and_test`. Returns (pairs, notes). Raises UserError for a missing or malformed file."""
     files = {split: list(tsv_rows(index, f"{split}.tsv")) for split in ("train", "dev_and_test")}
     wanted = {qid for rows in files.values() for line, row in rows for qid in questions_of(row, index, line)}
     words = question_words(questions, wanted, word_tokenizer(punkt))
@@ -42,7 +42,7 @@ def read(index: Path, questions: Path, punkt: Path) -> tuple[dict[str, list[Sent
 
 
 def questions_of(row: dict[str, str], index: Path, line: int) -> set[int]:
-    """The ids of the questions that a pair is made of. Raises UserError when the line is not of the index's form."""
+    """Return the ids of the questions that a pair takes words from. Raises UserError for a malformed line."""
     if missing := [name for name in COLUMNS if name not in row]:
         raise UserError(f"{index}: no column '{missing[0]}'; fetch the archive again")
     parts = [part for n in (1, 2) for word in row[f"sentence{n}"].split("/") for part in word.split(":")]
@@ -54,7 +54,7 @@ def questions_of(row: dict[str, str], index: Path, line: int) -> set[int]:
 
 
 def question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[str]]) -> dict[int, list[str]]:
-    """Question id -> its words, of the wanted questions; the file is Quora's, tab-separated with quotes."""
+    """Read the words of the wanted questions: id -> words. Quora's file is tab-separated with quotes."""
     found: dict[int, list[str]] = {}
     reader = csv.DictReader((f"{line}\n" for _, line in read_lines(path, path.name)), delimiter="\t")
     needed = {"qid1", "qid2", "question1", "question2"}
@@ -66,13 +66,13 @@ def question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[
                 qid, text = row[f"qid{n}"] or "", row[f"question{n}"]
                 if qid.isdecimal() and int(qid) in wanted and int(qid) not in found:
                     found[int(qid)] = words_of(text or "")
-    except csv.Error as error:  # an unpaired quote makes one field of all that follows
+    except csv.Error as error:  # after an unpaired quote, the rest of the file is one field
         raise UserError(f"{path}:{reader.line_num}: {error}; get the file again") from error
     return found
 
 
 def sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
-    """The words of an index line's list, joined by spaces; empty where one of them does not exist."""
+    """Build a sentence from an index entry, with words joined by spaces; empty if a word does not exist."""
     made = []
     for word in listed.split("/"):
         places = [PART.fullmatch(part) for part in word.split(":")]
@@ -84,7 +84,7 @@ def sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
 
 
 def word_tokenizer(punkt: Path) -> Callable[[str], list[str]]:
-    """NLTK's word_tokenize with the sentence splitter of the archive `punkt`."""
+    """Return NLTK's word_tokenize with the sentence splitter of the archive `punkt`."""
     from nltk.tokenize import NLTKWordTokenizer
 
     splitter = sentence_splitter(punkt)

@@ -1,18 +1,18 @@
-"""Pairs of sentences for pre-training on masked words and next sentences, as pieces of a WordPiece tokenizer.
+"""Sentence pairs for pre-training with masked words and next sentences, as pieces of a WordPiece tokenizer.
 
-The pairs: sentences of WikiText-2 that follow one another; the words of a synset of WordNet and their definition; the
-definition and its first usage example. No item of the data sets in `held_out.SOURCES` is inside. Rare words that
-WikiText-2 has replaced are [UNK].
+The pairs are consecutive sentences of WikiText-2; the words of a WordNet synset and their definition; a definition and
+its first usage example. Pairs that contain an item of `contamination.SOURCES` are excluded. Rare words that WikiText-2
+has replaced become [UNK].
 
 Options of `prepare`:
 
-from: `upstream` reads WordNet, WikiText-2 and HowNet's sememes; `stand_in` makes small ones of the same format first.
-vocabulary_size: of the tokenizer, which is trained on the training pairs.
-valid_fraction: share of each kind of pairs in the split `valid`; a definition with its words and examples, and a
-    paragraph of WikiText-2, are in one split. A few examples of several definitions stand in both.
+from: `upstream` reads WordNet, WikiText-2 and HowNet's sememes; `stand_in` first writes a small WordNet and sememes.
+vocabulary_size: number of tokens of the tokenizer, which is trained on the training pairs.
+valid_fraction: share of each kind of pairs in the split `valid`. A definition with its words and examples is in one
+    split, and so is a paragraph of WikiText-2. A few examples that belong to several definitions are in both splits.
 
 Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
-`tokenizer.json`; `sememes.parquet`, the sememes of words as numbers, and `sememe_names.json`, their names.
+`tokenizer.json`; `sememes.parquet` (sememe numbers of words) and `sememe_names.json`.
 """
 
 import random
@@ -56,7 +56,7 @@ class Options(Strict):
 
 
 class Pair(NamedTuple):
-    """`key` is what makes two pairs one text, such as the definition of both."""
+    """A pair of texts. Pairs with equal `key`, e.g. the same definition, must be in the same split."""
 
     source: str
     key: str
@@ -65,7 +65,7 @@ class Pair(NamedTuple):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
-    """The splits train and valid, tokenizer and sememes. Raises UserError for wrong options or malformed sources."""
+    """Prepare splits, tokenizer and sememes. Raises UserError for wrong options or missing or malformed sources."""
     settings = checked(Options, options, WHERE)
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as made:
@@ -100,8 +100,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
 def fill(
     folder: Path, splits: dict[str, list[Pair]], tokenizer: "Tokenizer", known: dict[str, list[int]], names: list[str]
 ) -> dict[str, Any]:
-    """Write all files but dataset.json; returns what that says of the splits."""
-    # The catalogue reads the options above, and must not wait for this.
+    """Write all files except dataset.json. Returns content of dataset.json on the splits."""
+    # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -124,7 +124,7 @@ def fill(
 
 
 def dictionary_pairs(wordnet: WordNet) -> Iterator[Pair]:
-    """The words of each synset with their definition, and the definition with its first example."""
+    """Yield pairs of a synset's words and definition, and of the definition and its first example."""
     for synset in wordnet.synsets.values():
         gloss, rest = definition(synset.gloss), EXAMPLES.search(synset.gloss)
         if not gloss:
@@ -137,7 +137,7 @@ def dictionary_pairs(wordnet: WordNet) -> Iterator[Pair]:
 
 
 def wiki_pairs(path: Path) -> Iterator[Pair]:
-    """Sentences of a paragraph that follow one another, as usual text, without headings."""
+    """Yield pairs of consecutive sentences in a paragraph, detokenised; headings are skipped."""
     for number, line in numbered_lines(path):
         if line.strip().startswith("="):
             continue
@@ -147,15 +147,15 @@ def wiki_pairs(path: Path) -> Iterator[Pair]:
 
 
 def usual(sentence: str) -> str:
-    """A sentence of WikiText without the spaces around its marks."""
+    """Detokenise a sentence of WikiText: remove the spaces around punctuation and write [UNK] for `<unk>`."""
     for pattern, replacement in UNTOKENISED:
         sentence = pattern.sub(replacement, sentence)
     return sentence.replace("<unk>", "[UNK]").strip()
 
 
 def split_up(pairs: list[Pair], valid_fraction: float) -> dict[str, list[Pair]]:
-    """train and valid: of each source, that share of its keys, rounded up, is in `valid`. A key of several sources is
-    in one split with all its pairs."""
+    """Split into train and valid by key: `valid_fraction` of each source's keys, rounded up, is in `valid`, with all
+    pairs of these keys, also those of other sources."""
     rng, valid = random.Random(SEED), set()
     for source in dict.fromkeys(pair.source for pair in pairs):
         keys = sorted({pair.key for pair in pairs if pair.source == source} - valid)

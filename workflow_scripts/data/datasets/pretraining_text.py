@@ -1,18 +1,17 @@
-"""Text for the pre-training of small models, as tokens of a small tokenizer that is trained on it.
+"""Pre-training text for small models, as tokens of a small tokenizer trained on it.
 
-The documents: definitions of WordNet with their word, in several FORMS; its usage examples; sentences of WikiText-2;
-the training sentences of SST. No definition or sentence of a validation or test item of the inverse dictionary (split
-either way) or of SST is inside, and no text that contains a longer one of them.
+The documents are WordNet definitions with their word, in several FORMS; WordNet's usage examples; text of WikiText-2;
+training sentences of SST. Validation and test items of SST and of the inverse dictionary (split by item or by word) are
+excluded, and so are texts that contain the text of such an item with at least LONG words.
 
-Options of `prepare`, besides those of `inverse_dictionary.DictionaryOptions` (which must be those of the inverse
-dictionary tasks, since they say which items there are):
+Options of `prepare`, in addition to `inverse_dictionary.DictionaryOptions`, which must be equal to those of the inverse
+dictionary tasks, because they define the items:
 
-tokenizer: `bpe` (byte-level, as GPT-2's) or `unigram` (as Gemma's).
-vocabulary_size: of the tokenizer.
-bare_words: answers must be one token without a space before them, which they rarely are in running text; so the answers
-    to all items (of any split) stand bare in the text that the tokenizer, not the model, is trained on: so many times
-    each.
-valid_fraction: share of each kind of documents in the split `valid`; equal texts are in one split.
+tokenizer: `bpe` (byte-level, like GPT-2's) or `unigram` (like Gemma's).
+vocabulary_size: number of tokens of the tokenizer.
+bare_words: answers must be one token without a space before them, which is rare in running text. So the training text
+    of the tokenizer (not of the model) gets this many bare copies of the answer of each item, of all splits.
+valid_fraction: share of each kind of documents in the split `valid`; equal texts are in the same split.
 
 Splits: `train`, `valid`. Extra file: `tokenizer.json`.
 """
@@ -46,9 +45,9 @@ from workflow_scripts.data.prepared import TableDataset
 WHERE = "options of workflow_scripts.data.datasets.pretraining_text"
 WIKITEXT = ("wikitext2/valid.txt", "wikitext2/test.txt")
 SEED = 42
-# The last is how the models are asked later; it is of the cleaned definition, as there.
+# The last form is the prompt of the inverse dictionary tasks, with the cleaned definition that they use.
 FORMS = ["{word}: {gloss}", "{gloss}: {word}", '"{word}" means {gloss}', '{content} is called a "{word}"']
-LONG = 6  # words: shorter definitions, such as `a small town`, may be part of other texts
+LONG = 6  # words; shorter definitions, such as `a small town`, may occur inside other texts
 QUOTED = re.compile(r'"([^"]+)"')
 UNTOKENISED = [
     (re.compile(pattern), replacement)
@@ -73,7 +72,7 @@ class Options(DictionaryOptions):
 
 
 class Document(NamedTuple):
-    """`key` is what makes two documents one text, such as the definition of both."""
+    """A text for pre-training. Documents with equal `key`, e.g. the same definition, must be in the same split."""
 
     source: str
     key: str
@@ -81,7 +80,7 @@ class Document(NamedTuple):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits train and valid, and the tokenizer. Raises UserError for wrong options or malformed sources."""
+    """Prepare the splits and the tokenizer. Raises UserError for wrong options or malformed sources."""
     from workflow_scripts.data.formats import tokenizer_training
 
     settings = checked(Options, options, WHERE)
@@ -119,7 +118,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def counts(tables: dict[str, dict[str, list]]) -> list[str]:
-    """One note per split: documents and tokens by source."""
+    """Format one note per split, with the documents and tokens of each source."""
     found = []
     for split, table in tables.items():
         rows, tokens = Counter(table["source"]), Counter()
@@ -132,7 +131,7 @@ def counts(tables: dict[str, dict[str, list]]) -> list[str]:
 
 
 def share_of_single(tokenizer: Any, items: list[Item]) -> str:
-    """How many of the inverse dictionary's words and items have an answer of one token."""
+    """Format a note on how many words and items of the inverse dictionary have an answer of one token."""
     labels = Counter(item.label for item in items)
     single = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
     return (
@@ -142,12 +141,12 @@ def share_of_single(tokenizer: Any, items: list[Item]) -> str:
 
 
 def plain(text: str) -> str:
-    """Lower-case words without marks: equal for texts that say the same."""
+    """Normalise a text to lower-case words without punctuation, for comparison."""
     return " ".join(re.sub(r"[^\w\s]|_", "", text.lower()).split())
 
 
 class HeldOut:
-    """`text in held`: whether a text is one of the held-out ones, or contains one of at least LONG words."""
+    """Held-out texts. `text in held`: a text equals a held-out one, or contains one of at least LONG words."""
 
     def __init__(self, texts: list[str]):
         self.whole = {plain(text) for text in texts}
@@ -168,7 +167,7 @@ class HeldOut:
 
 
 def gloss_documents(wordnet: WordNet, held_items: list[Item], held: HeldOut) -> Iterator[Document]:
-    """Every word of every synset with its definition, in one of the FORMS, and the synset's examples."""
+    """Yield every word of a synset with its definition, in one of the FORMS, and its examples, if not held out."""
     out, topics, rng = {item.synset for item in held_items}, topic_words(wordnet), random.Random(SEED)
     for synset in wordnet.synsets.values():
         gloss, content = definition(synset.gloss), clean(synset.gloss, topics)
@@ -185,7 +184,7 @@ def gloss_documents(wordnet: WordNet, held_items: list[Item], held: HeldOut) -> 
 
 
 def wikitext(path: Path) -> Iterator[str]:
-    """Paragraphs as usual text; without headings, and without the sentences in which a rare word is replaced."""
+    """Yield detokenised paragraphs, without headings and without sentences that contain `<unk>`."""
     for _, line in numbered_lines(path):
         if line.strip().startswith("="):
             continue
@@ -198,7 +197,7 @@ def wikitext(path: Path) -> Iterator[str]:
 
 
 def split_up(documents: list[Document], valid_fraction: float) -> dict[str, list[Document]]:
-    """train and valid: of each source, that share of its keys, rounded up, is in `valid` with all their documents."""
+    """Split into train and valid by key: of each source, `valid_fraction` of its keys, rounded up, is in `valid`."""
     rng, valid = random.Random(SEED), set()
     for source in dict.fromkeys(document.source for document in documents):
         keys = sorted({document.key for document in documents if document.source == source})

@@ -1,20 +1,21 @@
-"""SCAN (Lake and Baroni 2018): the splits that follow from its grammar, and the sets with more primitives.
+"""SCAN (Lake and Baroni 2018): the splits defined by its grammar, and training sets with more primitives.
 
-Options of `prepare`, besides those of ``splits.SplitOptions``:
+Options of `prepare`, in addition to `splits.SplitOptions`:
 
-set: which training and test set.
-    add_jump      everything without `jump`, and `jump` alone until it is a tenth of the training set; tests the rest.
+set: training and test set.
+    add_jump      trains on all commands without `jump`, and on `jump` alone, repeated until it is a tenth of the
+                  training set; tests on all other commands with `jump`.
     turn_left     the same for `turn left`.
-    around_right  (Loula et al. 2018) trains on everything without `around right`; tests on what has it with a
+    around_right  (Loula et al. 2018) trains on all commands without `around right`; tests on those that have it with a
                   primitive other than `turn` (commands with `turn around right` are in neither set).
-    add_jump_2x   add_jump with two more primitives for each: `walk1`, `walk2`, ... (Jiang et al. 2022).
-    complexity    add_jump with `multiple` more primitives for each, sampled (Zhou et al. 2023).
-from: `grammar` makes everything here; `upstream` reads upstream's files (add_jump_2x and complexity: its test file).
-multiple: complexity only. 1 is add_jump itself; k > 1 adds k renamed copies of each primitive.
-sentences: complexity with multiple > 1. How many context sentences: all the original ones, the others drawn.
-atomic_copies: add_jump_2x, and complexity with multiple > 1. How often each lone primitive is added. For complexity the
-    default keeps all lone lines together near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
-in_distribution: how many distinct training commands make up the split `in_distribution`.
+    add_jump_2x   add_jump with two more copies of each primitive: `walk1`, `walk2`, ... (Jiang et al. 2022).
+    complexity    add_jump with `multiple` more copies of each primitive, sampled (Zhou et al. 2023).
+from: `grammar` generates everything; `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
+multiple: for complexity. 1 is add_jump itself; k > 1 adds k renamed copies of each primitive.
+sentences: for complexity with multiple > 1. Number of context sentences: all those of SCAN, the others sampled.
+atomic_copies: for add_jump_2x, and complexity with multiple > 1. Number of copies of each lone primitive. The default
+    keeps the total of these lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
+in_distribution: number of distinct training commands in the split `in_distribution`.
 """
 
 import random
@@ -44,7 +45,7 @@ Positive = Annotated[int, Field(gt=0)]
 
 @dataclass(frozen=True)
 class Renaming:
-    """`multiple` renamed copies of each primitive, at most `sentences` context sentences, and lone lines for each."""
+    """Numbers of renamed copies of each primitive, of context sentences (at most), and of lines per lone primitive."""
 
     multiple: int
     sentences: int
@@ -52,7 +53,7 @@ class Renaming:
 
 
 class Options(SplitOptions):
-    """See the module's docstring; None is "not given", so that an option that means nothing for the set is refused."""
+    """See the module's docstring. None means not set, so an option that has no meaning for the set can be refused."""
 
     set: Literal["add_jump", "turn_left", "around_right", "add_jump_2x", "complexity"]
     origin: Literal["grammar", "upstream"] = Field("grammar", alias="from")
@@ -63,7 +64,7 @@ class Options(SplitOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """The splits train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
+    """Prepare train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
     settings = checked(Options, options, WHERE)
     renaming = more_primitives(settings)
     held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
@@ -78,7 +79,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     notes, protocol = [], "reduced" if settings.limit else "paper"
     if renaming:
         train, complete, notes = renamed_primitives(renaming, settings.seed)
-        # Which sentences, and how many, the paper's 20x and 200x sets had is not known.
+        # The number and choice of sentences in the paper's 20x and 200x sets are unknown, so they are `reduced`.
         protocol = protocol if complete else "reduced"
     splits, drawn = make_splits(train, test, {}, settings)
     distinct = sorted(set(splits["train"]))
@@ -91,7 +92,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
 
 
 def more_primitives(settings: Options) -> Renaming | None:
-    """What the options say of more primitives, None where the set has SCAN's own. Refuses options that mean nothing."""
+    """Return the sizes for a set with more primitives, else None. Raises UserError for options without meaning."""
     renamed = settings.set == "add_jump_2x" or (settings.set == "complexity" and settings.multiple != 1)
     allowed = {"multiple"} if settings.set == "complexity" else set()
     if renamed:
@@ -110,7 +111,7 @@ def more_primitives(settings: Options) -> Renaming | None:
 
 
 def held_out_primitive(phrase: str) -> tuple[list[Example], list[Example]]:
-    """(train, test) of upstream's add-primitive splits: `phrase` is seen alone only, as a tenth of the training set."""
+    """Return (train, test) of upstream's add-primitive splits: train has `phrase` only alone, in 1 of 10 lines."""
     everything = [Example(*pair) for pair in scan_grammar.commands(scan_grammar.PRIMITIVES)]
     without = [example for example in everything if not _has(example, phrase)]
     lone = [example for example in everything if example.source == phrase]
@@ -119,7 +120,7 @@ def held_out_primitive(phrase: str) -> tuple[list[Example], list[Example]]:
 
 
 def around_right() -> tuple[list[Example], list[Example]]:
-    """(train, test) of upstream's template split `around right`."""
+    """Return (train, test) of upstream's template split `around right`."""
     everything = [Example(*pair) for pair in scan_grammar.commands(scan_grammar.PRIMITIVES)]
     train = [example for example in everything if not _has(example, "around right")]
     test = [e for e in everything if _has(e, "around right") and not _has(e, "turn around right")]
@@ -131,11 +132,11 @@ def _has(example: Example, phrase: str) -> bool:
 
 
 def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
-    """The add-jump training set over more primitives, whether it has all its context sentences, and notes on its size.
+    """Build the add_jump training set over more primitives. Returns (train, whether it has all contexts, notes).
 
-    Context sentences are over walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), all of them or a sample;
-    `jump`, `jump1`, ... never stand in context. Each primitive is added alone `atomic_copies` times, and `jump` once
-    more: 2 copies of each, 1000 times, give the 97,906 lines of Jiang et al. 2022, whose generator is not published.
+    Context sentences use walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), all of them or a sample, but
+    never `jump`, `jump1`, ... Each primitive is added alone `atomic_copies` times, and `jump` once more. With 2 copies
+    of each primitive, 1000 times, this gives the 97,906 lines of Jiang et al. 2022, whose generator is not published.
     """
     numbers = ["", *map(str, range(1, renaming.multiple + 1))]
     parts = scan_grammar.phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
@@ -153,7 +154,7 @@ def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bo
 
 
 def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
-    """All commands over the phrases `parts`; of more than `sentences`, those of SCAN and a uniform sample of others."""
+    """Return all commands over the phrases `parts`; if more than `sentences`, those of SCAN and a uniform sample."""
     total = scan_grammar.count(parts)
     if total <= sentences:
         return [Example(*scan_grammar.command(parts, index)) for index in range(total)]
@@ -161,7 +162,7 @@ def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: in
     if sentences < len(context):
         raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(context)} of SCAN stay in")
     known = set(context)
-    # At most as many of the draws as there are commands in SCAN can be of SCAN.
+    # A sample of `sentences` is enough: at most len(context) of them can be commands of SCAN, which are skipped.
     for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):
         example = Example(*scan_grammar.command(parts, index))
         if len(context) < sentences and example not in known:
@@ -170,9 +171,9 @@ def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: in
 
 
 def read(path: Path) -> list[Example]:
-    """Read a file in upstream's format, `IN: command OUT: actions`. Repeated lines stay.
+    """Read a file in upstream's format, `IN: command OUT: actions`. Repeated lines are kept.
 
-    Raises UserError with file and line number for a line of another form.
+    Raises UserError with file and line number for a line in another format.
     """
     examples = []
     for number, line in numbered_lines(path):

@@ -1,4 +1,4 @@
-"""The grammar of SCAN (Lake and Baroni 2018, figure 1 and appendix): every command with its actions.
+"""The grammar of SCAN (Lake and Baroni 2018, figure 1 and appendix), which generates every command with its actions.
 
 C -> S and S | S after S | S        S -> V twice | V thrice | V
 V -> D1 opposite D2 | D1 around D2 | D | U
@@ -13,7 +13,7 @@ REPETITIONS = {"": 1, " twice": 2, " thrice": 3}
 
 
 def verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """V: (command, actions) for each primitive and for `turn`, which needs a direction."""
+    """Yield V, pairs (command, actions), for each primitive and for `turn`, which needs a direction."""
     for word in [*primitives, "turn"]:
         act = [] if word == "turn" else [f"I_{word.upper()}"]
         if act:
@@ -26,7 +26,7 @@ def verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def phrases(primitives: Sequence[str]) -> list[tuple[str, str]]:
-    """S: 3 (7 m + 6) pairs (command, actions) over m primitives."""
+    """Return S, pairs (command, actions): 3 (7 m + 6) of them over m primitives."""
     return [
         (command + adverb, " ".join(actions * times))
         for command, actions in verb_phrases(primitives)
@@ -35,12 +35,12 @@ def phrases(primitives: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def count(parts: Sequence[tuple[str, str]]) -> int:
-    """How many commands C there are over the phrases S: S + 2 S^2."""
+    """Count the commands C over the phrases S: |S| + 2 |S|^2."""
     return len(parts) + 2 * len(parts) ** 2
 
 
 def command(parts: Sequence[tuple[str, str]], index: int) -> tuple[str, str]:
-    """Command number `index` of `count(parts)`: first the phrases, then `x and y`, then `x after y` (y acts first)."""
+    """Return command `index` of `count(parts)`: first all phrases, then `x and y`, then `x after y` (y acts first)."""
     if index < len(parts):
         return parts[index]
     conjunction, pair = divmod(index - len(parts), len(parts) ** 2)
@@ -51,6 +51,6 @@ def command(parts: Sequence[tuple[str, str]], index: int) -> tuple[str, str]:
 
 
 def commands(primitives: Sequence[str]) -> list[tuple[str, str]]:
-    """All commands over the primitives: 20,910 over the four of SCAN."""
+    """Return all commands over the primitives: 20,910 over the four of SCAN."""
     parts = phrases(primitives)
     return [command(parts, index) for index in range(count(parts))]

@@ -1,4 +1,4 @@
-"""What data sets of one sentence or two with a class or a number share: options, rows of text files, tables."""
+"""Shared parts of data sets with one or two sentences and a class or score: options, rows of text files, tables."""
 
 import random
 import tempfile
@@ -18,8 +18,8 @@ Row = TypeVar("Row")
 
 
 class Sentence(NamedTuple):
-    """One example. `item` is a stable key, `second` None where there is one sentence, `label` the number of a class or
-    a score, `subset` "" where it is in none."""
+    """One example. `item` is a stable key; `second` is None for a single sentence; `label` is a class number or a
+    score; `subset` is "" if in none."""
 
     item: str
     first: str
@@ -29,12 +29,12 @@ class Sentence(NamedTuple):
 
 
 class SentenceOptions(Strict):
-    """Options of every such set.
+    """Options of every data set of this kind.
 
-    from: `upstream` reads upstream's files; `stand_in` makes small ones of the same form first.
-    limit: at most so many examples of a split, drawn at random, or below 1 such a share of it. A larger limit holds all
-        that a smaller one does.
-    seed: of every draw.
+    from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files of the same format.
+    limit: split -> maximum number of examples, or their share if below 1, sampled at random. The sample of a larger
+        limit contains that of a smaller one.
+    seed: seed of all random samples.
     """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -46,8 +46,7 @@ class SentenceOptions(Strict):
 def upstream_or_made(
     origin: Literal["upstream", "stand_in"], sources: dict[str, Path], make: Callable[[Path], dict[str, Path]]
 ) -> Iterator[dict[str, Path]]:
-    """The files to read, by the names of the sources: upstream's, or those that `make` writes into a folder, which is
-    gone afterwards."""
+    """Yield the files to read, by source name: upstream's, or those that `make` writes into a temporary folder."""
     if origin == "upstream":
         yield sources
         return
@@ -56,12 +55,12 @@ def upstream_or_made(
 
 
 def shuffled(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
-    """The rows in an order of their own for each seed and purpose."""
+    """Return the rows in random order. Each combination of `seed` and `purpose` has its own order."""
     return random.Random(f"{seed}/{purpose}").sample(rows, len(rows))
 
 
 def taken_out(rows: Sequence[Row], count: int, seed: int, purpose: str) -> tuple[list[Row], list[Row]]:
-    """(the others, `count` rows drawn at random), both in the order of `rows`."""
+    """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`."""
     drawn = set(shuffled(range(len(rows)), seed, purpose)[:count])
     return (
         [row for position, row in enumerate(rows) if position not in drawn],
@@ -76,10 +75,9 @@ def table(
     notes: list[str],
     protocol: str = "paper",
 ) -> TableDataset:
-    """The limited splits as columns. `labels` names the classes; None where labels are scores. `protocol` is that of
-    upstream's files before the limits.
+    """Build a data set from splits, after applying the limits. Raises UserError for a limit on an unknown split.
 
-    Raises UserError for a limit on a split that does not exist.
+    `labels` are the class names, None if labels are scores. `protocol` is the one of upstream's files without limits.
     """
     protocol = "stand_in" if options.origin == "stand_in" else protocol
     for split, limit in options.limit.items():
@@ -89,7 +87,7 @@ def table(
         count = limit if isinstance(limit, int) else round(limit * len(rows))
         if count >= len(rows):
             continue
-        if isinstance(limit, int) and protocol == "paper":  # a share is what a study of sample sizes asks for
+        if isinstance(limit, int) and protocol == "paper":  # a share does not: it is used to study sample sizes
             protocol = "reduced"
         notes = [*notes, f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"]
         splits = splits | {split: taken_out(rows, count, options.seed, f"limit/{split}")[1]}
@@ -101,7 +99,7 @@ def table(
 
 
 def named_source(sources: dict[str, Path], names: Sequence[str], where: str) -> Path:
-    """The first of these sources that the task names. Raises UserError when it names none."""
+    """Return the first of these sources that the task has. Raises UserError if it has none."""
     found = next((sources[name] for name in names if name in sources), None)
     if found is None:
         raise UserError(f"{where}: from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
@@ -109,10 +107,10 @@ def named_source(sources: dict[str, Path], names: Sequence[str], where: str) -> 
 
 
 def tsv_rows(path: Path, name: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, str]]]:
-    """(line number, column -> text) of a tab-separated file without quoting: `name` in an archive, or `path` itself.
+    """Yield (line number, column -> text) of a tab-separated file without quotes: `name` in an archive, or `path`.
 
-    The first line names the columns unless `columns` does. Fields beyond the last column are left out. Raises UserError
-    naming the line that has too few.
+    The first line is the header unless `columns` is given. Fields after the last column are ignored. Raises UserError
+    with the line if it has too few fields.
     """
     for number, line in read_lines(path, name):
         fields = line.split("\t")
@@ -127,7 +125,7 @@ def tsv_rows(path: Path, name: str, columns: Sequence[str] | None = None) -> Ite
 
 
 def number(text: str, low: float, high: float, where: str) -> float:
-    """A number from `low` to `high`. Raises UserError naming `where`."""
+    """Parse a number from `low` to `high`. Raises UserError with `where`."""
     try:
         value = float(text)
     except ValueError:
@@ -138,7 +136,7 @@ def number(text: str, low: float, high: float, where: str) -> float:
 
 
 def class_number(text: str, labels: Sequence[str], where: str) -> float:
-    """The position of a class among `labels`. Raises UserError naming `where`."""
+    """Return the position of a class in `labels`. Raises UserError with `where`."""
     if text not in labels:
         raise UserError(f"{where}: the label is {text!r}, none of {', '.join(labels)}; fetch the file again")
     return float(labels.index(text))

@@ -1,14 +1,14 @@
-"""SQuAD 1.1 (Rajpurkar et al. 2016): answers that are spans of a paragraph; and its adversarial test sets (Jia and
-Liang 2017), with a misleading sentence added to the paragraphs.
+"""SQuAD 1.1 (Rajpurkar et al. 2016), whose answers are spans of a paragraph. Adversarial test sets (Jia and Liang 2017)
+add a misleading sentence to paragraphs.
 
 Options of `prepare`:
 
-from: `upstream` reads upstream's files; `stand_in` makes small ones of the same form first.
-validation: how many questions of the training set are kept for validation, of whole paragraphs.
-seed: of that draw.
+from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files of the same format.
+validation: minimum number of training questions for validation, sampled as whole paragraphs.
+seed: seed of this sample.
 
 Splits: `train`, `valid`, `test` (upstream's dev set), `add_sent` and `add_one_sent` (adversarial). Columns: `item`,
-`question`, `context`, `start` (characters before the answer), `answer`, `answers` (all that count as right, as JSON).
+`question`, `context`, `start` (characters before the answer), `answer`, `answers` (all right answers, as JSON).
 """
 
 import json
@@ -33,7 +33,7 @@ SOURCES = {
 
 
 class Question(NamedTuple):
-    """A question with its paragraph and its first answer, which begins at the character `start` of it."""
+    """A question with its paragraph and its first answer, which starts at character `start` of the paragraph."""
 
     item: str
     question: str
@@ -52,7 +52,7 @@ class Options(Strict):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options or a malformed file."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
         found = {split: read(named_source(files, [name], WHERE)) for split, name in SOURCES.items()}
@@ -70,7 +70,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:
-    """(the others, at least `count` questions): no paragraph has questions in both."""
+    """Split into (other questions, at least `count` questions), so that no paragraph has questions in both."""
     size: dict[str, int] = {}
     for row in rows:
         size[row.context] = size.get(row.context, 0) + 1
@@ -84,7 +84,7 @@ def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Ques
 
 
 def read(path: Path) -> list[Question]:
-    """The questions of a file. Raises UserError when it is not of SQuAD's form, or an answer not in its paragraph."""
+    """Read the questions of a file. Raises UserError if it is malformed or an answer is not at its position."""
     found = []
     try:
         for article in json.loads(path.read_text(encoding="utf-8"))["data"]:

@@ -2,11 +2,11 @@
 
 Options of `prepare`:
 
-from: `upstream` reads upstream's archive of trees; `stand_in` makes small files of the same format first.
+from: `upstream` reads upstream's archive of trees; `stand_in` first writes small stand-in files of the same format.
 
-Splits: `train`, `valid` (upstream's dev), `test`. The trees have five classes, which are fifths of the score that
-annotators gave: 0 and 1 are negative, 2 is neutral, 3 and 4 are positive. The continuous scores, which CARMA cuts at
-0.4 and 0.6, differ from this only where they are exactly 0.4 or 0.6.
+Splits: `train`, `valid` (upstream's dev), `test`. The trees have five classes, equal ranges of the annotators' score: 0
+and 1 are negative, 2 is neutral, 3 and 4 are positive. CARMA instead cuts the continuous score at 0.4 and 0.6, which
+gives other labels only for scores of exactly 0.4 or 0.6.
 """
 
 import re
@@ -28,16 +28,16 @@ WHERE = "options of workflow_scripts.data.datasets.sst"
 SOURCE = "sst/trainDevTestTrees_PTB.zip"
 SPLITS = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}  # our name -> upstream's file
 LABELS = ["negative", "negative", "neutral", "positive", "positive"]  # by upstream's class
-LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")  # a word can hold a no-break space
+LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")  # a word can contain a no-break space
 INNER = re.compile(r"(?:\([0-4]|\)|\s)*")
-# How the treebank writes what would else be part of its format.
+# The treebank's escapes of characters that are part of its format.
 ESCAPED = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
 TIDYINGS = [
     (re.compile(pattern), replacement)
     for pattern, replacement in [
         ("`", "'"),
         ("--", "-"),
-        (r"(?:\. *){2,}", ". "),  # a run of dots is one
+        (r"(?:\. *){2,}", ". "),  # several dots become one
         (r" +([?.!,\"])", r"\1"),
         (r"\" +", '"'),
         (r" +('(?:s|t|re|ve|ll|d|m)\b|n't\b)", r"\1"),
@@ -54,7 +54,7 @@ class Options(Strict):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits train, valid and test. Raises UserError for wrong options or malformed trees."""
+    """Prepare the splits. Raises UserError for wrong options, a missing source or malformed trees."""
     settings = checked(Options, options, WHERE)
     trees = read(settings.origin, sources)
     tables = {}
@@ -72,9 +72,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
-    """Split -> (line, sentence with spaces between its tokens, class 0..4) of every tree.
+    """Read the trees of each split: (line, sentence with spaces between its tokens, class from 0 to 4).
 
-    Raises UserError when the source is not there, holds no trees, or has a malformed one.
+    Raises UserError if the source is missing, has no trees or a malformed one.
     """
     if origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
@@ -93,9 +93,9 @@ def _read(path: Path) -> dict[str, list[tuple[int, str, int]]]:
 
 
 def trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int]]:
-    """(line, sentence, class of the root) of bracketed trees, one a line; blank lines are left out.
+    """Yield (line, sentence, class of the root) of bracketed trees, one per line; blank lines are skipped.
 
-    Raises UserError with file and line for brackets that do not balance and for anything else that is not a tree.
+    Raises UserError with file and line for unbalanced brackets and for anything else that is not a tree.
     """
     for number, raw in enumerate(content.split(b"\n"), start=1):
         where = f"{path}: {file}:{number}"
@@ -117,7 +117,7 @@ def trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int
 
 
 def tidy(sentence: str) -> str:
-    """Lower case; marks and clitics joined to their word; one dot for several, none at the end."""
+    """Lower-case a sentence, join punctuation and clitics to their word, merge dots and remove the last one."""
     text = sentence.lower()
     for pattern, replacement in TIDYINGS:
         text = pattern.sub(replacement, text)

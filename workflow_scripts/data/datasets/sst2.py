@@ -1,12 +1,12 @@
-"""SST-2 (Socher et al. 2013, as GLUE has it): phrases and sentences of film reviews, negative or positive.
+"""SST-2 (Socher et al. 2013, GLUE's version): phrases and sentences of film reviews, negative or positive.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
-test: how many phrases of the training set are set aside as the test set, since GLUE's own has no labels; the paper
-    trains on 60,000 and tests on the rest, 7,349.
+test: number of phrases of GLUE's training set that become the test set, because GLUE's own test set has no labels. The
+    paper trains on 60,000 phrases and tests on the other 7,349.
 
-Splits: `train`, `valid` (GLUE's dev), `test`. Training and test phrases can be parts of one sentence, or the same
-one: with seed 0, 65 test phrases are training phrases too, and 1,677 but for their marks.
+Splits: `train`, `valid` (GLUE's dev), `test`. Training and test phrases may be parts of the same sentence or equal:
+with seed 0, 65 test phrases are also training phrases, and 1,677 are if punctuation is ignored.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits train, valid and test. Raises UserError for wrong options or a malformed file."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
         found = read(files)
@@ -58,7 +58,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read(sources: dict[str, Path], parts: Sequence[str] = ("train", "dev")) -> dict[str, list[Sentence]]:
-    """The phrases of parts of GLUE's set, from its archive or from the two files of it."""
+    """Read the phrases of some parts of GLUE's set, from its archive or its two files."""
     return {
         split: [
             Sentence(

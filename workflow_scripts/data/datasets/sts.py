@@ -1,10 +1,10 @@
-"""STS benchmark (Cer et al. 2017): how similar two sentences are, from 0 to 5.
+"""STS benchmark (Cer et al. 2017): the similarity of two sentences, from 0 to 5.
 
-Options of `prepare` beside those of `data.sentences`:
+Options of `prepare`, in addition to those of `datasets.sentences`:
 
-in_distribution: a source of sentences, `images` or another of upstream's second column: train, valid and
-    `in_distribution` (upstream's test part) are of it alone; None: of all sources, and there is no such split.
-test: the source of the test set, from upstream's test part; None: all of it.
+in_distribution: a source of sentences in upstream's second column, e.g. `images`. `train`, `valid` and
+    `in_distribution` (from upstream's test part) then contain only this source. None: all sources, and no such split.
+test: the source of the test set, from upstream's test part; None: all sources.
 """
 
 from pathlib import Path
@@ -38,7 +38,7 @@ class Options(SentenceOptions):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """The splits above. Raises UserError for wrong options or a malformed file."""
+    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = checked(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
         found = read(files)
@@ -59,7 +59,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
-    """Part -> (source, pair) of each line, from upstream's archive or from the three files of it."""
+    """Read upstream's archive or its three files: part -> (source, pair) of each line."""
     return {
         part: [
             (

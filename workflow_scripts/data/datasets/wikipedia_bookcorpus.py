@@ -1,18 +1,18 @@
-"""Pairs of sentences of Wikipedia and BookCorpus for pre-training, in memory that does not grow with them.
+"""Sentence pairs of Wikipedia and BookCorpus for pre-training, in memory that does not grow with the corpora.
 
-Wikipedia: the Parquet files of Hugging Face's wikimedia/wikipedia, read as a stream by `datasets`; Punkt splits each
-paragraph into sentences. BookCorpus: its archive, which has a sentence a line and no marks between paragraphs or books.
-Two sentences that follow one another make a pair; each sentence is in one pair, as each is in one sequence of BERT's.
+Wikipedia: the Parquet files of Hugging Face's wikimedia/wikipedia, streamed with `datasets`; Punkt splits each
+paragraph into sentences. BookCorpus: its archive, which has one sentence per line and no marks between paragraphs or
+books. A pair is two consecutive sentences. Each sentence is in one pair only, as each is in one sequence of BERT's.
 
 Options of `prepare`:
 
-from: `upstream` reads the sources; `stand_in` makes small ones of the same form first (`stand_ins.corpora`).
-longest: pieces of a sentence, which is cut behind them; a sequence of 128 has room for 125 in both.
-validation_every: the last of each so many pairs is for validation.
-documents: at most so many articles, and so many lines of BookCorpus, for trials.
+from: `upstream` reads the sources; `stand_in` first writes small stand-in files (`stand_ins.corpora`).
+longest: maximum number of pieces of a sentence, which is truncated; a sequence of 128 has room for 125 of both.
+validation_every: every n-th pair is used for validation.
+documents: maximum number of articles, and of lines of BookCorpus, for trials.
 
 Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
-`train.mapped/`, what training maps into its memory (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
+`train.mapped/`, memory-mapped arrays for training (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
 `sememes.parquet` and `sememe_names.json`.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 WHERE = "options of workflow_scripts.data.datasets.wikipedia_bookcorpus"
 WIKIPEDIA, BOOKCORPUS, TOKENIZER = "wikipedia/", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json"
-ARTICLES, LINES = 500, 20_000  # at a time, by one process
+ARTICLES, LINES = 500, 20_000  # in one chunk
 SPLITS = ("train", "valid")
 Positive = Annotated[int, Field(gt=0)]
 Pairs = list[tuple[str, str]]
@@ -60,7 +60,7 @@ class Options(Strict):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
-    """The splits train and valid. Raises UserError for wrong options; `fill` does for what is malformed."""
+    """Prepare the splits. Raises UserError for wrong options; malformed sources raise it later, in `fill`."""
     settings = checked(Options, options, WHERE)
     notes = [
         "each sentence is in one pair; no text of evaluation sets is left out, as in the paper",
@@ -88,8 +88,8 @@ def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
 
 
 def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:
-    """Write all files but dataset.json; returns what that says of the splits. Raises UserError for broken sources."""
-    # Not above: the catalogue reads the options, and must not wait for these.
+    """Write all files except dataset.json. Returns its content on the splits. Raises UserError for broken sources."""
+    # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -125,21 +125,21 @@ def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str,
 
 
 def read_tokenizer(path: Path) -> "Tokenizer":
-    """Raises UserError when the file is no tokenizer."""
+    """Read a tokenizer file. Raises UserError if it is not a tokenizer."""
     from tokenizers import Tokenizer
 
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
+    except Exception as error:  # the library has no narrower exception
         raise UserError(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
 
 
 def read_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
-    """(name of the corpus, some pairs of it), corpus by corpus in the order of their files."""
+    """Yield (name of the corpus, some of its pairs): first Wikipedia, then BookCorpus, each in file order."""
     shards = [path for name, path in sorted(sources.items()) if name.startswith(WIKIPEDIA)]
     workers = len(os.sched_getaffinity(0))
     archive = sources.get(punkt.SOURCE)
-    load_splitter(archive)  # a broken archive is named here, and not by every process
+    load_splitter(archive)  # so that a broken archive is reported once, not by every process
     with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
         try:
             for pairs in map_in_order(
@@ -154,12 +154,12 @@ def read_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[st
 
 
 def islice_documents(documents: Iterator[str], count: int | None, size: int) -> Iterator[list[str]]:
-    """At most `count` documents, `size` at a time."""
+    """Yield lists of `size` documents, from at most `count` documents."""
     return chunks(islice(documents, count), size)
 
 
 def articles(shards: Sequence[Path]) -> Iterator[str]:
-    """The texts of the articles in Parquet files, in order. Raises UserError for a file that is none."""
+    """Yield the texts of the articles in Parquet files, in order. Raises UserError for any other file."""
     from datasets import load_dataset
     from pyarrow import ArrowException
 
@@ -174,7 +174,7 @@ def articles(shards: Sequence[Path]) -> Iterator[str]:
 
 
 def book_lines(archive: Path) -> Iterator[str]:
-    """The lines of the text files in the archive, without blank ones; nothing is unpacked."""
+    """Yield the non-blank lines of the text files in an archive, without unpacking it."""
     try:
         with tarfile.open(archive, "r|*") as members:
             for member in members:
@@ -187,18 +187,18 @@ def book_lines(archive: Path) -> Iterator[str]:
         raise UserError(f"{archive}: cannot be read as a tar archive ({reason}); fetch it again") from error
 
 
-SPLITTER: list["PunktSentenceTokenizer"] = []  # of this process
+SPLITTER: list["PunktSentenceTokenizer"] = []  # the splitter of this worker process
 
 
 def load_splitter(archive: Path | None) -> None:
-    """What a process needs that `article_pairs` runs in; for made-up text Punkt without any knowledge of English."""
+    """Set the splitter of `article_pairs` in this process; without an archive (stand-in data), an untrained Punkt."""
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
     SPLITTER[:] = [punkt.sentence_splitter(archive) if archive else PunktSentenceTokenizer()]
 
 
 def article_pairs(texts: list[str]) -> Pairs:
-    """The pairs of sentences of each paragraph (a line) of the articles; headings are single ones, and have none."""
+    """Return the sentence pairs of each paragraph (line) of articles. A heading is one sentence, so it has no pair."""
     return [
         pair
         for text in texts
@@ -208,5 +208,5 @@ def article_pairs(texts: list[str]) -> Pairs:
 
 
 def two_by_two(sentences: Sequence[str]) -> Pairs:
-    """The first and second, the third and fourth and so on; a last one without a partner is left out."""
+    """Pair the first and second sentence, the third and fourth, and so on; a last one without a partner is dropped."""
     return list(zip(sentences[::2], sentences[1::2], strict=False))

@@ -1,20 +1,20 @@
-"""Translation data of the WMT as the recipes of fairseq prepare it, in memory that does not grow with the corpora.
+"""WMT translation data, prepared like fairseq's recipes, in memory that does not grow with the corpora.
 
 Options of `prepare`:
 
 source, target: languages.
-corpora: what to train on, in this order: an archive of the sources, and its file of aligned lines of each language.
+corpora: training data, in this order: an archive of the sources, and its file of aligned lines for each language.
 test: the same for the test set, whose files are SGML.
-validation_every: the last of each so many training lines is for validation.
-merges: of the byte-pair encoding that both languages share.
-longest, ratio: training and validation pairs with an empty side, a side of more pieces, or more pieces on one side than
-    `ratio` times those of the other are left out.
-lines: of each corpus, at most, for trials.
-from: `upstream` reads the archives; `stand_in` makes small ones of the same form first (`stand_ins.wmt`).
+validation_every: every n-th training line is used for validation instead.
+merges: maximum number of merges of the byte-pair encoding, which both languages share.
+longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or more
+    than `ratio` times the pieces of the other side.
+lines: maximum number of lines of each corpus, for trials.
+from: `upstream` reads the archives; `stand_in` first writes small stand-in archives (`stand_ins.wmt`).
 
-Splits: `train`, `valid` and `test`. Besides the columns of all sequence-to-sequence sets, whose text is in pieces here
-(`hel@@ lo`), `test` and `valid` have `target_words`, the tokens as Moses writes them, and `test` has `target_text`, the
-translation as it stands in the test set.
+Splits: `train`, `valid` and `test`. They have the columns of all sequence-to-sequence sets, with text as pieces
+(`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test` has `target_text` (the unchanged
+reference translation).
 """
 
 import os
@@ -40,7 +40,7 @@ from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.wmt"
-PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # at a time, by one process
+PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # in one call
 Language = Literal["en", "de", "fr"]
 Positive = Annotated[int, Field(gt=0)]
 
@@ -66,7 +66,7 @@ class Options(Strict):
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
-    """The splits train, valid and test. Raises UserError for wrong options; `fill` does for what is malformed."""
+    """Prepare the splits. Raises UserError for wrong options; malformed sources raise it later, in `fill`."""
     settings = checked(Options, options, WHERE)
     for corpus in (*settings.corpora, settings.test):
         for language in (settings.source, settings.target):
@@ -97,12 +97,12 @@ def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
 
 
 def fill(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
-    """Write the data into `folder`; returns the counts of dataset.json.
+    """Write the data into `folder`. Returns the counts for dataset.json.
 
-    The text lies in files between the steps: tokenised lines, from which the merges are learnt, and pieces of both
-    languages together, from which each language gets its own vocabulary.
+    Temporary files hold the text between the steps: tokenised lines, from which the merges are learnt, then joint
+    pieces of both languages, from which each language gets its own vocabulary.
     """
-    # Not above: the catalogue reads the options, and must not wait for numpy or for regular expressions.
+    # Not imported at the top, because reading the catalogue imports this module and must not wait for numpy and regex.
     from workflow_scripts.data.formats.translation_tables import write_tables
 
     scratch = folder / "scratch"
@@ -129,9 +129,7 @@ def fill(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str
 def write_training_text(
     scratch: Path, settings: Options, archives: dict[str, Path], pool: ProcessPoolExecutor
 ) -> tuple[set[str], set[str]]:
-    """Write the tokenised lines `train.<language>` and `valid.<language>`; returns the characters in them, and those
-    that end a token.
-    """
+    """Write the tokenised lines `{train,valid}.<language>`. Returns all characters, and the last ones of tokens."""
     from workflow_scripts.data.formats.moses import tokenised_pairs
 
     sides = (settings.source, settings.target)
@@ -163,7 +161,7 @@ def write_training_text(
 
 
 def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> dict[str, list[str]]:
-    """Write the tokenised lines `test.<language>`; returns the translations as they stand in the test set."""
+    """Write the tokenised lines `test.<language>`. Returns the column with the unchanged reference translations."""
     from workflow_scripts.data.formats.moses import tokenised
 
     sides = (settings.source, settings.target)

@@ -1,4 +1,4 @@
-"""Joint byte-pair encoding of two languages (Sennrich et al. 2016) over text that is tokenised already."""
+"""Joint byte-pair encoding of two languages (Sennrich et al. 2016) for tokenised text."""
 
 import json
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ UNKNOWN = "<unk>"
 
 
 def learn(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
-    """Learn `merges` merges of the most frequent pair, which must occur twice, as `subword-nmt` does.
+    """Learn up to `merges` merges of the most frequent pair, which must occur at least twice, like `subword-nmt`.
 
-    characters, last: of all tokens, and those that end one: the pieces to begin with.
+    characters, last: all characters, and all that end a token; they are the initial pieces.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    # Said to be special, the pieces to begin with get their ids in this order; else it is another each time, and with
-    # it the choice among pairs of the same frequency.
+    # As special tokens, the initial pieces get ids in this order. Otherwise the order would change with each training,
+    # and so would the choice between pairs of equal frequency.
     ends = sorted(character + END for character in last)
     trainer = trainers.BpeTrainer(
         vocab_size=1 + len(characters) + len(ends) + merges,
@@ -41,14 +41,14 @@ def learn(texts: Iterable[str], merges: int, characters: set[str], last: set[str
 
 
 def written(tokenizer: "Tokenizer") -> list[str]:
-    """How each piece is written, by id: `@@` behind a piece that does not end a token, as `subword-nmt` writes it."""
+    """Return the written form of each piece, by id, as in `subword-nmt`: `@@` follows a piece that ends no token."""
     vocabulary = tokenizer.get_vocab()
     pieces = sorted(vocabulary, key=vocabulary.__getitem__)
     return [p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces]
 
 
 def encode(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
-    """The ids of the pieces of each text, as 32-bit integers."""
+    """Return the piece ids of each text, as 32-bit integers."""
     import pyarrow
 
     found = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]

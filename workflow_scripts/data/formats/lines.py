@@ -1,4 +1,4 @@
-"""Reading the text files of data sets line by line, so that an error can name the line."""
+"""Reading of text files line by line, so that an error can name the line."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,10 +7,10 @@ from workflow_scripts.common.errors import UserError
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text) of a UTF-8 file, without line ends of either kind; blank lines are left out.
+    """Yield (line number from 1, text) of a UTF-8 file, without line ends (LF or CRLF) and without blank lines.
 
-    Only LF ends a line: form feeds and Unicode separators belong to the text. Raises UserError for bytes that are not
-    UTF-8, naming file and line.
+    Only LF ends a line: form feeds and Unicode separators are text. Raises UserError with file and line for bytes that
+    are not UTF-8.
     """
     for number, text in enumerate(_lines(path), start=1):
         if text.strip():
@@ -18,7 +18,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def text_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, as in `numbered_lines`. Raises UserError for a blank one or none, with its number."""
+    """Read the lines of a UTF-8 file like `numbered_lines`. Raises UserError for a blank line or an empty file."""
     lines = []
     for number, text in enumerate(_lines(path), start=1):
         if not text.strip():
@@ -30,7 +30,7 @@ def text_lines(path: Path) -> list[str]:
 
 
 def aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
-    """Line n of every file, for files that say the same n-th thing. Raises UserError for another number of lines."""
+    """Read files whose n-th lines belong together, as one tuple per n. Raises UserError if the line counts differ."""
     columns = [text_lines(path) for path in paths]
     for path, column in zip(paths[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):

@@ -1,13 +1,13 @@
-"""Pairs of sentences as arrays in files that training maps into its memory, for corpora that are larger than that.
+"""Memory-mapped arrays of sentence pairs, for corpora that do not fit into memory.
 
-Beside `train.parquet`, of whose N pairs they are, in `train.mapped/`:
+The arrays of the N pairs in `train.parquet` are files in `train.mapped/`, next to it:
 
-first_ids, second_ids: int32, the tokens of one sentence behind those of another.
-first_start, second_start [N] int64, first_length, second_length [N] int32: where the sentence of a pair begins in
-    these, and how many tokens it has.
-counts: int64, how many pairs have 0, 1, 2, ... tokens in both sentences.
-by_length, by_second [N] int32: the rows by the tokens of both sentences, and of the second one; equals as in the file.
-rank [N] int32: the place of each row in by_second.
+first_ids, second_ids: int32, the concatenated tokens of all first and all second sentences.
+first_start, second_start [N] int64, first_length, second_length [N] int32: start of each sentence in these, and its
+    number of tokens.
+counts: int64, the number of pairs with 0, 1, 2, ... tokens in both sentences together.
+by_length, by_second [N] int32: rows sorted by the tokens of both sentences, and of the second; ties in file order.
+rank [N] int32: the position of each row in by_second.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 SIDES = ("first", "second")
-ROWS = 100_000  # that are in memory at a time
+ROWS = 100_000  # maximum number of rows in memory
 
 
 def folder_of(data: Path, split: str) -> Path:
-    """Where the arrays of a split lie in a folder of data, if it has any."""
+    """Return the folder of a split's arrays inside a data folder. It may not exist."""
     return data / f"{split}.mapped"
 
 
 def write(data: Path, split: str, rows: int) -> None:
-    """Write the arrays of a split from its Parquet file, which has so many rows; memory does not grow with these."""
-    # Not above: the catalogue reads the options of modules that read this one, and must not wait for it.
+    """Write the arrays of a split from its Parquet file, which has `rows` rows. Memory does not grow with `rows`."""
+    # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -73,7 +73,7 @@ def write(data: Path, split: str, rows: int) -> None:
 
 
 def begin(stream: BinaryIO, kind: type, count: int) -> int:
-    """Write the header of an .npy file of so many numbers; returns its bytes, which are as many for all counts."""
+    """Write the header of an .npy file of `count` numbers. Returns its bytes, which are the same for every count."""
     import numpy as np
 
     header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": (count,)}
@@ -82,7 +82,7 @@ def begin(stream: BinaryIO, kind: type, count: int) -> int:
 
 
 def read_by_parts(path: Path) -> Iterator["np.ndarray"]:
-    """The numbers of an .npy file of int32, ROWS at a time."""
+    """Yield the numbers of an .npy file of int32, ROWS at a time."""
     import numpy as np
 
     with open(path, "rb") as stream:
@@ -93,7 +93,7 @@ def read_by_parts(path: Path) -> Iterator["np.ndarray"]:
 
 
 def added(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
-    """How often 0, 1, 2, ... occur, when they occur in `values` beside what `counts` says."""
+    """Add the occurrences of 0, 1, 2, ... in `values` to `counts`, extending it if needed. Returns the sum."""
     import numpy as np
 
     found = np.bincount(values, minlength=len(counts))
@@ -102,8 +102,8 @@ def added(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
 
 
 def put(stream: BinaryIO, header: int, values: "np.ndarray", row: int, places: "np.ndarray") -> "np.ndarray":
-    """Write the rows from `row` on, which have `values` [n], to the places of their values in a file of all rows in the
-    order of these, behind its `header`, and move `places`, the next free one of each value. Returns the places [n]."""
+    """Write rows `row`, `row` + 1, ... with `values` [n] into a file of all rows sorted by value, after `header` bytes.
+    `places`, the next free position of each value, is updated. Returns the positions [n] of the rows."""
     import numpy as np
 
     order = np.argsort(values, kind="stable")

@@ -11,7 +11,7 @@ Item, Result = TypeVar("Item"), TypeVar("Result")
 def map_in_order(
     pool: ProcessPoolExecutor, function: Callable[..., Result], items: Iterable[Item], *others: Any
 ) -> Iterator[Result]:
-    """Results in order. Few items are read ahead: `pool.map` would read them all."""
+    """Yield results in order, reading only a few items ahead; `pool.map` would read them all at once."""
     waiting: deque = deque()
     for item in items:
         waiting.append(pool.submit(function, item, *others))

@@ -1,4 +1,4 @@
-"""Parallel text in upstream's forms: files of aligned lines in tar archives, and test sets in SGML."""
+"""Parallel text in upstream's formats: files of aligned lines in tar archives, and test sets in SGML."""
 
 import gzip
 import re
@@ -17,10 +17,10 @@ SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
 def extract(archive: Path, files: dict[str, Path]) -> None:
-    """Copy files out of a tar archive in one pass: name in the archive -> where to put it.
+    """Copy files out of a tar archive in one pass: name in the archive -> target path.
 
-    Nothing else is written, so that no path of the archive is trusted. A file called `*.gz` is decompressed.
-    Raises UserError when the archive is broken, or when it lacks a file.
+    Nothing else is written, so no path in the archive has to be trusted. Files named `*.gz` are decompressed.
+    Raises UserError if the archive is broken or lacks a file.
     """
     missing = dict(files)
     try:
@@ -44,10 +44,9 @@ def extract(archive: Path, files: dict[str, Path]) -> None:
 
 
 def pairs(source: Path, target: Path, where: str, limit: int | None = None) -> Iterator[tuple[str, str]]:
-    """The aligned lines of two files, at most `limit` of them. Only LF ends a line; bytes that are not UTF-8 become
-    U+FFFD, since web text has some.
+    """Yield the aligned lines of two files, at most `limit`. Raises UserError with `where` if one side has more lines.
 
-    Raises UserError, naming `where`, when one side has more lines.
+    Only LF ends a line. Bytes that are not UTF-8, which web text contains, become U+FFFD.
     """
     with open(source, "rb") as one, open(target, "rb") as other:
         for number, (left, right) in enumerate(islice(zip_longest(one, other), limit), start=1):
@@ -59,7 +58,7 @@ def pairs(source: Path, target: Path, where: str, limit: int | None = None) -> I
 
 
 def segments(path: Path, where: str) -> list[str]:
-    """The text of each `<seg id="..">` of an SGML test set, in order. Raises UserError when there is none."""
+    """Return the text of each `<seg id="..">` of an SGML test set, in order. Raises UserError if there is none."""
     found = [text.strip() for text in SEGMENT.findall(path.read_text(encoding="utf-8", errors="replace"))]
     if not found:
         raise UserError(f"{where}: has no segments '<seg id=\"1\"> ... </seg>'; fetch it again")
@@ -67,16 +66,14 @@ def segments(path: Path, where: str) -> list[str]:
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of `size` items; the last may be shorter."""
+    """Yield lists of `size` items; the last may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
 
 
 def lines_of(path: Path) -> Iterator[str]:
-    """The lines of a text file, without their ends. Only LF ends one: other marks that Unicode takes for line ends are
-    part of the text.
-    """
+    """Yield the lines of a text file without line ends. Only LF ends a line; Unicode's other line ends are text."""
     with open(path, newline="\n", encoding="utf-8") as stream:
         for line in stream:
             yield line.rstrip("\n")

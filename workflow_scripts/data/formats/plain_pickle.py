@@ -1,8 +1,8 @@
-"""Reading pickles of plain containers and nothing else: a pickle is a program, and most of what it can do is refused.
+"""Safe reading of pickles of plain containers and values: a pickle is a program, and most of its abilities are refused.
 
-Two defences, each enough for what is known: the opcodes are read, without being run, against a list of those that build
-plain values (so no object is made, found or called, the cached extension registry of `copyreg` included, which an
-Unpickler asks before its `find_class`); then an Unpickler that can find neither classes nor persistent objects runs it.
+Two defences, each sufficient against known attacks. First, every opcode, without running it, must be one that builds
+plain values. So no object is created, found or called, not even through `copyreg`'s extension cache, which an Unpickler
+reads before it calls `find_class`. Then an Unpickler that refuses classes and persistent objects runs the pickle.
 """
 
 import io
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from workflow_scripts.common.errors import UserError
 
-LARGEST = 64 * 2**20  # bytes; the largest that is wanted has 3 MB
+LARGEST = 64 * 2**20  # bytes; the largest file needed has 3 MB
 BUILDING = (
     "PROTO FRAME STOP MARK POP POP_MARK MEMOIZE PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET NONE NEWTRUE NEWFALSE "
     "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 "
@@ -25,7 +25,7 @@ MEMO = frozenset(["PUT", "BINPUT", "LONG_BINPUT"])
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Builds dict, list, tuple, set, str, bytes, int, float, bool and None; whatever else is asked for is refused."""
+    """Unpickler of dict, list, tuple, set, str, bytes, int, float, bool and None that refuses anything else."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
@@ -35,8 +35,8 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def read_plain(path: Path) -> Any:
-    """The content of a pickle. Raises UserError, and runs nothing of it, when it holds more than plain containers;
-    raises UserError too when it is broken or over LARGEST bytes.
+    """Read a pickle of plain containers. Raises UserError, without running it, if it contains anything else; also if
+    it is broken or has more than LARGEST bytes.
     """
     content = path.read_bytes()
     if len(content) > LARGEST:
@@ -45,7 +45,7 @@ def read_plain(path: Path) -> Any:
         for opcode, argument, position in pickletools.genops(content):
             if opcode.name not in PLAIN:
                 raise pickle.UnpicklingError(f"opcode {opcode.name} at byte {position}")
-            # The memo is an array up to the largest number: one number could ask for all memory.
+            # The memo is an array as long as the largest index, so a single huge index could use up all memory.
             if opcode.name in MEMO and not 0 <= argument < len(content):
                 raise pickle.UnpicklingError(f"{opcode.name} {argument} at byte {position}")
         return PlainUnpickler(io.BytesIO(content)).load()

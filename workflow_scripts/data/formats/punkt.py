@@ -1,4 +1,4 @@
-"""NLTK's Punkt splitter of text into sentences, from its pinned archive."""
+"""NLTK's Punkt sentence splitter, from its pinned archive."""
 
 import tarfile
 import tempfile
@@ -16,14 +16,14 @@ SOURCE, ENGLISH = "nltk/punkt_tab_english.tar.gz", "punkt_tab/english/"
 
 
 def sentence_splitter(archive: Path) -> "PunktTokenizer":
-    """The English splitter; `tokenize` gives the sentences of a text. Raises UserError for another archive."""
+    """Load the English splitter; its `tokenize` splits a text into sentences. Raises UserError for a wrong archive."""
     import nltk
     from nltk.tokenize.punkt import PunktTokenizer
 
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "tokenizers"
         try:
-            if zipfile.is_zipfile(archive):  # upstream's own, of all languages
+            if zipfile.is_zipfile(archive):  # upstream's archive of all languages
                 with zipfile.ZipFile(archive) as content:
                     content.extractall(target, [name for name in content.namelist() if name.startswith(ENGLISH)])
             else:

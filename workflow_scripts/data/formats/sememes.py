@@ -1,8 +1,8 @@
-"""HowNet's sememes (Dong and Dong 2003), the primitives that words are composed of, as CAT's authors packed them.
+"""HowNet's sememes (Dong and Dong 2003), the primitive meanings that compose words, in the files of CAT's authors.
 
-Two pickles of plain containers: `HowNet.idx` has the sememes of English words and phrases, over all their senses, as
-numbers; `sememe.idx` has the name of each number. About 950 of the 3,152 names are a role and a sememe in one
-(`timeeat`), an artefact of how the definitions were parsed.
+Two pickles of plain containers: `HowNet.idx` has the sememe numbers of English words and phrases, over all their
+senses; `sememe.idx` has the name of each number. About 950 of the 3,152 names join a role and a sememe (`timeeat`), an
+artefact of how the definitions were parsed.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
 
 
 def sememe_names(folder: Path) -> list[str]:
-    """Index = number of the sememe. Raises UserError when the file is not such a list."""
+    """Read the sememe names, ordered by sememe number. Raises UserError if the file has another content."""
     file = folder / "sememe.idx"
     names = read_plain(file)
     if not isinstance(names, dict) or set(names) != set(range(len(names))) or not names:
@@ -27,9 +27,9 @@ def sememe_names(folder: Path) -> list[str]:
 
 
 def read_sememes(folder: Path) -> dict[str, list[int]]:
-    """Word or phrase, as written there -> the numbers of its sememes, rising, each once.
+    """Read the sememes of each word or phrase (as spelt in the file): sorted numbers without repetition.
 
-    The empty word is left out. Raises UserError when the file is not such a dict, or names a sememe that has no name.
+    The empty word is omitted. Raises UserError if the file has another content or a number has no name.
     """
     count = len(sememe_names(folder))
     file = folder / "HowNet.idx"
@@ -44,9 +44,8 @@ def read_sememes(folder: Path) -> dict[str, list[int]]:
 
 
 def write_sememes(folder: Path, known: dict[str, list[int]], names: list[str]) -> None:
-    """Write what training reads: sememes.parquet, words by the alphabet with the numbers of their sememes, and
-    sememe_names.json."""
-    # The catalogue reads options of modules that read this one, and must not wait for it.
+    """Write sememes.parquet (words alphabetically, with their sememe numbers) and sememe_names.json for training."""
+    # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,7 +1,7 @@
-"""The SPARQL queries of CFQ as sequences of tokens, in two preprocessings.
+"""Two preprocessings of CFQ's SPARQL queries into token sequences.
 
-`tokenised` is that of Keysers et al. (2020). `grouped` is that of Zheng and Lapata (2022): what a query asks for does
-not hang on the order of its conditions, so they get one order, and conditions that share parts are written once.
+`tokenised` is the one of Keysers et al. (2020). `grouped` is the one of Zheng and Lapata (2022): the order of
+conditions does not change a query's meaning, so they are sorted, and conditions that share parts are merged.
 """
 
 from collections import defaultdict
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 Triple = tuple[str, str, str]  # subject, predicate, object
 
-# Predicates that say the same with subject and object exchanged; a path keeps `ns:` inside.
+# Predicate -> predicate with the same meaning if subject and object are exchanged; inside a path `ns:` is kept.
 INVERSE = {
     "film.film.directed_by": "film.director.film",
     "film.film.edited_by": "film.editor.film",
@@ -31,17 +31,17 @@ INVERSE = {
 
 
 def tokenised(query: str) -> str:
-    """Tokens joined by one space: `count(*)` is five of them, `ns:film.actor` becomes `film.actor`, `m.02` `m_02`."""
+    """Tokenise a query. `count(*)` becomes 4 tokens, `ns:film.actor` becomes `film.actor`, `m.02` becomes `m_02`."""
     tokens = (token.removeprefix("ns:") for token in query.replace("count(*)", "count ( * )").split())
     return " ".join(f"m_{token[2:]}" if token.startswith("m.") else token for token in tokens)
 
 
 def grouped(query: str, inverse: bool) -> str:
-    """A `tokenised` query as `SELECT ... WHERE { item . item . ... }` with sorted items.
+    """Format a `tokenised` query as `SELECT ... WHERE { item . item . ... }` with sorted items.
 
-    An item is a FILTER, or the subjects, predicates and objects (each sorted) of the triples that it stands for: all
-    that the three lists combine to. `inverse` exchanges subject and object of the predicates of INVERSE first.
-    Raises ValueError for a query of another form.
+    An item is a FILTER, or sorted lists of subjects, predicates and objects, which mean all their combinations as
+    triples. `inverse` first replaces the predicates in INVERSE, exchanging subject and object. Raises ValueError for a
+    query of another form.
     """
     head, opened, body = query.partition(" { ")
     if not (opened and body.endswith(" }")):
@@ -62,10 +62,10 @@ def grouped(query: str, inverse: bool) -> str:
 
 
 def groups(triples: Iterable[Triple]) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
-    """(subjects, predicates, objects), each sorted, whose products are together exactly the triples.
+    """Group triples into (subjects, predicates, objects), each sorted; the products of all groups are the triples.
 
-    First the objects of one subject and predicate are put together, then the subjects of one predicate with the same
-    objects, then the predicates of the same subjects and objects.
+    Merges first objects with equal subject and predicate, then subjects with equal predicate and objects, then
+    predicates with equal subjects and objects.
     """
     objects: dict[tuple[str, str], list[str]] = defaultdict(list)
     for subject, predicate, object_ in triples:

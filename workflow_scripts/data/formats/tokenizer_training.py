@@ -1,8 +1,8 @@
-"""Small tokenizers for models that are trained from scratch, in the format of Hugging Face `tokenizers`.
+"""Small tokenizers for models trained from scratch, in the format of Hugging Face `tokenizers`.
 
-Both cut a text into words with the space before them, numbers, and runs of other marks, and then each of these into
-pieces. Nothing is added before or after the text. Offsets count characters; that of a piece at the beginning of a word
-includes the space before it. The name of a special token is that token wherever it stands in a text.
+Both split a text into words, numbers and runs of other characters, each with the space before it, and split these into
+pieces. No tokens are added before or after the text. Offsets count characters; the offset of a word's first piece
+includes the space before the word. The name of a special token in a text always becomes that token.
 """
 
 import math
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 SPECIAL_TOKENS = ["<bos>", "<eos>", "<pad>", "<unk>"]  # their ids are 0 to 3
 UNKNOWN = SPECIAL_TOKENS.index("<unk>")
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-# Words, numbers, other marks, each with the space before it, as in GPT-2's byte-level tokenizer.
+# Words, numbers, other characters, each with the space before it, as in GPT-2's byte-level tokenizer.
 PIECE_OF_TEXT = r"▁?\p{L}+|▁?\p{N}+|▁?[^▁\p{L}\p{N}]+|▁+"
-WORD = re.compile(r"▁?[^\W\d_]+|▁?\d+|▁?(?:[^\w▁]|_)+|▁+")  # the same, nearly, for counting
-OFTEN = 20  # a character that the texts have less often has no piece
-# A score below that of every piece: a byte only stands for a character that no piece has.
+WORD = re.compile(r"▁?[^\W\d_]+|▁?\d+|▁?(?:[^\w▁]|_)+|▁+")  # almost the same pattern, for counting
+OFTEN = 20  # minimum number of occurrences for a character to have a piece
+# Lower than the score of every piece, so that bytes are used only for characters without a piece.
 BYTE_SCORE = -100.0
 
 
 def train(kind: str, vocabulary_size: int, texts: Iterable[str], words: Counter[str]) -> "Tokenizer":
-    """A `bpe` or `unigram` tokenizer with `vocabulary_size` tokens, the special ones and 256 bytes among them.
+    """Train a `bpe` or `unigram` tokenizer with `vocabulary_size` tokens, including special tokens and 256 bytes.
 
-    words: how often each is to stand bare, without a space before it, beside the texts.
+    words: word -> number of occurrences without a space before it to add to the texts.
     """
     return {"bpe": byte_pairs, "unigram": unigram}[kind](vocabulary_size, _with_bare(texts, words))
 
@@ -36,12 +36,12 @@ def train(kind: str, vocabulary_size: int, texts: Iterable[str], words: Counter[
 def _with_bare(texts: Iterable[str], words: Counter[str]) -> Iterator[str]:
     yield from texts
     for word in sorted(words):
-        # Tabs part words without giving them the space that would make them other tokens.
+        # Separated by tabs, because a word after a space is another token.
         yield "\t".join([word] * words[word])
 
 
 def byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
-    """Byte-level byte-pair encoding as GPT-2's: `Ġ` stands for the space before a word."""
+    """Train byte-level byte-pair encoding like GPT-2's: `Ġ` is the space before a word."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -50,7 +50,7 @@ def byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary_size,
         special_tokens=SPECIAL_TOKENS,
-        # Sorted: the library gives the 256 characters in another order each time.
+        # Sorted, because the library returns the 256 characters in another order each time.
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -59,11 +59,11 @@ def byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
 
 
 def unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
-    """Unigram language model of pieces, after Kudo 2018: `▁` stands for a space, rare characters become bytes.
+    """Train a unigram language model of pieces (after Kudo 2018): `▁` is a space, rare characters become bytes.
 
-    The pieces begin as those of byte-pair encoding, three times too many; each round scores a piece by the logarithm of
-    its share in the best segmentation of all texts, and keeps the more used half of those that are too many. (The
-    trainer of the library gives other pieces each time.)
+    Starts with three times the wanted pieces, from byte-pair encoding. Each round scores a piece by the log of its
+    share in the best segmentation of all texts, and drops the less used half of the excess pieces. (The library's
+    trainer would give other pieces each time.)
     """
     from tokenizers import Tokenizer, models, trainers
 
@@ -79,13 +79,13 @@ def unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
         for character in word:
             characters[character] += times
     common = {character for character, times in characters.items() if times >= OFTEN}
-    # With these, a space need never stand alone, which would make two tokens of a common word.
+    # With these pieces, the space before a word is never a separate token, which would split common words.
     kept = common | {f"▁{character}" for character in common if character != "▁"}
     size = 3 * wanted
     tokenizer = pairs
     while True:
         uses = _uses(tokenizer, words)
-        # So small a rest is not worth a round.
+        # An excess of 10% or less is dropped at once, to save rounds.
         size = (size + wanted) // 2 if size > 1.1 * wanted else wanted
         others = [piece for piece in uses if piece not in kept and set(piece) <= common]
         others = sorted(others, key=lambda piece: (-uses[piece], piece))[: max(0, size - len(kept))]
@@ -98,7 +98,7 @@ def unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
 
 
 def _uses(tokenizer: "Tokenizer", words: Counter[str]) -> Counter[str]:
-    """How often each piece stands in the words, by this tokenizer."""
+    """Count how often this tokenizer uses each piece to encode the words."""
     uses: Counter[int] = Counter()
     known = sorted(words)
     for word, encoded in zip(known, tokenizer.encode_batch_fast(known), strict=True):

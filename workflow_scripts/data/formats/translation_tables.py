@@ -1,4 +1,4 @@
-"""From lines of tokens to the Parquet files of a translation task, some thousand pairs at a time."""
+"""Writing of a translation task's Parquet files from tokenised lines, in chunks of some thousand pairs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -26,13 +26,13 @@ def write_tables(
     limits: tuple[int, float],
     test_columns: dict[str, list[str]],
 ) -> dict[str, Any]:
-    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`; returns the counts of dataset.json.
+    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`. Returns the counts for dataset.json.
 
-    texts: pairs of tokenised lines of each split, in chunks; a chunk becomes a row group. limits: see `fitting`; the
-    test set is not cut. test_columns: further columns of the test set.
+    texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits: (longest, ratio) of
+    `fitting`; pairs of the test set are never removed. test_columns: further columns of the test set.
 
-    Each side has its own vocabulary: the pieces of its training text by falling frequency, then by the alphabet. It is
-    known only when all is encoded, so the ids of the joint encoding go to files in `scratch` first.
+    Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties alphabetically. It
+    is known only after all text is encoded, so the ids of the joint encoding are first written to files in `scratch`.
     """
     joint = {split: scratch / f"{split}.arrows" for split in texts}
     dropped = {
@@ -64,8 +64,8 @@ def encode(
     limits: tuple[int, float] | None,
     words: bool,
 ) -> int:
-    """Write the ids of the pieces of both sides, and, with `words`, the target's tokens as `target_words`; returns how
-    many pairs do not fit into the limits.
+    """Write the joint ids of both sides to an Arrow file, and, if `words`, the target's tokens as `target_words`.
+    Returns the number of pairs dropped because of the limits.
     """
     import pyarrow
 
@@ -87,15 +87,15 @@ def encode(
 
 
 def fitting(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
-    """[N] bool, of the pairs whose sides have `source` [N] and `target` [N] pieces: neither side is empty, over
-    `longest`, or over `ratio` times the other.
+    """Return which pairs to keep, [N] bool, given their numbers of pieces, `source` and `target` [N]. Neither side may
+    be empty, have more than `longest` pieces, or more than `ratio` times those of the other side.
     """
     shorter, longer = np.minimum(source, target), np.maximum(source, target)
     return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
 
 
 def batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
-    """What `encode` has written, one batch at a time."""
+    """Yield the non-empty batches of a file of `encode`."""
     import pyarrow
 
     with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as reader:
@@ -103,7 +103,7 @@ def batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
 
 
 def piece_counts(path: Path, pieces: int) -> dict[str, np.ndarray]:
-    """How often each joint piece stands on each side: side -> [pieces]."""
+    """Count the occurrences of each joint piece on each side: side -> [pieces]."""
     counts = {side: np.zeros(pieces, np.int64) for side in SIDES}
     for batch in batches(path):
         for side in SIDES:
@@ -118,7 +118,7 @@ def number_anew(
     vocabulary: dict[str, list[str]],
     columns: dict[str, list[str]],
 ) -> dict[str, int]:
-    """Write a split with each side's own ids, its text in pieces, and `columns`; returns its counts."""
+    """Write a split with each side's own ids, its text as pieces, and `columns`. Returns the split's counts."""
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet

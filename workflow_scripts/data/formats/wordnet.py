@@ -1,10 +1,10 @@
-"""WordNet's dictionary folder, in the format of wndb(5WN): synsets with their glosses, and how often a sense was met.
+"""Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets with glosses, and counts of senses.
 
-Read from a folder (as Debian's package wordnet-base installs it) or from an archive of one, in any packing: the files
-are found by their names. `read` needs data.* and index.*; cntlist.rev gives the counts of the tagged texts.
+Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are found by their names.
+`read` needs data.* and index.*; the optional cntlist.rev has the counts of senses in tagged texts.
 
-NLTK's reader is not used: it needs index.sense and lexnames, which the pinned archive and Debian leave out, and it cuts
-what stands in quotation marks out of 79 definitions ("especially in the phrase )"). The tests hold it against this one.
+NLTK's reader is not used: it needs index.sense and lexnames, which the pinned archive and Debian omit, and it removes
+quoted text from 79 definitions ("especially in the phrase )"). The tests compare it with this reader.
 """
 
 import re
@@ -21,14 +21,14 @@ SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense k
 DATA, INDEX, EXCEPTIONS = ({name.format(part) for part in PARTS} for name in ("data.{}", "index.{}", "{}.exc"))
 NEEDED = DATA | INDEX
 OPTIONAL = {"cntlist.rev"} | EXCEPTIONS
-# A marker of syntax after an adjective, such as galore(ip).
+# A syntactic marker after an adjective, as in galore(ip).
 MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
 class Synset(NamedTuple):
-    """`id` is the offset and the part of speech of its file (n, v, a, r), as `02084071n`; spaces of lemmas are `_`.
+    """A synset. `id` is its offset and its file's part of speech (n, v, a, r): `02084071n`. Spaces of lemmas are `_`.
 
-    topics: ids of the synsets that name its field, such as law (pointer ;c); satellite: an adjective that is no head.
+    topics: ids of the synsets of its domain, such as law (pointer ;c). satellite: an adjective that is not a head.
     """
 
     id: str
@@ -40,14 +40,14 @@ class Synset(NamedTuple):
 
 @dataclass(frozen=True)
 class WordNet:
-    """counts: (lemma in lower case, synset id) -> how often the tagged texts have it in this sense, if ever."""
+    """Content of the dictionary. counts: (lower-case lemma, synset id) -> occurrences in tagged texts, if any."""
 
     synsets: dict[str, Synset]
     counts: dict[tuple[str, str], int]
 
 
 def read(path: Path) -> WordNet:
-    """Read a dictionary folder or an archive of one. Raises UserError naming file and line, or the missing files."""
+    """Read a dictionary folder or an archive of one. Raises UserError with file and line, or the missing files."""
     files = dictionary_files(path, NEEDED, OPTIONAL)
     synsets = {synset.id: synset for synset in read_synsets(path, files)}
     senses = {
@@ -63,7 +63,7 @@ def read(path: Path) -> WordNet:
         except (ValueError, KeyError) as error:
             raise _malformed(path, "cntlist.rev", number, "sense key, sense number, count") from error
         offsets = senses.get((letter, lemma), ())
-        # Some counted senses have left the dictionary.
+        # Some counted senses are no longer in the dictionary.
         if sense <= len(offsets):
             pair = (lemma, f"{offsets[sense - 1]}{letter}")
             counts[pair] = counts.get(pair, 0) + count
@@ -71,7 +71,7 @@ def read(path: Path) -> WordNet:
 
 
 def dictionary_files(path: Path, needed: set[str], optional: Set[str] = frozenset()) -> dict[str, bytes]:
-    """The files of the dictionary by name. Raises UserError when needed ones are missing."""
+    """Read the dictionary's files: name -> content. Raises UserError if needed files are missing."""
     files = read_members(path, needed | optional)
     if missing := sorted(needed - set(files)):
         raise UserError(f"{path}: no WordNet dictionary, {', '.join(missing)} missing; give the folder with data.noun")
@@ -79,7 +79,7 @@ def dictionary_files(path: Path, needed: set[str], optional: Set[str] = frozense
 
 
 def read_synsets(path: Path, files: dict[str, bytes]) -> Iterator[Synset]:
-    """All synsets: nouns, verbs, adjectives, adverbs. Raises UserError naming file and line."""
+    """Yield all synsets: nouns, verbs, adjectives, adverbs. Raises UserError with file and line."""
     for part, letter in PARTS.items():
         for number, line in lines(path, files, f"data.{part}"):
             try:
@@ -90,7 +90,7 @@ def read_synsets(path: Path, files: dict[str, bytes]) -> Iterator[Synset]:
 
 
 def lines(path: Path, files: dict[str, bytes], name: str) -> Iterator[tuple[int, str]]:
-    """(line number, text) of the file, without the licence, whose lines begin with two spaces."""
+    """Yield (line number, text) of a file without blank lines and the licence, whose lines start with two spaces."""
     content = files.get(name, b"")
     try:
         text = content.decode("utf-8")
@@ -106,13 +106,13 @@ def _malformed(path: Path, name: str, number: int, expected: str) -> UserError:
 
 
 def _synset(line: str, letter: str) -> Synset:
-    """`offset file type words lemma id ... pointers symbol offset type fields ... [frames] | gloss`."""
+    """Parse a line `offset file type words lemma id ... pointers symbol offset type fields ... [frames] | gloss`."""
     data, gloss = line.split("|", 1)
     cells = data.split()
     if not (len(cells[0]) == 8 and cells[0].isdecimal() and cells[2] in {"n", "v", "a", "s", "r"} and gloss.strip()):
         raise ValueError(line)
     words = int(cells[3], 16)
-    first = 5 + 2 * words  # pointer, of four cells each
+    first = 5 + 2 * words  # first pointer; each has four cells
     end = first + 4 * int(cells[first - 1])
     if not words or len(cells) < end:
         raise ValueError(line)
@@ -130,7 +130,7 @@ def _synset(line: str, letter: str) -> Synset:
 
 
 def _index(path: Path, files: dict[str, bytes], part: str) -> Iterator[tuple[str, list[str]]]:
-    """(lemma, offsets of its senses in the order of their numbers): the last `synset_cnt` cells of a line."""
+    """Yield (lemma, synset offsets by sense number): the offsets are the last `synset_cnt` cells of a line."""
     for number, line in lines(path, files, f"index.{part}"):
         cells = line.split()
         try:

@@ -1,4 +1,4 @@
-"""A WordPiece tokenizer of BERT's kind, trained on given texts, in the format of Hugging Face `tokenizers`."""
+"""A WordPiece tokenizer like BERT's, trained on given texts, in the format of Hugging Face `tokenizers`."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -10,13 +10,13 @@ SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # their ids are
 
 
 def train(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
-    """Lower case; words and marks apart, and these in pieces, of which all but a word's first begin with ##."""
+    """Train a lower-case tokenizer that splits words and punctuation, then pieces; ## starts all but a word's first."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
     normalizer, texts = normalizers.BertNormalizer(lowercase=True), list(texts)
     characters = {character for text in texts for character in normalizer.normalize_str(text)} - {" "}
-    # Named beforehand, in order: the library numbers them in another order each time, which decides between pairs that
-    # are as frequent.
+    # Given in sorted order, because the library would number them differently each time, and their numbers decide
+    # between pairs of equal frequency.
     inner = [f"##{character}" for character in sorted(characters)]
     learnt = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learnt.normalizer, learnt.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()

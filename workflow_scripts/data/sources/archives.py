@@ -1,4 +1,4 @@
-"""Reading files out of archives into memory: nothing is extracted, so that no path of an archive is trusted."""
+"""Reading of files inside archives into memory. Nothing is extracted, so no path in an archive has to be trusted."""
 
 import io
 import lzma
@@ -12,14 +12,14 @@ from typing import IO
 
 from workflow_scripts.common.errors import UserError
 
-LARGEST = 64 * 2**20  # bytes of one file: the largest that is wanted, data.noun of WordNet, has 15 MB
+LARGEST = 64 * 2**20  # bytes of one file; the largest file needed, WordNet's data.noun, has 15 MB
 
 
 def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
-    """Contents by file name of those regular files, anywhere in a zip or tar archive or a Debian package or straight in
-    a folder, that have a wanted name.
+    """Read the regular files with the wanted names from an archive or folder: file name -> content.
 
-    Raises UserError when `path` is neither, is broken, holds a wanted name twice, or holds a file over LARGEST bytes.
+    `path` is a zip or tar archive or a Debian package, with files at any depth, or a folder, with files at its top.
+    Raises UserError if it is none of these or broken, or if a wanted file occurs twice or exceeds LARGEST bytes.
     """
     found: dict[str, bytes] = {}
 
@@ -57,16 +57,16 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
 
 
 def read_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
-    """(number from 1, text without its end) of each line of the UTF-8 file `name` in a zip or tar archive, or of `path`
-    itself where it is neither. Lines are read as they are asked for: the file may be large.
+    """Yield (number from 1, text without line end) of a UTF-8 file: `name` in a zip or tar archive, else `path` itself.
 
-    Raises UserError when the archive has no such file or is broken, or when a line is not UTF-8.
+    Lines are read lazily, because the file may be large. Raises UserError if the archive has no such file or is broken,
+    or if a line is not UTF-8.
     """
     number = 0
     try:
         with ExitStack() as opened:
             for number, line in enumerate(_member(path, name, opened), start=1):
-                # A text may hold any of the signs that Python takes for the end of a line, but for this one.
+                # Only LF ends a line: texts may contain the other characters at which str.splitlines splits.
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         raise UserError(f"{path}: {name}:{number}: not UTF-8 text; fetch it again") from None
@@ -92,7 +92,7 @@ def _member(path: Path, name: str, opened: ExitStack) -> IO[bytes]:
 
 
 def _tar(path: Path) -> io.BytesIO:
-    """The bytes of a tar archive: the file itself, or the files of a Debian package (deb(5), an ar archive)."""
+    """Return the bytes of a tar archive: the file itself, or data.tar of a Debian package (deb(5), an ar archive)."""
     content = path.read_bytes()
     if not content.startswith(b"!<arch>\n"):
         return io.BytesIO(content)

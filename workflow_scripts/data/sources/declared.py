@@ -1,4 +1,4 @@
-"""The declared source files: `sources.yaml`, validated and flattened to one entry per file."""
+"""Source files declared in `sources.yaml`, validated and flattened to one entry per file."""
 
 import re
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Packing(Strict):
-    """Another archive of the same files, as good as the one that is declared."""
+    """Another archive of the same files, equivalent to the declared one."""
 
     urls: Annotated[list[Url], Field(min_length=1)]
     sha256: Sha256
@@ -30,7 +30,7 @@ class Packing(Strict):
 
 
 class File(Strict):
-    """One file; see the head of sources.yaml."""
+    """One source file. The head of sources.yaml describes the keys."""
 
     path: str | None = None
     urls: list[Url] = []
@@ -41,7 +41,7 @@ class File(Strict):
 
 
 class Dataset(Strict):
-    """Files of one origin, with what holds for all of them."""
+    """Files of one publisher, with the properties that they share."""
 
     title: str
     revision: str
@@ -68,7 +68,7 @@ class Repository(Strict):
 
 
 class Sources(Strict):
-    """The whole of sources.yaml."""
+    """Content of sources.yaml."""
 
     datasets: dict[str, Dataset]
     hugging_face: dict[str, Repository]
@@ -76,9 +76,9 @@ class Sources(Strict):
 
 @dataclass(frozen=True)
 class Source:
-    """One source file: `name` is `<dataset>/<file>`, `urls` are in the order in which they are tried.
+    """One source file. `name` is `<dataset>/<file>`; `urls` are tried in order.
 
-    packings: the same source as other archives of its files, each with its own urls, sha256 and bytes.
+    packings: other archives of the same files, each with its own urls, sha256 and bytes.
     """
 
     name: str
@@ -94,13 +94,13 @@ class Source:
 
     @property
     def alternatives(self) -> tuple["Source", ...]:
-        """Itself and its other packings, in the order in which they are tried."""
+        """This source and its other packings, in the order in which they are tried."""
         return (self, *self.packings)
 
 
 @lru_cache(maxsize=4)
 def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
-    """Every declared file by its name `<dataset>/<file>`. Raises UserError naming file and key."""
+    """Load all declared files, with their names `<dataset>/<file>` as keys. Raises UserError with file and key."""
     found = {}
     for dataset_name, dataset in checked(Sources, read_yaml(file), file).datasets.items():
         for name, entry in dataset.files.items():
@@ -134,7 +134,7 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
 
 @lru_cache(maxsize=4)
 def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
-    """Every declared repository on the Hugging Face hub, by its name there. Raises UserError naming file and key."""
+    """Load all declared Hugging Face repositories, with their hub names as keys. Raises UserError with file and key."""
     repositories = checked(Sources, read_yaml(file), file).hugging_face
     for name, repository in repositories.items():
         if repository.revision is None and not repository.note:
@@ -143,9 +143,9 @@ def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
 
 
 def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
-    """The sources that `names` mean: `<dataset>/<file>`, or `<dataset>` for all its files.
+    """Select sources by name: `<dataset>/<file>`, or `<dataset>` for all its files.
 
-    Raises UserError with the nearest known name.
+    Raises UserError for an unknown name, with the nearest known name.
     """
     datasets = {name.split("/")[0] for name in sources}
     chosen: dict[str, Source] = {}
@@ -161,19 +161,19 @@ def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
 
 
 def record_path(path: Path) -> Path:
-    """Where the sha256 of a file that sources.yaml cannot pin was recorded when it was first obtained."""
+    """Return the file with the sha256 of a download that sources.yaml cannot pin, recorded at its first download."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def expected_sha256(source: Source, path: Path) -> str | None:
-    """The pinned sha256, else the one recorded beside `path`, else None."""
+    """Return the pinned sha256, else the one recorded next to `path`, else None."""
     if source.sha256 or not record_path(path).is_file():
         return source.sha256
     return (record_path(path).read_text().split() or ["none"])[0]
 
 
 def downloaded(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict[str, str]]:
-    """(file, sha256) of each source by its name. Raises UserError when one is missing or not the pinned file."""
+    """Return (name -> path, name -> sha256) of sources. Raises UserError if one is missing or has a wrong sha256."""
     paths, digests = {}, {}
     for source in select(names, load_sources()):
         path = downloads / source.name

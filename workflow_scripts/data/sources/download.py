@@ -1,4 +1,4 @@
-"""Downloading one URL to one file: resumed where it broke off, tried again after passing faults."""
+"""Download of one URL to one file, which resumes after interruptions and retries after temporary errors."""
 
 import email.utils
 import time
@@ -18,10 +18,10 @@ Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to bear with a server.
+    """Retry policy for a server.
 
-    `attempts` in a row may bring no new byte, `connection_attempts` no connection; the waits between them double from
-    `first_wait` seconds on. A server's Retry-After is heeded up to `longest_wait` seconds.
+    A download fails after `attempts` failures in a row without a new byte, or `connection_attempts` if the last is a
+    failed connection. Waits start at `first_wait` seconds and double; `longest_wait` limits them and Retry-After.
     """
 
     attempts: int = 5
@@ -31,7 +31,7 @@ class Patience:
 
 
 class PassingError(Exception):
-    """Worth another attempt, after `wait` seconds if the server said so."""
+    """A temporary error: try again, after `wait` seconds if the server asked for that."""
 
     def __init__(self, message: str, wait: float | None = None) -> None:
         super().__init__(message)
@@ -47,12 +47,12 @@ def download(
     patience: Patience,
     headers: dict[str, str] | None = None,
 ) -> None:
-    """Fill `part` with the body of `url`, going on from what `part` already holds where the server can.
+    """Download `url` to `part`, resuming from the bytes already in `part` if the server supports it.
 
-    Without a checksum to come (`pinned` false), it goes on only where the server vouches by a strong ETag that the file
-    is the same, else from the start. Raises UserError in one line when the server refuses, offers another size than
-    `expected_bytes`, or stays unreachable. After a broken connection `part` keeps what was received. An Authorization
-    among `headers` is not sent on to another host that the server redirects to.
+    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by a strong ETag that
+    the file is the same; else it starts again. After a broken connection `part` keeps the received bytes. Raises
+    UserError with one line if the server refuses, offers another size than `expected_bytes`, or stays unreachable. An
+    Authorization in `headers` is not sent to another host after a redirect.
     """
     validator = ""
     idle = 0
@@ -61,7 +61,7 @@ def download(
         follow_redirects=True,
         max_redirects=5,
         event_hooks={"response": [refuse_unsafe_redirect]},
-        # A body that is compressed on the way has neither the size of the file nor its offsets.
+        # Size and offsets of a compressed body differ from those of the file.
         headers={"Accept-Encoding": "identity", **(headers or {})},
     ) as client:
         while True:
@@ -94,9 +94,9 @@ def download(
 
 
 def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
-    """Write the body of one response to `part`: appended to it (206), or from the start (200).
+    """Write the body of one response to `part`: appended (206) or from the start (200).
 
-    Raises PassingError for what may go away, UserError for what will not.
+    Raises PassingError for temporary problems, UserError for permanent ones.
     """
     status = response.status_code
     if status in PASSING_FAULTS:
@@ -131,18 +131,18 @@ def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int 
 
 
 def refuse_unsafe_redirect(response: httpx.Response) -> None:
-    """Follow redirects to http and https only, and never from https to http. Raises UserError."""
+    """Raise UserError for a redirect to another scheme than http and https, or from https to http."""
     if response.has_redirect_location:
         target = response.url.join(response.headers["Location"])
         if target.scheme != "https" and (target.scheme, response.url.scheme) != ("http", "http"):
-            # Only the scheme: the rest may hold a signature.
+            # The message has only the schemes, because the target URL may contain a signature.
             raise UserError(
                 f"{response.url.host} redirects from {response.url.scheme} to {target.scheme}: not followed"
             )
 
 
 def retry_after(value: str) -> float | None:
-    """Seconds that a Retry-After header asks for, given as seconds or as a date; None for anything else."""
+    """Parse a Retry-After header, a number of seconds or a date, to seconds from now; None for anything else."""
     if value.strip().isdecimal():
         return float(value)
     try:
@@ -152,5 +152,5 @@ def retry_after(value: str) -> float | None:
 
 
 def size(path: Path) -> int:
-    """Bytes of a file, 0 where there is none."""
+    """Return the size of a file in bytes, 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0

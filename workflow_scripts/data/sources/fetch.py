@@ -1,4 +1,4 @@
-"""Getting one source file: from a mirror folder, else from its URLs, checked against sources.yaml."""
+"""Fetch one source file from a mirror folder or else its URLs, and check it against sources.yaml."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from workflow_scripts.data.sources.download import Advance, Patience, download, 
 
 
 def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patience, advance: Advance) -> str:
-    """Have `downloads/<dataset>/<file>` be the declared file; says in a few words where it came from.
+    """Fetch the declared file to `downloads/<dataset>/<file>` if needed. Returns a short note on its origin.
 
-    Two processes do not fetch one file twice. Raises UserError, naming what was tried, when it cannot be had; nothing
-    wrong is ever kept, and half a download only beside the file, as `<file>.part`.
+    A lock keeps two processes from fetching the same file. Raises UserError with the failed attempts. A wrong file is
+    never kept; a partial download is kept as `<file>.part`.
     """
     path = downloads / source.name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,13 +49,13 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
 
 
 def write_manifest(source: Source, path: Path) -> None:
-    """Say beside a file which one it is: <file>.json changes when the file is another, and at no other time."""
+    """Write <file>.json next to a file: name, sha256, bytes and licence. It changes only if the file changes."""
     content = {"name": source.name, "sha256": sha256_file(path), "bytes": size(path), "licence": source.licence}
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
 def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patience, advance: Advance) -> str | None:
-    """Fill `part` from one origin, a path or a URL. None when it is right, else what was wrong; then it is deleted."""
+    """Fill `part` from one origin, a path or a URL. Returns None, or the problem; a wrong file is deleted."""
     if origin not in source.urls:
         if not Path(origin).is_file():
             return f"{origin}: no such file"
@@ -77,11 +77,11 @@ def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patie
         part.unlink()
         if not kept:
             return f"{origin} {wrong}, nothing was kept"
-        # The wrong bytes may be those of an earlier call or another URL: once more from the start.
+        # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
 
 
 def mismatch(source: Source, file: Path, path: Path) -> str | None:
-    """How `file` differs from what is declared, or was recorded beside `path`; None if it does not."""
+    """Describe how `file` differs from its declared size or its declared or recorded sha256, or return None."""
     if source.bytes and size(file) != source.bytes:
         return f"has the wrong size: expected {source.bytes} bytes, actual {size(file)}"
     expected, actual = expected_sha256(source, path), sha256_file(file)
@@ -91,7 +91,7 @@ def mismatch(source: Source, file: Path, path: Path) -> str | None:
 
 
 def note_if_unpinned(source: Source, path: Path) -> str:
-    """For a file whose sha256 nobody declared: record the one it has, and say so."""
+    """Record the sha256 of a file without a declared one, unless recorded already. Returns a note, "" if declared."""
     if source.sha256:
         return ""
     if not record_path(path).exists():

@@ -1,4 +1,4 @@
-"""Models of the Hugging Face hub: at their pinned commit, or taken from a folder and checked."""
+"""Models of the Hugging Face hub at their pinned commit, with checks of local copies."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from workflow_scripts.data.sources.model_files import INDEX, MANIFEST, choose
 
 
 def find_repository(name: str) -> Repository:
-    """The declared model of that name. Raises UserError with the nearest known one."""
+    """Find a declared model by name. Raises UserError if it is unknown (with the nearest name) or has no commit."""
     models = {name: entry for name, entry in load_repositories().items() if entry.kind == "model"}
     if name not in models:
         raise UserError(f"no model '{name}' in sources.yaml; {nearest(name, models)}")
@@ -23,7 +23,7 @@ def find_repository(name: str) -> Repository:
 
 
 def check_shards(folder: Path) -> None:
-    """Raise UserError when the index of the weights names a file that is not there."""
+    """Raise UserError if the index of the weights names a missing file."""
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
             if not (folder / shard).is_file():
@@ -31,7 +31,7 @@ def check_shards(folder: Path) -> None:
 
 
 def write_manifest(name: str, repository: Repository, folder: Path) -> None:
-    """Say in model.json what the folder holds."""
+    """Write model.json: name, commit, licence, and sha256 and bytes of each file."""
     check_shards(folder)
     chosen = choose([path.name for path in folder.iterdir()], str(folder))
     files = {file: {"sha256": sha256_file(folder / file), "bytes": size(folder / file)} for file in chosen}
@@ -40,7 +40,7 @@ def write_manifest(name: str, repository: Repository, folder: Path) -> None:
 
 
 def is_whole(folder: Path, name: str, revision: str) -> bool:
-    """Whether a folder holds that commit of the model, by its manifest."""
+    """Return whether a folder contains that commit of the model, unchanged according to its manifest."""
     if not (folder / MANIFEST).is_file():
         return False
     manifest = read_json(folder / MANIFEST)
@@ -50,7 +50,7 @@ def is_whole(folder: Path, name: str, revision: str) -> bool:
 
 
 def changed(folder: Path, manifest: dict) -> list[str]:
-    """The files that are missing, or not what the manifest says."""
+    """List the files that are missing or differ from the manifest."""
     return [
         file
         for file, entry in manifest["files"].items()
@@ -59,7 +59,7 @@ def changed(folder: Path, manifest: dict) -> list[str]:
 
 
 def take(name: str, repository: Repository, source: Path, part: Path) -> str:
-    """Link or copy the model from a folder to `part`; says in a few words how the commit is known."""
+    """Link or copy a model from a folder to `part`. Returns a note on its origin and how its commit is known."""
     if not source.is_dir():
         raise UserError(
             f"{source} does not exist; get it where there is a network, with: "
@@ -72,17 +72,17 @@ def take(name: str, repository: Repository, source: Path, part: Path) -> str:
     for file in chosen:
         original = (source / file).resolve()
         try:
-            os.link(original, part / file)  # a second name costs no space
+            os.link(original, part / file)  # a hard link needs no space
         except OSError:
             shutil.copyfile(original, part / file)
     return f"from {source}, {told}"
 
 
 def known_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
-    """How it is known that a folder holds this commit. Raises UserError when it is known to hold another.
+    """Describe how the commit of a folder is known. Raises UserError for another commit or a changed file.
 
-    A folder that this command made has a manifest; one that `hf download` made has a record of each file, whose first
-    line is the commit.
+    A folder written by this command has a manifest. `hf download` writes a metadata file for each file; its first line
+    is the commit.
     """
     if (source / MANIFEST).is_file():
         manifest = read_json(source / MANIFEST)

@@ -1,4 +1,4 @@
-"""Downloading a model from the Hugging Face hub: resumed where it broke off, checked against the hub's checksums."""
+"""Download of models from the Hugging Face hub, which can resume and is checked against the hub's checksums."""
 
 import hashlib
 import json
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoSibling
 
-TIMEOUT = 30.0  # seconds without an answer of the hub
+TIMEOUT = 30.0  # seconds to wait for an answer of the hub
 
 
 def download_files(name: str, repository: Repository, part: Path, patience: Patience, advance: Advance) -> str:
-    """Fill `part` from the hub, going on from what it holds; says where from. Raises UserError in one line.
+    """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
 
-    The hub's own library does not go on with a file that it was killed in, and a file has gigabytes: it tells the
-    sizes, checksums and errors here, and the download is that of the source files.
+    huggingface_hub cannot resume a file of gigabytes after it was killed, so it is used only for sizes, checksums and
+    errors; `download.download` fetches the files. Raises UserError with one line.
     """
     from huggingface_hub import HfApi, get_token, hf_hub_url
 
@@ -58,7 +58,7 @@ def without_network(name: str) -> str:
 
 
 def list_files(hub: "HfApi", name: str, repository: Repository, patience: Patience) -> list["RepoSibling"]:
-    """The files to take, with sizes and checksums. Raises UserError when the hub refuses or cannot be reached."""
+    """List the files to download, with sizes and checksums. Raises UserError if the hub refuses or is unreachable."""
     import httpx2
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
@@ -69,7 +69,7 @@ def list_files(hub: "HfApi", name: str, repository: Repository, patience: Patien
             found = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT).siblings or []
             files = {file.rfilename: file for file in found}
             chosen = choose(files, f"{name} at commit {revision}")
-            # Anyone may list a gated model's files; only this tells whether they may be had.
+            # Anyone may list the files of a gated model. Only a request for a file shows whether access is granted.
             url = hf_hub_url(name, chosen[0], revision=revision, endpoint=hub.endpoint)
             get_hf_file_metadata(url, token=hub.token, timeout=TIMEOUT, endpoint=hub.endpoint)
             return [files[file] for file in chosen]
@@ -92,7 +92,7 @@ def list_files(hub: "HfApi", name: str, repository: Repository, patience: Patien
 
 
 def refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
-    """What an error of the hub means, and what to do."""
+    """Format an error of the hub as its meaning and what to do."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     status = error.response.status_code
@@ -112,7 +112,7 @@ def refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -
             f"({repository.licence}) at https://huggingface.co/{name} as the token's owner, and let the token read "
             "gated repositories"
         )
-    # The hub answers strangers with 401 where there is nothing, and where something is private.
+    # Without a token, the hub answers 401 both for missing and for private repositories.
     if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
         return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {without_network(name)}"
     what = "try again later" if status in PASSING_FAULTS else "check HF_ENDPOINT and HF_TOKEN"
@@ -122,7 +122,7 @@ def refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -
 def fetch_file(
     url: str, file: "RepoSibling", folder: Path, patience: Patience, advance: Advance, headers: dict[str, str]
 ) -> None:
-    """Have `folder/<file>` be what the hub lists; half of it is kept as `<file>.part`."""
+    """Download `folder/<file>` unless it already is the listed file; a partial download is kept as `<file>.part`."""
     path = folder / file.rfilename
     if path.exists() and is_listed(path, file):
         return
@@ -137,11 +137,11 @@ def fetch_file(
         part.unlink()
         if not kept:
             raise UserError(f"{url} is not the file that the hub lists: another checksum, nothing was kept")
-        # The wrong bytes may be those of an earlier call: once more from the start.
+        # The wrong bytes may come from an earlier invocation, so try once more from the start.
 
 
 def is_listed(path: Path, file: "RepoSibling") -> bool:
-    """Whether a file is the listed one: by its sha256 where the hub has it (large files), else by git's own sha1."""
+    """Return whether a file is the listed one, by its sha256 if the hub has it (large files), else by git's sha1."""
     if size(path) != file.size:
         return False
     if file.lfs:

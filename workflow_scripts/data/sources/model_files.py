@@ -1,4 +1,4 @@
-"""Which files of a model's repository are taken: safetensors, configuration and tokenizer."""
+"""Selection of the files of a model repository: safetensors, configuration and tokenizer."""
 
 import re
 from collections.abc import Collection
@@ -13,12 +13,12 @@ SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 
 
 def wanted(file: str) -> bool:
-    """Whether a file is of those that a model is read from: never pickled weights, never code."""
+    """Return whether a model is loaded from this file; never true for pickled weights or code."""
     return file in (*NEEDED, *WELCOME, WHOLE, INDEX) or SHARD.fullmatch(file) is not None
 
 
 def choose(files: Collection[str], where: str) -> list[str]:
-    """Which of a repository's files to take. Raises UserError when one is missing without which nothing works."""
+    """Select the needed files of a repository. Raises UserError if a required file is missing."""
     weights = [WHOLE] if WHOLE in files else sorted(file for file in files if SHARD.fullmatch(file))
     if not weights:
         pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))

@@ -1,21 +1,21 @@
-"""Made-up pairs in the format of BiRD: phrases of two words beside their reversals, their parts and other phrases."""
+"""Stand-in data for BiRD: phrases of two words, paired with their reversals, their parts and other phrases."""
 
 import itertools
 from pathlib import Path
 
 HEADER = "pair\tterm1\tterm2\tterm2: unigram or bigram\tsource\trelation\trelatedness score\tpos"
-# Words that the stand-in of HowNet has, but for the last of each.
+# HowNet's stand-in data have all of these words except the last one of each list.
 FIRST = ["goat", "otter", "pine", "reed", "farmer", "kitchen"]
 SECOND = ["film", "story", "tent", "oar", "guide", "table"]
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Write BiRD.txt and BiRD-ABBA.txt, and return them by the names of the sources."""
+    """Write BiRD.txt and BiRD-ABBA.txt. Returns their paths by source name."""
     phrases = list(itertools.product(FIRST, SECOND))
     every, reversals = [], []
     for position, (first, second) in enumerate(phrases):
         phrase, (_, last) = f"{first} {second}", phrases[(7 * position + 3) % len(phrases)]
-        # Scores follow a rule: a reversal keeps more or less of the meaning by its first word.
+        # Scores follow a rule: the first word determines how related a phrase and its reversal are.
         reversed_score = 0.3 + 0.1 * FIRST.index(first)
         reversals.append(line(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", reversed_score))
         every.append(line(phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))

@@ -1,7 +1,7 @@
-"""Made-up questions in the format of CFQ: a small grammar about films, in an archive as upstream's.
+"""Stand-in data for CFQ: questions of a small grammar about films, in an archive like upstream's.
 
-As in the MCD splits, training and test share all words and differ in what is put together: `HELD_OUT` are the pairs of
-a role and a verb that stand in validation and test questions alone.
+As in the MCD splits, training and test have the same words but other compounds: the pairs of a role and a verb in
+`HELD_OUT` occur only in validation and test questions.
 """
 
 import io
@@ -11,7 +11,7 @@ import random
 import tarfile
 from pathlib import Path
 
-ROLES = {  # noun, verb in a question with `Did`, past participle, predicate of a person, its inverse of a film
+ROLES = {  # noun: (verb after `Did`, past participle, predicate of a person, its inverse, of a film)
     "director": ("direct", "directed", "film.director.film", "film.film.directed_by"),
     "editor": ("edit", "edited", "film.editor.film", "film.film.edited_by"),
     "writer": ("write", "written", "film.writer.film", "film.film.written_by"),
@@ -33,7 +33,7 @@ ROWS = {"trainIdxs": 800, "devIdxs": 60, "testIdxs": 120}
 
 
 def write(archive: Path, seed: int) -> None:
-    """Write a tar.gz with `cfq/dataset.json` and `cfq/splits/mcd1.json` to `mcd3.json`, which draw their own items."""
+    """Write a tar.gz with `cfq/dataset.json` and `cfq/splits/mcd1.json` to `mcd3.json`, each an independent sample."""
     rng = random.Random(f"{seed}/cfq stand-in")
     items: dict[str, tuple[dict, bool]] = {}
     while len(items) < ITEMS:
@@ -57,7 +57,7 @@ def write(archive: Path, seed: int) -> None:
 
 
 def question(rng: random.Random) -> tuple[dict, bool]:
-    """An item of dataset.json, and whether it holds a pair of role and verb that training lacks."""
+    """Generate an item of dataset.json. Also returns whether it has a pair of role and verb in `HELD_OUT`."""
     entities = [f"M{i}" for i in rng.sample(range(6), 5)]
     role = rng.choice(list(ROLES))
     verbs = rng.sample(list(ROLES), rng.randint(1, 2))
@@ -94,5 +94,5 @@ def question(rng: random.Random) -> tuple[dict, bool]:
 
 
 def listed(words: list[str]) -> str:
-    """`a`, `a and b`, `a , b , and c`, as CFQ writes lists."""
+    """Format a list like CFQ: `a`, `a and b`, `a , b , and c`."""
     return " and ".join(words) if len(words) < 3 else f"{' , '.join(words[:-1])} , and {words[-1]}"

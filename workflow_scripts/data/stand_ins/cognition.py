@@ -1,6 +1,6 @@
-"""Made-up sentences in the format of CoGnition: some of its compounds' words, in contexts that translate word by word.
+"""Stand-in data for CoGnition: some words of its compounds, in contexts that are translated word by word.
 
-No compound of the test set stands in any sentence of the other files; all of its words do.
+No compound of the test set occurs in the other files, but all its words do.
 """
 
 import random
@@ -37,14 +37,14 @@ CONTEXTS = {
     },
 }
 ROWS = {"train": 700, "valid": 60, "test": 60}
-COMPOUNDS = 12  # new ones of each type
-DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair code does not join
+COMPOUNDS = 12  # new compounds of each phrase type
+DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
 
 
 def write(folder: Path, seed: int) -> None:
     """Write {train,valid,test}.{en,zh}, cg-test_cg-test.{en,zh,compound}, eval_lexicon and processed_code.
 
-    No English sentence stands twice in all of them.
+    No English sentence is repeated in the splits train, valid and test.
     """
     rng = random.Random(f"{seed}/cognition stand-in")
     new: dict[str, list[tuple[str, str]]] = {}
@@ -84,13 +84,13 @@ def write(folder: Path, seed: int) -> None:
 
 
 def merges(word: str) -> list[str]:
-    """Steps of a byte-pair code that build up a word, sign by sign."""
+    """Return the merges of a byte-pair encoding that build a word, character by character."""
     signs = [*word[:-1], f"{word[-1]}</w>"]
     return ["".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs))]
 
 
 def phrase(rng: random.Random, kind: str) -> tuple[str, str]:
-    """A noun phrase, under a verb (VP) or a preposition (PP), and its translation."""
+    """Generate a noun phrase, after a verb (VP) or a preposition (PP) for these kinds, and its translation."""
     determiner, adjective, noun, modifier = (
         rng.choice(sorted(words)) for words in (DETERMINERS, ADJECTIVES, NOUNS, MODIFIERS)
     )
@@ -106,7 +106,7 @@ def phrase(rng: random.Random, kind: str) -> tuple[str, str]:
 
 
 def lexicon() -> list[str]:
-    """Lines of upstream's lexicon for these words."""
+    """Return the lines of a lexicon for these words, in upstream's format."""
     entries = {
         "the": "/",
         "every": "每/所有",

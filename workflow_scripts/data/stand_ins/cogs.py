@@ -1,9 +1,9 @@
-"""Made-up sentences in the format of COGS: a small English grammar with logical forms, and all 21 generalisations.
+"""Stand-in data for COGS: a small English grammar with logical forms, and all 21 kinds of generalisation.
 
-As in COGS a few words are seen in training in one role only (`EXPOSURE`, `PRIMITIVES`), and each kind of generalisation
-puts its word into a role, or a phrase into a place or a depth, that training never shows (`GENERALISATIONS`).
-A module for another data set's stand-in belongs beside this one: it writes files in upstream's format, and the data
-set's own reader reads them.
+As in COGS, training has a few words in one role only (`EXPOSURE`, `PRIMITIVES`). Each kind of generalisation puts such
+a word into another role, or a phrase into a position or depth, that is not in training (`GENERALISATIONS`).
+To add stand-in data for another data set, add a module here that writes files in upstream's format; the reader of the
+data set reads them.
 """
 
 import random
@@ -16,7 +16,7 @@ NAMES = ["Emma", "Liam", "Olivia", "Noah", "Ava", "James"]
 NOUNS = ["cat", "dog", "boy", "girl", "cake", "book", "ball", "rose"]
 PLACES = ["table", "box", "house", "car"]
 PREPOSITIONS = ["in", "on", "beside"]
-Verb = tuple[str, str]  # lemma, and the form in the sentence
+Verb = tuple[str, str]  # lemma and inflected form
 TRANSITIVE: list[Verb] = [("see", "saw"), ("help", "helped"), ("paint", "painted")]
 PASSIVE: list[Verb] = [("see", "seen"), ("help", "helped"), ("paint", "painted")]
 UNERGATIVE: list[Verb] = [("smile", "smiled"), ("run", "ran"), ("sneeze", "sneezed")]
@@ -35,7 +35,7 @@ ROWS_PER_KIND = 10
 
 @dataclass
 class Sentence:
-    """A sentence being built: its words, its definite nouns, and its facts with the word they belong to."""
+    """A sentence under construction: its words, definite nouns, and facts, each with the position of its word."""
 
     rng: random.Random
     words: list[str] = field(default_factory=list)
@@ -43,12 +43,12 @@ class Sentence:
     facts: list[tuple[int, str]] = field(default_factory=list)
 
     def say(self, word: str) -> int:
-        """Append a word; returns its position."""
+        """Append a word and return its position."""
         self.words.append(word)
         return len(self.words) - 1
 
     def noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
-        """Append a name or a noun with article, then `depth` nested prepositional phrases; returns its variable."""
+        """Append a name, or a noun with article and `depth` nested prepositional phrases. Returns its variable."""
         if word is None:
             word = self.rng.choice(NOUNS if depth or self.rng.random() < 0.7 else NAMES)
         if word[0].isupper():
@@ -69,17 +69,17 @@ class Sentence:
         return variable
 
     def predicate(self, position: int, lemma: str, **arguments: str) -> None:
-        """State the arguments of the verb at `position`, in the order given."""
+        """Add the arguments of the verb at `position` to the facts, in the given order."""
         for role, value in arguments.items():
             self.facts.append((position, f"{lemma} . {role} ( x _ {position} , {value} )"))
 
     def line(self, kind: str) -> str:
-        """The TSV line: definite nouns first, then the facts in the order of their words."""
+        """Format the TSV line: definite nouns, then the facts in the order of their words."""
         facts = " AND ".join(fact for _, fact in sorted(self.facts, key=lambda fact: fact[0]))
         return f"{' '.join([*self.words, '.'])}\t{' '.join([*self.definite, facts])}\t{kind}"
 
 
-# The frames: each appends a clause and returns the position of its verb.
+# Each frame appends a clause and returns the position of its verb.
 Frame = Callable[..., int]
 
 
@@ -148,7 +148,7 @@ def double_object(s: Sentence, verb: Verb | None = None) -> int:
 
 
 def clausal(s: Sentence, depth: int = 1, inner: Frame = unergative, **fixed: Any) -> int:
-    """`depth` nested clauses; what is fixed is fixed in the innermost."""
+    """Append `depth` nested clauses; `fixed` are arguments of the innermost one."""
     agent = s.noun_phrase()
     lemma, form = s.rng.choice(CLAUSAL)
     position = s.say(form)
@@ -172,7 +172,7 @@ def control(s: Sentence, infinitive: str | None = None) -> int:
 
 TRAINING_FRAMES = [transitive, passive, unergative, unaccusative, dative, double_object, clausal, control]
 
-# Kind -> (frame, what is fixed in it). Each word of these is seen in training in this role only.
+# Kind -> (frame, its fixed arguments). In training, each of these words occurs in this role only.
 EXPOSURE = {
     "exposure_example_subj_common": (transitive, {"subject": "hedgehog"}),
     "exposure_example_obj_common": (transitive, {"direct_object": "cockroach"}),
@@ -216,12 +216,12 @@ GENERALISATIONS = {
 
 
 def write(folder: Path, seed: int) -> None:
-    """Write train, dev, test and gen `.tsv`; no sentence stands twice in all of them."""
+    """Write {train,dev,test,gen}.tsv, without a repeated sentence in all of them."""
     rng = random.Random(f"{seed}/cogs stand-in")
     seen: set[str] = set()
 
     def new(entries: list[tuple[Frame, dict]], kind: str) -> str:
-        """A line of the given kind, made by one of the entries, whose sentence is in no file yet."""
+        """Generate a line of the given kind from one of the entries, with a sentence that is in no file yet."""
         while True:
             sentence = Sentence(rng)
             frame, fixed = rng.choice(entries)

@@ -1,6 +1,6 @@
-"""Made-up articles and books in the form of Wikipedia's Parquet files and BookCorpus's archive, with a tokenizer.
+"""Stand-in articles and books in the formats of Wikipedia's Parquet files and BookCorpus's archive, with a tokenizer.
 
-Their sentences are those of the made-up translations (`stand_ins.wmt`).
+The sentences come from the stand-in translations (`stand_ins.wmt`).
 """
 
 import io
@@ -18,8 +18,8 @@ VOCABULARY = 300
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Write one Parquet file, the archive, tokenizer and sememes, and return them by the names of the sources."""
-    # The catalogue reads the options of a module that reads this one, and must not wait for it.
+    """Write one Parquet file, the archive, tokenizer and sememes. Returns their paths by source name."""
+    # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -44,7 +44,7 @@ def write(folder: Path) -> dict[str, Path]:
 
 
 def article(rng: random.Random, number: int) -> str:
-    """Paragraphs of two to six sentences, one a line, with a heading among them."""
+    """Generate an article: a heading and paragraphs of two to six sentences, one paragraph per line."""
     paragraphs = [" ".join(sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
     return "\n\n".join([*paragraphs[:1], f"Matter {number}", *paragraphs[1:]])
 

@@ -1,4 +1,4 @@
-"""Made-up pairs in the format of PAWS: who did what to whom, where the order of the words decides, and where not."""
+"""Stand-in data for PAWS: who did what to whom, in pairs where the word order matters and pairs where it does not."""
 
 import random
 from pathlib import Path
@@ -12,7 +12,7 @@ YEARS = range(1900, 1960)
 
 
 def write(folder: Path, seed: int) -> dict[str, Path]:
-    """Write both files without a header line, and return them by the names of the sources. No pair stands twice."""
+    """Write both files without a header line and without repeated pairs. Returns their paths by source name."""
     rng = random.Random(f"{seed}/paws stand-in")
     seen: set[tuple[str, str]] = set()
     written = {}
@@ -29,8 +29,8 @@ def write(folder: Path, seed: int) -> dict[str, Path]:
 
 
 def pair(rng: random.Random) -> tuple[str, str, int]:
-    """(sentence, sentence, 1 for a paraphrase): swapped people differ, a phrase moved to the front or other words do
-    not."""
+    """Generate (sentence, sentence, 1 for a paraphrase). Swapping people changes the meaning; swapping time and place,
+    or rewording, does not."""
     one, other = rng.sample(PEOPLE, 2)
     verb, place, year = rng.choice(sorted(VERBS)), rng.choice(PLACES), rng.choice(YEARS)
     first = f"{one} {verb} {other} in {place} in {year} ."

@@ -1,7 +1,7 @@
-"""Made-up sememes, in the format of CAT's files, for the words of the made-up dictionary and film reviews.
+"""Stand-in sememes, in the format of CAT's files, for the words of the stand-in dictionary and film reviews.
 
-A noun is composed of its kind and its place (`goat`: animal, mountain), other words of one or two sememes; function
-words share one, as in HowNet.
+A noun has the sememes of its kind and place (`goat`: animal, mountain), other words have one to three; function words
+share one, as in HowNet.
 """
 
 import pickle
@@ -28,7 +28,7 @@ OTHERS = {
 
 
 def compositions() -> dict[str, list[str]]:
-    """Word -> names of its sememes, each once."""
+    """Return the names of each word's sememes, each once."""
     words = {word: ["FuncWord"] for word in FUNCTION_WORDS}
     for kind, nouns in wordnet.NOUNS.items():
         words |= {kind: [kind]}

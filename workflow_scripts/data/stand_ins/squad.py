@@ -1,6 +1,6 @@
-"""Made-up paragraphs in the format of SQuAD: who lives where and keeps what; in the adversarial files as they are, and
-then with one more sentence, on somebody else: in two ways in AddSent, in one in AddOneSent. The keys of these questions
-are those of the questions as they are with `-` and a name behind, as upstream's are."""
+"""Stand-in data for SQuAD: paragraphs about where people live and what they keep. The adversarial files also have
+variants with a sentence on somebody else: two of each paragraph in AddSent, one in AddOneSent. As in upstream, a
+variant's key is the key of the unchanged question, `-` and a name."""
 
 import json
 import random
@@ -15,7 +15,7 @@ ANIMALS = ["a goat", "an otter", "a camel", "a hen", "two geese"]
 
 
 def write(folder: Path, seed: int) -> dict[str, Path]:
-    """Write the four files, and return them by the names of the sources."""
+    """Write the four files. Returns their paths by source name."""
     rng = random.Random(f"{seed}/squad stand-in")
     written = {}
     for name, rows in ROWS.items():
@@ -30,7 +30,7 @@ def write(folder: Path, seed: int) -> dict[str, Path]:
 
 
 def paragraphs(rng: random.Random, key: str, variants: int) -> list[dict[str, Any]]:
-    """Two sentences with two questions on the first person, then `variants` times the same with a third sentence."""
+    """Generate two sentences with two questions on the first person, and `variants` copies with a third sentence."""
     one, other, third = rng.sample(PEOPLE, 3)
     place, animal = rng.choice(PLACES), rng.choice(ANIMALS)
     plain = f"{one} lives in {place} and keeps {animal}. {other} is a friend."

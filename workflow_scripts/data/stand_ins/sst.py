@@ -1,4 +1,4 @@
-"""Made-up film reviews as bracketed trees in the format of SST: one mood word decides on the label of the root."""
+"""Stand-in film reviews as bracketed trees in the format of SST: one mood word sets the label of the root."""
 
 import random
 from pathlib import Path
@@ -18,13 +18,13 @@ ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- a
 
 
 def write(folder: Path) -> None:
-    """Write `train.txt`, `dev.txt` and `test.txt`; no sentence stands twice in all of them."""
+    """Write `train.txt`, `dev.txt` and `test.txt`, without a repeated sentence in all of them."""
     rng = random.Random("sst stand-in")
     seen: set[str] = set()
     for file, rows in ROWS.items():
         lines: list[str] = []
         while len(lines) < rows:
-            # Cycling through the classes keeps the labels of every file in equal shares of the classes.
+            # Cycle through the classes, so that every file has equal shares of them.
             line = tree(rng, len(lines) % len(MOODS))
             if line not in seen:
                 seen.add(line)
@@ -34,7 +34,7 @@ def write(folder: Path) -> None:
 
 
 def tree(rng: random.Random, kind: int) -> str:
-    """`(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`, with up to two phrases more."""
+    """Generate `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`, with an optional adverb and ending."""
     subject = leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
     words = ["is", *rng.sample(ADVERBS, rng.randint(0, 1))]
     ending = leaves([*rng.choice(["", *ENDINGS]).split(), "."])
@@ -42,6 +42,6 @@ def tree(rng: random.Random, kind: int) -> str:
 
 
 def leaves(words: list[str]) -> str:
-    """A right-branching neutral tree over the words."""
+    """Build a right-branching neutral tree over the words."""
     first = f"(2 {words[0]})"
     return first if len(words) == 1 else f"(2 {first} {leaves(words[1:])})"

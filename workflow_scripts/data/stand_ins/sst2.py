@@ -1,5 +1,4 @@
-"""Made-up phrases in the format of SST-2, from the words of the stand-in of SST: one mood word decides, unless `not`
-stands before it."""
+"""Stand-in data for SST-2, with the words of SST's stand-in data: a mood word sets the label, and `not` inverts it."""
 
 import random
 from pathlib import Path
@@ -10,7 +9,7 @@ ROWS = {"train": 700, "dev": 90}
 
 
 def write(folder: Path, seed: int) -> dict[str, Path]:
-    """Write train.tsv and dev.tsv, and return them by the names of the sources; no phrase stands twice in both."""
+    """Write train.tsv and dev.tsv, without a repeated phrase in both. Returns their paths by source name."""
     rng = random.Random(f"{seed}/sst2 stand-in")
     seen: set[str] = set()
     written = {}

@@ -1,4 +1,4 @@
-"""Made-up pairs in the format of the STS benchmark, of two sources: equal subjects, verbs and places decide."""
+"""Stand-in data for the STS benchmark, from two sources: a score counts equal subjects, verbs and places."""
 
 import random
 from pathlib import Path
@@ -12,11 +12,11 @@ WORDS = {
     ),
     "MSRvid": (["A cat", "A boy", "The cook", "Two men"], ["eats", "sings", "dances"], ["at a table", "on the stage"]),
 }
-WORTH = (2.0, 2.0, 1.0)  # of equal subjects, verbs and places
+WORTH = (2.0, 2.0, 1.0)  # points for equal subjects, verbs and places
 
 
 def write(folder: Path, seed: int) -> dict[str, Path]:
-    """Write sts-{train,dev,test}.csv, and return them by the names of the sources."""
+    """Write sts-{train,dev,test}.csv. Returns their paths by source name."""
     rng = random.Random(f"{seed}/sts stand-in")
     written = {}
     for part, rows in ROWS.items():

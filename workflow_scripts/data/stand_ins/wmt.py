@@ -1,7 +1,7 @@
-"""Made-up sentences in two languages, in archives as those of the WMT: a small grammar whose words change their places.
+"""Stand-in data for WMT: sentences in two languages with different word orders, in archives like upstream's.
 
-A sentence of the first language is `subject verb object place .`; the second puts the place behind the subject, and its
-words are those of the first read backwards. Numbers, names and a hyphen stay.
+A sentence of the first language is `subject verb object place .`. The second has the place after the subject, and its
+words are spelt backwards, except numbers, names and words with a hyphen.
 """
 
 import gzip
@@ -20,7 +20,7 @@ Files = dict[str, str]  # language -> name in the archive
 
 
 def write(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files]) -> dict[str, Path]:
-    """Write the archives: aligned lines for each corpus, SGML for the test set. Name of an archive -> its path."""
+    """Write archives with aligned lines for each corpus and SGML for the test set. Returns archive name -> path."""
     rng = random.Random("wmt stand-in")
     archives: dict[str, dict[str, bytes]] = {}
     for archive, files in corpora:
@@ -39,7 +39,7 @@ def write(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files
 
 
 def add(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], form: str) -> None:
-    """Add a file of each language to the content of an archive: English, and another whatever it is called."""
+    """Add a file of each language to the content of an archive. Every language but English gets the second side."""
     for language, name in files.items():
         side = "first" if language == "en" else "second"
         lines = [form.format(number, pair[side]) for number, pair in enumerate(pairs, start=1)]
@@ -47,12 +47,12 @@ def add(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], fo
 
 
 def sentence(rng: random.Random) -> dict[str, str]:
-    """A sentence in the first language and in the second."""
+    """Generate a sentence in both languages."""
     subject, verb, thing, place = (rng.choice(words) for words in (SUBJECTS, VERBS, OBJECTS, PLACES))
     second = " ".join(map(backwards, f"{subject} {place} {verb} {thing}".split()))
     return {"first": f"{subject} {verb} {thing} {place} .", "second": f"{second} ."}
 
 
 def backwards(word: str) -> str:
-    """`council` -> `licnuoc`; what is no plain word in lower case stays."""
+    """Reverse a lower-case word (`council` -> `licnuoc`); anything else is unchanged."""
     return word[::-1] if word.isalpha() and word.islower() else word

@@ -1,9 +1,9 @@
-"""A made-up dictionary in the format of wndb(5WN): a few words of many senses, told by two words of their definitions.
+"""Stand-in dictionary in the format of wndb(5WN): a few words with many senses, identified by parts of definitions.
 
-A noun is what its kind and its place say (an animal of the mountains is always a `goat`), a word of another part of
-speech what its manner says; the rest of a definition varies. There are what readers stumble over, too: phrases,
-examples, fields, remarks on usage, markers of syntax, and words that the counted texts do not have. Some words of these
-definitions and of the made-up reviews (`sst`) have synonyms.
+Kind and place define a noun (an animal of the mountains is always a `goat`); the manner defines a word of another part
+of speech. The rest of a definition varies. The dictionary also has cases that are difficult for readers: phrases,
+examples, topic domains, remarks on usage, syntactic markers, and words without counts. Some words of these definitions
+and of the stand-in reviews (`sst`) have synonyms.
 """
 
 import random
@@ -17,7 +17,7 @@ FILES = {
     "verb": ("v", 2, 3),
     "adj": ("a", 3, 0),
     "adv": ("r", 4, 1),
-}  # letter, type, lexnames line
+}  # letter, sense type, number in lexnames
 LEXNAMES = "00\tadj.all\t3\n01\tadv.all\t4\n02\tnoun.all\t1\n03\tverb.all\t2\n"
 PLACES = ["mountain-dwelling", "riverside", "desert", "farmyard"]
 NOUNS = {
@@ -34,7 +34,7 @@ OTHERS = {
     "adv": ("in a manner {} {}", {"soon": "without delay"}),
 }
 MANNERS = ["on land", "at nightfall", "in the open", "before sunrise", "among others", "over and over", "unexpectedly"]
-# Of words in these definitions and in the made-up reviews; of a mood, only words of that mood.
+# Synonyms of words in these definitions and in the stand-in reviews. Synonyms of a mood word have the same mood.
 SYNONYMS = {
     "noun": {
         "a living thing that moves": ["animal", "beast", "creature"],
@@ -108,16 +108,16 @@ def write(folder: Path) -> None:
 
 
 def make_entries() -> dict[str, list[Entry]]:
-    """Part of speech -> entries; no definition stands twice."""
+    """Return part of speech -> entries, without repeated definitions."""
     rng = random.Random("wordnet stand-in")
-    nouns = [Entry(["craft"], "the work of the hands")]  # the field that topics point to
+    nouns = [Entry(["craft"], "the work of the hands")]  # the topic domain
     for genus, words in NOUNS.items():
         for place, word in zip(PLACES, words, strict=True):
             for size, ending in rng.sample([(size, ending) for size in SIZES for ending in ENDINGS], SENSES):
                 lemmas = rng.choice([[word], [word, f"{size.split('-')[0]}_{word}"], [f"old_{word}", word]])
                 gloss = f"a {size} {place} {genus} {ending}{rng.choice(EXAMPLES)}"
                 nouns.append(Entry(lemmas, f"(craft) {gloss}", True) if genus == "tool" else Entry(lemmas, gloss))
-    # Words that the counted texts lack.
+    # Words without counts.
     nouns += [Entry([f"{size.split('-')[0]}_thing"], f"a {size} thing") for size in SIZES]
     entries = {"noun": nouns}
     for part, (frame, words) in OTHERS.items():
@@ -128,7 +128,7 @@ def make_entries() -> dict[str, list[Entry]]:
                 lemma = f"{word}(p)" if part == "adj" and rng.random() < 0.3 else word
                 gloss = f"{remark}{frame.format(manner, first)}, {second}{rng.choice(EXAMPLES)}"
                 entries[part].append(Entry([lemma], gloss))
-    # Without counts, so that they are nobody's answer; behind the rest, so that its offsets do not hang on them.
+    # Without counts, so that they are never answers. Last, so that they do not change the offsets of other entries.
     for part, synsets in SYNONYMS.items():
         entries[part] += [Entry(lemmas, gloss) for gloss, lemmas in synsets.items()]
     return entries
