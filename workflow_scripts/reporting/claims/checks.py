@@ -1,4 +1,4 @@
-"""What can be decided in seconds, without any training: SCAN's grammar, and what the papers' printed numbers say."""
+"""Checks that need no training: SCAN's grammar, and the papers' published numbers."""
 
 import hashlib
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ OFFICIAL = {
 
 @dataclass(frozen=True)
 class Check:
-    """One line: what was found, what was expected, and the outcome: same, differs, or a finding without expectation."""
+    """A check: what was found and expected, and the outcome (same, differs, or a finding without expectation)."""
 
     check: str
     statement: str
@@ -37,13 +37,13 @@ class Check:
 
 
 def digest_of(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
-    """(sha256, number of lines) of pairs (command, actions) in any order; repeated pairs count."""
+    """Return (sha256, number of lines) of pairs (command, actions) in any order; repeated pairs count."""
     lines = sorted(f"{command}\t{actions}\n" for command, actions in pairs)
     return hashlib.sha256("".join(lines).encode()).hexdigest(), len(lines)
 
 
 def grammar_checks() -> list[Check]:
-    """Whether the grammar makes the lines of the official training and test files, repeated ones as often."""
+    """Check that the grammar gives the lines of the official training and test files, with the same repetitions."""
     made = dict(zip(("add_jump train", "add_jump test"), scan.held_out_primitive("jump"), strict=True))
     made |= dict(zip(("around_right train", "around_right test"), scan.around_right(), strict=True))
     checks = []
@@ -56,7 +56,7 @@ def grammar_checks() -> list[Check]:
 
 
 def audit_checks(catalogue: Catalogue) -> list[Check]:
-    """What the printed numbers of the papers say about each other and about their own claims."""
+    """Compare the published numbers of the papers with each other and with their own claims."""
     # pandas and scipy's distributions, which no other check needs.
     from workflow_scripts.analyses.printed_numbers import audit, null_range
 
@@ -98,7 +98,7 @@ def audit_checks(catalogue: Catalogue) -> list[Check]:
 
 
 def printed_claims(catalogue: Catalogue, key: str) -> list:
-    """The claims of a paper, not controls of ours, as its printed numbers alone show them."""
+    """Judge the claims of a paper (not our controls) by its published numbers alone."""
     paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
     evidence = Evidence(key, "", read_published(catalogue.root / "papers" / key / "published.csv"), {}, {})
     cells = {}

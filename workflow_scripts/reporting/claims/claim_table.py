@@ -1,4 +1,4 @@
-"""claims.csv: its columns, and what a person sees of it in the terminal."""
+"""The columns of claims.csv, and its output in the terminal."""
 
 import csv
 import re
@@ -57,8 +57,10 @@ COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", N
 
 
 def print_ledger(path: Path, scale: str) -> None:
-    """Print the verdicts of a claims.csv: the primary claims, the exploratory ones that are decided, how many claims of
-    each kind have which verdict, and why some have none.
+    """Print the verdicts of a claims.csv.
+
+    The primary claims, the decided exploratory claims, the number of claims per kind and verdict, and the reasons for
+    missing verdicts.
     """
     rows = read_ledger(path)
     console = Console(highlight=False, soft_wrap=True)
@@ -96,7 +98,7 @@ def print_ledger(path: Path, scale: str) -> None:
 
 
 def why_unjudged(reason: str) -> str:
-    """The kind of a reason for `no verdict`, without what is special to one claim."""
+    """Return the kind of a reason for `no verdict`, without details of one claim."""
     if re.fullmatch(r"\d+ of \d+ seeds", reason):
         return "seeds of the analysis plan are missing"
     if reason.startswith("says nothing while "):
@@ -105,7 +107,7 @@ def why_unjudged(reason: str) -> str:
 
 
 def read_ledger(path: Path) -> list[dict[str, str]]:
-    """The rows of claims.csv. Raises UserError where the file is missing or is not whole."""
+    """Read the rows of claims.csv. Raises UserError if the file is missing or incomplete."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream)
@@ -120,8 +122,7 @@ def read_ledger(path: Path) -> list[dict[str, str]]:
 
 
 def ledger(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
-    """A line for each of these rows of claims.csv, under the name of its paper. Where there is room, in `wide` windows,
-    the names of claims are not broken."""
+    """Make a table with one line per row of claims.csv, grouped by paper. In `wide` windows names are not broken."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("claim", overflow="fold", no_wrap=wide)
     table.add_column("effect (interval)", justify="right", no_wrap=wide)

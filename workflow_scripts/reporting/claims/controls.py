@@ -1,4 +1,4 @@
-"""Controls of a claim: what must hold before its effect may bear a verdict."""
+"""Controls of a claim: conditions for a verdict."""
 
 import numpy as np
 
@@ -18,10 +18,10 @@ def failed_control(
     same_sign: tuple[Effect | None, Effect | None],
     quantile: float,
 ) -> str:
-    """Which control of a primary claim fails, in a few words; empty if all hold.
+    """Describe the control of a primary claim that fails; empty if all hold.
 
-    seeds: the planned ones, on which `sides` and required cells are judged. same_sign: the effects, on these seeds, of
-    this claim and of the one that must have the same sign.
+    seeds: the planned seeds, on which `sides` and required cells are judged. same_sign: the effects, on these seeds, of
+    this claim and of the claim that must have the same sign.
     """
     control = entry.control
     floor = control.floor if control.floor is not None else claim.floor
@@ -48,7 +48,7 @@ def failed_control(
 
 
 def _planned_values(cell: Cell | None, seeds: list[int]) -> list[float] | None:
-    """A cell's values on these seeds, or the number that no seed changes; None where one is missing."""
+    """Return a cell's values on these seeds, or its single value without seeds; None if one is missing."""
     if cell is not None and cell.status == COMPUTED:
         return [cell.computed]
     if cell is None or not set(seeds) <= cell.seeds.keys():
@@ -64,8 +64,11 @@ def failed_floor(
     cells: dict[str, Cell],
     quantile: float,
 ) -> str:
-    """Empty if the better side's interval is beyond the floor (the score of a model that has learnt nothing) by more
-    than `beyond`; for errors, which a claim has `less`, below it. A single seed has no interval and is not tested."""
+    """Return an empty text if the better side's interval is above the floor by more than `beyond`.
+
+    The floor is the score of a model that has learned nothing. For claims with `less` (errors) the interval must be
+    below. A single seed has no interval and is not tested.
+    """
     if floor is None:
         return ""
     if isinstance(floor, str):
@@ -90,11 +93,11 @@ def failed_floor(
 
 
 def mean_of(side: Side) -> float:
-    """Mean over cells and seeds."""
+    """Return the mean over cells and seeds."""
     values = [cell.computed if cell.status == COMPUTED else cell.summary.mean for cell in side.cells]
     return float(np.mean(values))
 
 
 def _quality(claim: Claim, value: float) -> float:
-    """The value, or its negative where less is better (errors, divergences), so that greater is always better."""
+    """Return the value, or its negative if less is better (errors, divergences), so that greater is always better."""
     return -value if claim.relation == "less" else value

@@ -1,4 +1,4 @@
-"""The effect of a claim: its cells, seed by seed, on both sides, and what the paper's own numbers give."""
+"""The effect of a claim, from its cells by seed, and from the paper's published numbers."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,39 +19,39 @@ from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN,
 
 
 class NoEffectError(Exception):
-    """The scores of a claim are there, but give no effect; the message says why."""
+    """The scores of a claim exist but give no effect; the message says why."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a claim: its cells, one or several, each with its seeds. A number is a computed cell."""
+    """One side of a claim: one or several cells with their seeds. A number is a computed cell."""
 
     cells: tuple[Cell, ...]
 
     @property
     def complete_seeds(self) -> float:
-        """Number of seeds that all cells have; without limit for numbers that no seed changes."""
+        """Count the seeds that all cells have; unlimited for numbers without seeds."""
         by_cell = [set(cell.seeds) for cell in self.cells if cell.status != COMPUTED]
         return len(set.intersection(*by_cell)) if by_cell else math.inf
 
     def by_seed(self) -> dict[int, float]:
-        """Seed -> mean over the cells, of the seeds that all cells have."""
+        """Return seed -> mean over the cells, for seeds that all cells have."""
         shared = sorted(set.intersection(*(set(cell.seeds) for cell in self.cells)))
         return {seed: float(np.mean([cell.seeds[seed] for cell in self.cells])) for seed in shared}
 
 
 def direction(claim: Claim) -> int:
-    """1 where a claim has left above right, else -1."""
+    """Return 1 if a claim says that left is above right, else -1."""
     return 1 if claim.relation == "greater" else -1
 
 
 def margin_of(claim: Claim) -> float:
-    """What the effect in the claimed direction must exceed."""
+    """Return the margin that the effect in the claimed direction must exceed."""
     return -claim.at_least if claim.relation == "no_gain" else claim.at_least
 
 
 def sides_of(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
-    """The cells of both sides, pair by pair; of a trend those that both sides have. With `seeds` no others count."""
+    """Return the cells of both sides in pairs; for a trend those that both sides have. `seeds` restricts the seeds."""
     if isinstance(claim.left, list):
         found = [[_one(key, cells, claim, file) for key in side] for side in (claim.left, claim.right)]
     elif claim.relation == "falls_with":
@@ -69,9 +69,9 @@ def sides_of(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] |
 
 
 def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
-    """The effect in the claimed direction, over seeds; of several pairs their mean is taken for each seed first.
+    """Compute the effect in the claimed direction over seeds. Several pairs are averaged per seed first.
 
-    Raises NoEffectError where seeds that belong together are not there; a value that is not positive has no logarithm.
+    Raises NoEffectError if paired seeds are missing, or if a value without a logarithm is not positive.
     """
     sign = direction(claim)
     if claim.relation == "falls_with":
@@ -100,7 +100,7 @@ def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
 
 
 def planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
-    """The effect of a claim on these seeds alone; None where one of its cells lacks one of them."""
+    """Compute the effect of a claim on these seeds only; None if a cell lacks one of them."""
     sides = sides_of(claim, cells, file, seeds)
     if min(side.complete_seeds for side in sides) < len(seeds):
         return None
@@ -111,13 +111,13 @@ def planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file:
 
 
 def success_rates(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
-    """How many seeds of each side have a value above `threshold`."""
+    """Count the seeds of each side with a value above `threshold`."""
     left, right = (list(side.by_seed().values()) for side in sides)
     return SuccessRates(sum(v > threshold for v in left), len(left), sum(v > threshold for v in right), len(right))
 
 
 def published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | None:
-    """The same effect in the paper's numbers; None where it does not print those that it takes."""
+    """Compute the effect of a claim from the paper's numbers; None if the paper does not print them."""
     numbers = [(left.published, right.published) for left, right in pairs]
     if claim.measure == "success_rate" or any(n is None or n.value is None for pair in numbers for n in pair):
         return None
@@ -132,7 +132,7 @@ def published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | No
 
 
 def _logarithms(side: Side) -> Side:
-    """ln of every value; a value that is not positive has none and is left out."""
+    """Take ln of every value, and leave out values that are not positive."""
     return Side(
         tuple(
             replace(
@@ -146,14 +146,14 @@ def _logarithms(side: Side) -> Side:
 
 
 def _only(cell: Cell, seeds: list[int]) -> Cell:
-    """The cell with these seeds alone."""
+    """Return the cell with these seeds only."""
     kept = {seed: value for seed, value in cell.seeds.items() if seed in seeds}
     status = NOT_RUN if cell.status == MEASURED and not kept else cell.status
     return replace(cell, seeds=kept, status=status)
 
 
 def _number(claim: Claim, other: Cell) -> Cell:
-    """A number on the right side as a cell that no run changes."""
+    """Return a number on the right side as a cell without runs."""
     return replace(other, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
 
 
@@ -166,7 +166,7 @@ def _one(key: str, cells: dict[str, Cell], claim: Claim, file: str) -> Cell:
 
 
 def _matching(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
-    """The cells of a trend by what `*` stands for."""
+    """Return the cells of a trend by the text that `*` matches."""
     if pattern.split("/").count("*") != 1:
         raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
     found = {"".join(names): cell for key, cell in cells.items() if (names := stars(pattern, key)) is not None}

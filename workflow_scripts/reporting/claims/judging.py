@@ -1,4 +1,4 @@
-"""Verdicts on the claims of a paper, and the lines of claims.csv and claim_sides.csv."""
+"""Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 def judge_paper(
     catalogue: Catalogue, key: str, scale: str, asked: dict[Run, list[str]], results: Path
 ) -> list[Outcome]:
-    """Verdicts on the claims of one paper, from the tables that they name and the scores of `asked` under `results`."""
+    """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
     claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
@@ -43,7 +43,7 @@ def judge_paper(
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
-    """Write claims.csv, and claim_sides.csv in the same folder: what each claim compares, seed by seed."""
+    """Write claims.csv, and next to it claim_sides.csv with the compared values of each claim and seed."""
     ledger = [claim_row(paper, one) for paper, judged in outcomes.items() for one in judged]
     for file, text in (
         (path.with_name("claim_sides.csv"), sides_text(outcomes)),
@@ -54,13 +54,13 @@ def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
 
 
 def sides_text(outcomes: dict[str, list[Outcome]]) -> str:
-    """The content of claim_sides.csv."""
+    """Return the content of claim_sides.csv."""
     rows = [row for paper, judged in outcomes.items() for one in judged for row in side_rows(paper, one)]
     return csv_text(SIDE_COLUMNS, rows)
 
 
 def csv_text(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
-    """A CSV with these columns."""
+    """Format a CSV with these columns."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, columns, lineterminator="\n")
     writer.writeheader()
@@ -69,7 +69,7 @@ def csv_text(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
 
 
 def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
-    """One line of claims.csv; effects are in the claimed direction."""
+    """Return one line of claims.csv; effects are in the claimed direction."""
     claim = outcome.claim
     low, high = outcome.interval or (None, None)
     effect = outcome.effect.value if outcome.effect else outcome.success.difference if outcome.success else None
@@ -104,9 +104,9 @@ def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
 
 
 def side_rows(paper: str, outcome: Outcome) -> Iterator[dict[str, str]]:
-    """The lines of claim_sides.csv about one claim: one for each cell and seed, or one for a cell without seeds.
+    """Return the lines of claim_sides.csv of one claim: one per cell and seed, or one for a cell without seeds.
 
-    Seeds of a primary claim whose planned seeds are not complete are left out: nobody should look before.
+    The planned seeds of a primary claim are left out until they are complete, so that nobody looks before.
     """
     for name, side in zip(SIDES, outcome.sides, strict=False):
         for cell in side.cells:

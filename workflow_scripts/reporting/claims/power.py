@@ -1,6 +1,6 @@
-"""How likely a primary claim gets a verdict: for the rules of `verdicts` and the spread of the pilots.
+"""Power of primary claims, for the rules of `verdicts` and the spread of the pilots.
 
-Imports nothing heavy; scipy.special alone, where it is called.
+scipy.special is imported where it is called.
 """
 
 import math
@@ -19,7 +19,7 @@ NOT_OFTEN = 1 - OFTEN
 
 @dataclass(frozen=True)
 class Power:
-    """Chance of either verdict where the truth is as `truth` says."""
+    """Probability of either verdict if `truth` is the true effect."""
 
     truth: str
     reproduced: float
@@ -31,8 +31,10 @@ class Power:
 
 
 def powers(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
-    """Power with `n` seeds a side where there is no effect, and where there is half of the published one; for a claim
-    of no loss where nothing is lost, and where twice the margin is."""
+    """Return the power with `n` seeds per side for no effect and for half of the published effect.
+
+    For a claim of no loss: for no loss, and for a loss of twice the margin.
+    """
     if entry.threshold is not None:
         chances = ((RARE, RARE), (OFTEN, NOT_OFTEN))
         first, second = (rates_power(*pair, n, entry.smallest, quantile) for pair in chances)
@@ -43,11 +45,11 @@ def powers(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
 
 
 def mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
-    """Power of a claim about means, by `b +- t(df; quantile) se`: reproduced where the interval lies above the margin,
-    else not reproduced where it lies below the smallest effect of interest.
+    """Power of a claim about means, by `b +- t(df; quantile) se`.
 
-    Seeds are normal; two sides that are not paired have the same spread and `n` seeds each. Then (b - margin) / se is a
-    noncentral t, here as the mean over what se can be, as both limits must be looked at together: an interval between
+    Reproduced if the interval is above the margin, else not reproduced if it is below the smallest effect of interest.
+    Seeds are normal; two unpaired sides have the same spread and `n` seeds each. Then (b - margin) / se is a noncentral
+    t, computed as the mean over the distribution of se, since both limits must be checked together: an interval between
     margin and smallest effect counts once. Welch's df depend on the two variances: (n - 1) / (r^2 + (1 - r)^2), with r
     the share of the first in their sum, which is Beta((n - 1) / 2, (n - 1) / 2) and independent of the sum.
     """
@@ -70,14 +72,17 @@ def mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Po
 
 
 def _midpoints(count: int) -> list[float]:
-    """Middles of `count` equal parts of 0 to 1."""
+    """Return the midpoints of `count` equal parts of 0 to 1."""
     return [(index + 0.5) / count for index in range(count)]
 
 
 def rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
-    """Power of a claim about success rates, over all outcomes of `n` seeds a side of which each succeeds with the
-    chance `better`, or `other`: reproduced where Fisher's one-sided p is at most 1 - quantile, else not reproduced
-    where the upper limit (Clopper and Pearson, one-sided) of the better side's share lies below `smallest`."""
+    """Power of a claim about success rates, over all outcomes of `n` seeds per side.
+
+    Each seed succeeds with the probability `better` or `other`. Reproduced if Fisher's one-sided p is at most 1 -
+    quantile, else not reproduced if the upper limit (Clopper and Pearson, one-sided) of the better side's rate is below
+    `smallest`.
+    """
     from workflow_scripts.evaluation.statistics import SuccessRates  # which imports numpy
 
     reproduced = not_reproduced = 0.0

@@ -1,6 +1,6 @@
-"""From the cells of a claim to its effect, and from the interval of the effect to a verdict.
+"""Verdicts on claims, from the interval of the effect.
 
-Effects are in the claimed direction: a positive one is as the paper says.
+Effects are in the claimed direction: a positive effect agrees with the paper.
 """
 
 import math
@@ -37,10 +37,10 @@ QUARTER = 0.25  # of the published effect: less than this above the margin count
 
 @dataclass(frozen=True)
 class Outcome:
-    """A claim judged. Where a side was not measured, or seeds of the plan are missing, there is no effect.
+    """A judged claim. It has no effect if a side was not measured, or if planned seeds are missing.
 
-    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None where the
-    paper gives no effect. n_planned: seeds a side of a primary claim.
+    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None if the paper
+    gives no effect. n_planned: seeds per side of a primary claim.
     """
 
     claim: Claim
@@ -62,7 +62,7 @@ class Outcome:
 
     @property
     def printed(self) -> str:
-        """Whether the paper's own numbers agree with the claim or contradict it; empty where it prints none."""
+        """Whether the paper's own numbers agree with the claim or contradict it; empty if it prints none."""
         if self.published is None:
             return ""
         return "agree" if self.published > margin_of(self.claim) else "contradict"
@@ -76,11 +76,11 @@ def judge(
     file: str,
     plan: AnalysisPlan | None = None,
 ) -> list[Outcome]:
-    """Judge every claim of a paper on its `cells` by key. At a scale without `verdicts` effects are shown, not judged.
+    """Judge every claim of a paper on its `cells`. At a scale without `verdicts`, effects are shown but not judged.
 
-    Claims that the `plan` of the scale calls primary are judged on its seeds by its limits; the others are exploratory:
-    their p values become q values (Benjamini-Hochberg) among themselves. Raises UserError naming `file` for a claim
-    about a cell or given a claim that does not exist.
+    The primary claims of the scale's `plan` are judged on its seeds by its limits. All others are exploratory: their p
+    values become q values (Benjamini-Hochberg) among themselves. Raises UserError with `file` for a claim about an
+    unknown cell or claim.
     """
     planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
     found = [_measured(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
@@ -114,7 +114,7 @@ def _undecided(outcome: Outcome) -> bool:
 def _measured(
     claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
 ) -> Outcome:
-    """The effect of a claim, without a verdict yet unless it can have none."""
+    """Measure the effect of a claim, without a verdict yet unless it can have none."""
     sides = sides_of(claim, cells, file, plan.seeds_of(entry) if entry else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
     published = entry.published if entry and entry.published else published_effect(claim, pairs)
@@ -167,14 +167,14 @@ def _measured(
 def _failed_in_plan(
     outcome: Outcome, entry: PrimaryClaim, seeds: list[int], claims: dict[str, Claim], cells: dict[str, Cell], file: str
 ) -> str:
-    """Which control of a primary claim fails on the planned seeds, in a few words; empty if all hold."""
+    """Describe the control of a primary claim that fails on the planned seeds; empty if all hold."""
     other = entry.control.same_sign
     same_sign = (outcome.effect, planned_effect(claims[other], cells, seeds, file) if other in claims else None)
     return failed_control(outcome.claim, outcome.sides, entry, seeds, cells, same_sign, outcome.quantile)
 
 
 def _decided(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
-    """The verdict on a measured claim whose controls hold, with the reason where one is needed."""
+    """Decide on a measured claim whose controls hold, with the reason if one is needed."""
     reached = by_success(outcome, entry) if outcome.success else by_interval(outcome)
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
@@ -183,9 +183,9 @@ def _decided(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
 
 
 def by_interval(outcome: Outcome) -> tuple[str, str]:
-    """(verdict, reason): where the interval lies against the margin and the smallest effect of interest.
+    """Return (verdict, reason) from the interval, the margin and the smallest effect of interest.
 
-    An exploratory claim is reproduced only if its q value allows it, too.
+    An exploratory claim is reproduced only if its q value allows it too.
     """
     margin, smallest = margin_of(outcome.claim), outcome.smallest
     if outcome.interval is None:
@@ -208,8 +208,10 @@ def by_interval(outcome: Outcome) -> tuple[str, str]:
 
 
 def share_of_published(published: float | None, margin: float, smallest: float) -> str:
-    """`less than a quarter of the published effect`, with the margin where there is one; empty where the smallest
-    effect of interest is no share of it."""
+    """Return `less than a quarter of the published effect`, with the margin if there is one.
+
+    The text is empty if the smallest effect of interest is no share of the published effect.
+    """
     share = (smallest - margin) / published if published else 0
     names = {
         0.25: "a quarter of the published effect",
@@ -223,8 +225,10 @@ def share_of_published(published: float | None, margin: float, smallest: float) 
 
 
 def by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
-    """(verdict, reason) on the shares of seeds above the plan's threshold: Fisher's exact test for the difference, and
-    the upper limit of left's share against the smallest share of interest."""
+    """Return (verdict, reason) from the success rates above the plan's threshold.
+
+    Fisher's exact test for the difference, and the upper limit of left's rate against the smallest rate of interest.
+    """
     rates = outcome.success
     said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
     if rates.fisher_p() <= 1 - outcome.quantile:
@@ -235,7 +239,7 @@ def by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
 
 
 def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
-    """Where nothing works nothing gains: that a gain is absent says something only where it should have been there."""
+    """Give no verdict on a missing gain unless the gain of the claim that it requires is reproduced."""
     given = outcome.claim.given
     if given is None:
         return outcome
@@ -248,14 +252,14 @@ def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Ou
 
 
 def _depths(sides: tuple[Side, Side]) -> list[str]:
-    """What a depth such as 25% came to: in small models that is often the first block, as other depths are."""
+    """Say which block a depth such as 25% is: in small models several depths are often the first block."""
     found = {(cell.selection.get("layer"), cell.block) for side in sides for cell in side.cells}
     named = sorted((depth, block) for depth, block in found if isinstance(depth, str))
     return [f"{depth} of the depth is block {block}" for depth, block in named]
 
 
 def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:
-    """The end of the scale at which every seed of all cells is, of scores in percent; empty where one is not."""
+    """Return the end of the scale (0% or 100%) at which all seeds of all cells are; empty if one is not."""
     values = {
         (value, cell.unit) for pair in pairs for cell in pair for value in (cell.seeds.values() or [cell.computed])
     }

@@ -1,8 +1,8 @@
-"""Which runs belong together by seed, and what one side has over the other.
+"""Pair runs by seed, and compute differences and gains.
 
-Two sides are paired by seed where their runs are the same, or start from the same weights: from the same run, or from
-the same model of the hub. A seed is then one order of the data and one set of random numbers, and the two sides differ
-in nothing else. Sides whose weights are drawn at random are independent, also where they have the same seeds.
+Two sides are paired by seed if their runs are the same or start from the same weights: from the same run or the same
+model of the hub. A seed is then one order of the data and one set of random numbers, and the two sides differ in
+nothing else. Sides with random initial weights are independent, even with the same seeds.
 """
 
 from workflow_scripts.common.errors import UserError
@@ -14,16 +14,16 @@ from workflow_scripts.evaluation.statistics import Effect, independent_differenc
 
 
 def weights_of(catalogue: Catalogue, variant: Variant, scale: str) -> str:
-    """What the weights of a variant's runs start from; where they are drawn at random, the name of the variant."""
+    """Return the source of a variant's initial weights; for random weights the name of the variant."""
     name = "/".join(variant)
     init = resolve_run(catalogue, f"{name}/seed-0", scale)["init"]
     return canonical_json(init) if init else name
 
 
 def difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:
-    """Mean of `left` less mean of `right` (seed -> value), over the seeds that both have where they are `paired`.
+    """Compute mean(left) - mean(right) (seed -> value), over common seeds if `paired`.
 
-    Raises UserError where paired sides have no seed in common.
+    Raises UserError if paired sides have no seed in common.
     """
     if not paired:
         return independent_difference(list(left.values()), list(right.values()))
@@ -34,7 +34,7 @@ def difference(left: dict[int, float], right: dict[int, float], paired: bool) ->
 
 
 def check_paired(weights: dict[Variant, str], one: Variant, other: Variant, where: str) -> None:
-    """Raise UserError, beginning with `where`, if two variants have been measured and start from different weights."""
+    """Raise UserError, beginning with `where`, if two measured variants start from different weights."""
     if one in weights and other in weights and weights[one] != weights[other]:
         names = " and ".join("/".join(variant) for variant in (one, other))
         raise UserError(
@@ -45,10 +45,10 @@ def check_paired(weights: dict[Variant, str], one: Variant, other: Variant, wher
 def gains(
     scores: dict[int, float], others: dict[int, float], relative: bool, trained_again: bool = True
 ) -> dict[int, float]:
-    """Seed -> score less the other side's of the same seed, or in percent of it (NI, equation 14 of CARMA).
+    """Return seed -> score minus the other side's score of that seed, or in percent of it (NI, Eqn 14 of CARMA).
 
-    Seeds without an other score, or with one of 0 where it is divided by, are left out. An other side that is not
-    `trained_again` is one model, of a single seed: all seeds are compared with it.
+    Seeds without an other score, or with an other score of 0 in a ratio, are left out. An other side that is not
+    `trained_again` is one model with a single seed, with which all seeds are compared.
     """
     if not trained_again and others:
         others = dict.fromkeys(scores, next(iter(others.values())))

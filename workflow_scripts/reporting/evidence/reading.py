@@ -1,4 +1,4 @@
-"""What the cells of a paper are made from: its published numbers, and the scores of runs and of analyses."""
+"""Read what cells are made from: published numbers, and the scores of runs and analyses."""
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from workflow_scripts.reporting.evidence.pairing import weights_of
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the cells of a paper are made from."""
+    """Published numbers and scores of a paper at one scale."""
 
     paper: str
     scale: str
@@ -37,10 +37,10 @@ def read_evidence(
     results: Path,
     intervened: Container[Variant] = (),
 ) -> Evidence:
-    """Read published.csv of a paper, and scores.csv of runs and of analyses under `results`, the folder of the scale.
+    """Read published.csv of a paper, and scores.csv of runs and analyses under `results`, the folder of the scale.
 
-    The runs of the variants `intervened` come with the scores of their interventions. Raises UserError when the scores
-    of one of `runs` are missing, or are of another run.
+    Runs of the variants `intervened` come with the scores of their interventions. Raises UserError if the scores of one
+    of `runs` are missing or of another run.
     """
     scores: dict[Variant, list[dict]] = {}
     absent: dict[Variant, list[dict]] = {}

@@ -1,4 +1,4 @@
-"""How a table, a figure or the claims were made: the record beside them, as beside every result."""
+"""Write the record of a table, a figure or the claims."""
 
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -22,9 +22,10 @@ def write_record(
     curves: bool = False,
     **content: Any,
 ) -> None:
-    """Write the record, and `content`, as JSON. Its data are the scores of `runs`, those of the intervened `variants`
-    among them, and of `analyses`, named <paper>/<analysis>, and with `curves` the training.csv of `runs`; all under
-    `results`, the folder of the scale.
+    """Write the record with `content` as JSON.
+
+    Its data are the scores of `runs` (with those of interventions for `variants`) and of `analyses`, named
+    <paper>/<analysis>, and with `curves` the training.csv of `runs`, all under `results`, the folder of the scale.
     """
     runs = list(runs)
     read = [name for run in runs for name in score_files(run, variants)]

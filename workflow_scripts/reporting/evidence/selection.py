@@ -1,4 +1,4 @@
-"""Which rows of scores.csv a cell selects, and what the other rows say about one that selects none."""
+"""Select the rows of scores.csv for a cell."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,8 +7,10 @@ from workflow_scripts.common.errors import UserError
 
 
 def chosen_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
-    """The scores that a cell selects; without an intervention it means the scores that come from none. One that names
-    no readout means the scores without one, where there are such: those of a run's own checkpoint.
+    """Select the scores of a cell.
+
+    Without an intervention these are scores of no intervention. Without a readout these are scores without one, if
+    there are such: those of the best checkpoint.
     """
     wanted = {"intervention": None} | selection
     layer = wanted.pop("layer", None)
@@ -23,9 +25,9 @@ def chosen_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
 
 
 def layer_at(depth: str, layers: Iterable[int]) -> int:
-    """Of `layers` the one nearest to a depth like "25%" of the deepest of them; the earlier one of two as near.
+    """Return the layer nearest to a depth such as "25%" of the deepest layer; of two equally near, the earlier.
 
-    Raises UserError for another text.
+    Raises UserError for other text.
     """
     try:
         part = float(depth.removesuffix("%")) / 100 if depth.endswith("%") else None
@@ -37,21 +39,21 @@ def layer_at(depth: str, layers: Iterable[int]) -> int:
 
 
 def same_place(row: dict, selection: dict[str, Any], analysed: bool = False) -> bool:
-    """Whether a score was taken under the intervention (an analysis may have looked at several) and rate of a cell."""
+    """Whether a score has the intervention (an analysis may have several) and the rate of a cell."""
     intervened = analysed or row["intervention"] == selection.get("intervention")
     return intervened and row["rate"] in (None, selection.get("rate"))
 
 
 def undefined_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
-    """The scores that a cell selects and that are not defined."""
+    """Select the undefined scores of a cell."""
     wanted = {name: value for name, value in selection.items() if name in ("metric", "split", "subset", "readout")}
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
 def nothing_right(seen: list[dict], selection: dict[str, Any]) -> bool:
-    """Whether the intervention of a cell was measured, but its set of right answers is empty: it has no share then.
+    """Whether the intervention of a cell was measured, but no item was right before, so that there is no share.
 
-    An intervention has scores on all items, too; an analysis of such a set has its size.
+    An intervention also has scores on all items; an analysis of such a set has its size.
     """
     of_right = str(selection.get("item_set")).endswith("_correct")
     return of_right and any(row["n"] == 0 or row["item_set"] == "all" for row in seen)

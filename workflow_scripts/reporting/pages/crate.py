@@ -1,4 +1,4 @@
-"""What a Workflow Run RO-Crate of a scale holds: https://www.researchobject.org/workflow-run-crate/"""
+"""The content of a Workflow Run RO-Crate of a scale: https://www.researchobject.org/workflow-run-crate/"""
 
 import mimetypes
 from pathlib import Path
@@ -38,8 +38,7 @@ mimetypes.add_type("text/markdown", ".md")
 
 
 def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROCrate, str]:
-    """The crate of what the configuration asks for under `results`, the folder of its scale, and what it holds in
-    words."""
+    """Make the crate of the configuration's results under `results`, the folder of its scale; describe its content."""
     crate = ROCrate(version="1.1")  # which the run profiles are written for
     crate.name = f"Recompose: results at scale {config.scale}"
     crate.description = (
@@ -71,12 +70,12 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
 
 
 def matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """The files under a folder that match any of the patterns, sorted."""
+    """Return the files under a folder that match any of the patterns, sorted."""
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
 
 
 def asked_for(results: Path, patterns: tuple[str, ...], catalogue: Catalogue, config: Config) -> list[Path]:
-    """Those under the folder of the scale without what the configuration does not ask for, or no longer."""
+    """Return the files of the scale that belong to the configuration."""
     expected = {results / name for name in (*expected_results(catalogue, config), "report.html")}
     analyses = {file.parent for file in expected if file.name == "analysis.json"}  # each with files of its own names
     return [file for file in matching(results, patterns) if file in expected or file.parent in analyses]
@@ -87,7 +86,7 @@ def add(crate: ROCrate, file: Path):
 
 
 def facts(file: str | Path) -> dict[str, str]:
-    """Name, size, type and checksum of a file."""
+    """Return name, size, type and checksum of a file."""
     kind, _ = mimetypes.guess_type(file)
     size = str(Path(file).stat().st_size)
     found = {"name": Path(file).as_posix(), "contentSize": size, "sha256": sha256_file(file)}

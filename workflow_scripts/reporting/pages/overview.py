@@ -1,4 +1,4 @@
-"""The first page of the report: what the papers claim, what came out, and what was run for it."""
+"""The first page of the report: claims, verdicts, and what was run."""
 
 import re
 from collections import Counter
@@ -108,7 +108,7 @@ RST = """Recompose
 
 
 def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[Trained]) -> str:
-    """A page that stands alone: claims with effects and verdicts by paper, how they were reached, and all runs."""
+    """Make a self-contained page: claims with effects and verdicts by paper, the methods, and all runs."""
     titles = {key: paper.requests.title for key, paper in catalogue.papers.items()}
     papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items() if judged]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
@@ -127,7 +127,7 @@ def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Out
 
 
 def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[Trained]) -> str:
-    """The same in short, for the narrow first page of Snakemake's report, which fills it as a Jinja template."""
+    """Make a short version for the first page of Snakemake's report, which fills it as a Jinja template."""
     claims = []
     for key, judged in outcomes.items():
         rows = []
@@ -152,7 +152,7 @@ def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outc
 
 
 def rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]) -> str:
-    """A table in reStructuredText; nothing where there are no rows."""
+    """Format a table in reStructuredText; empty without rows."""
     if not rows:
         return ""
     lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, widths))}", ""]
@@ -162,12 +162,12 @@ def rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[
 
 
 def rst_escape(text: str) -> str:
-    """Text that reStructuredText prints as it is, and that Jinja leaves alone."""
+    """Escape text for reStructuredText and Jinja."""
     return re.sub(r"([\\*`|_{}<>\[\]])", r"\\\1", text)
 
 
 def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> list[str]:
-    """What the scale is, what it is for, and what was run at it, in sentences."""
+    """Describe the scale, its purpose, and what was run at it."""
     described = catalogue.scales[scale]
     said = [f"Scale {scale}: {described.title}. It is for {described.purpose}."]
     counts = Counter()
@@ -182,18 +182,18 @@ def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> li
 
 
 def verdict_counts(outcomes: list[Outcome]) -> list[tuple[str, list[int], str]]:
-    """Each verdict with the number of claims of each of KINDS that have it, and what it means."""
+    """Return each verdict with its number of claims per kind of KINDS, and its meaning."""
     counts = Counter((outcome.verdict, _kind(outcome)) for outcome in outcomes)
     return [(name, [counts[name, kind] for kind in KINDS], meaning) for name, meaning in VERDICTS.items()]
 
 
 def _kind(outcome: Outcome) -> str:
-    """Which of KINDS a claim counts as."""
+    """Return the kind of KINDS of a claim."""
     return outcome.role if outcome.role == PRIMARY or outcome.claim.kind == "paper" else OURS
 
 
 def trained_by_task(catalogue: Catalogue, trained: list[Trained]) -> list[tuple[str, str]]:
-    """Title of a task, and of the methods that were trained on it, each with how many trainings of it."""
+    """Return the title of each task, and of its trained methods with their number of trainings."""
     counts: dict[str, Counter] = {}
     for run in trained:
         task, method, _ = run.name.split("/")
@@ -204,7 +204,7 @@ def trained_by_task(catalogue: Catalogue, trained: list[Trained]) -> list[tuple[
 
 
 def method_notes(outcomes: list[Outcome]) -> list[str]:
-    """What is replicated, and the method and assumptions of every kind of interval that the claims use."""
+    """Describe the unit of replication, and the method and assumptions of every kind of interval."""
     notes = [
         "The unit of replication is the training seed: two sides whose runs start from the same weights (the same run "
         "or model of the hub) are paired by seed, all others are independent.",
@@ -221,19 +221,19 @@ def method_notes(outcomes: list[Outcome]) -> list[str]:
 
 
 def _claims_texts(judged: list[Outcome]) -> list[dict]:
-    """What the ledger says about the claims of one paper, the primary ones first, the controls of ours last."""
+    """Return the texts about the claims of one paper: primary first, our controls last."""
     order = sorted(judged, key=lambda outcome: (outcome.role != PRIMARY, outcome.claim.kind == "control"))
     return [_claim_texts(outcome) for outcome in order]
 
 
 def asked(claim: Claim) -> str:
-    """What a claim asks of its effect: `more than 25 points`."""
+    """Format the criterion of a claim: `more than 25 points`."""
     unit = "point" if (abs(claim.at_least), claim.unit) == (1, "points") else claim.unit
     return f"more than {margin_of(claim):g} {unit}".replace("-", "−")
 
 
 def compared(claim: Claim) -> str:
-    """What a claim compares: `table1, JUMP: SQ-Transformer less Transformer`, or `table-layers, LRF, COGS less 1`."""
+    """Format the comparison of a claim: `table1, JUMP: SQ-Transformer less Transformer`."""
     if isinstance(claim.left, list):
         return f"mean over {len(claim.left)} pairs: {_compared(claim, claim.left[0], claim.right[0])}, and so on"
     return _compared(claim, claim.left, claim.right)
@@ -253,7 +253,7 @@ def _compared(claim: Claim, left_cell: str, right_cell: str | float) -> str:
 
 
 def _claim_texts(outcome: Outcome) -> dict:
-    """What the ledger says about one claim."""
+    """Return the texts about one claim."""
     claim, effect = outcome.claim, outcome.effect
     low, high = outcome.interval or (None, None)
     decimals = effect_decimals(claim.unit, low, high)
@@ -288,11 +288,11 @@ def _claim_texts(outcome: Outcome) -> dict:
 
 
 def _printed(outcome: Outcome) -> str:
-    """The effect in the paper's numbers, and whether they contradict the claim."""
+    """Format the effect in the paper's numbers, and whether they contradict the claim."""
     text = number(outcome.published, effect_decimals(outcome.claim.unit), signed=True)
     return f"{text}, contradicts the claim" if outcome.printed == "contradict" else text
 
 
 def p_text(p_value: float) -> str:
-    """Three digits after the point, and never 0."""
+    """Format a p value with three decimals, never as 0."""
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -115,19 +115,19 @@ def render(template: str, **values: object) -> str:
 
 
 def breakable(text: str) -> str:
-    """Allow a line break after the underscores and slashes of a long name, by a space of no width."""
+    """Allow line breaks after underscores and slashes of a long name, by spaces of no width."""
     return text.replace("_", "_\u200b").replace("/", "/\u200b")
 
 
 def page(title: str, above: str, body: str) -> str:
-    """A whole page around `body`, which is HTML already."""
+    """Make a whole page around the HTML `body`."""
     return render(PAGE, title=title, above=above, style=STYLE, body=body)
 
 
 def html_table(
     grid: Grid, tests: dict[str, ExampleTest], notes: list[str], trained: list[Trained], command: str
 ) -> str:
-    """The table with its notes and, folded, what was run for it and how to make it again."""
+    """Format the table with its notes and, folded, what was run and how to rerun it."""
     lines, group = [], ""
     for line in grid.lines:
         cells = [_cell_texts(cell, tests) for cell in line.cells]
@@ -137,7 +137,7 @@ def html_table(
 
 
 def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
-    """What the template shows of a cell."""
+    """Return the texts of a cell for the template."""
     if cell is None:
         return {}
     measured = cell.status == MEASURED
@@ -158,10 +158,10 @@ def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
 
 
 def duration(hours: float) -> str:
-    """`2.7 h`, or minutes below an hour."""
+    """Format `2.7 h`, or minutes below an hour."""
     return f"{number(hours, 1)} h" if hours >= 1 else f"{number(60 * hours, 1)} min"
 
 
 def thousands(value: float) -> str:
-    """4,000, or 1.21 M from a million on."""
+    """Format 4,000, or 1.21 M from a million on."""
     return f"{number(value / 1e6, 2)} M" if value >= 1e6 else f"{value:,.0f}"

@@ -1,4 +1,4 @@
-"""What was trained, as the pages of the report say it."""
+"""Summarise the trainings for the pages of the report."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 @dataclass(frozen=True)
 class Trained:
-    """The seeds of one task, method and variant. `hours` is the time of all of them; steps and parameters are one's."""
+    """The seeds of one task, method and variant. `hours` is their sum; steps and parameters are those of one run."""
 
     name: str
     seeds: list[int]
@@ -26,13 +26,14 @@ class Trained:
 
     @property
     def example(self) -> str:
-        """One of the runs, for a command."""
+        """Return one of the runs, for a command."""
         return f"{self.name}/seed-{self.seeds[0]}"
 
 
 def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
-    """Runs by task, method and variant, from their run.json and record.json under `results`, the folder of the
-    scale. Raises UserError where one is missing.
+    """Summarise runs by task, method and variant from run.json and record.json under `results`.
+
+    Raises UserError if one is missing.
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
@@ -56,9 +57,9 @@ def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
 
 
 def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
-    """A sentence on each data set behind measured cells that is real, but not as the paper has it: how it was made.
+    """Describe each real data set of measured cells that differs from the paper's.
 
-    From dataset.json under `results`, the folder of the scale; results that came without their data have none.
+    The texts are from dataset.json under `results`; results that were copied without data have none.
     """
     found = []
     for task in dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED):
@@ -70,7 +71,7 @@ def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> 
 
 
 def precision_note(runs: Iterable[Run], results: Path) -> list[str]:
-    """`Trained in bf16.`, or which runs in what; nothing where nothing was trained."""
+    """Format `Trained in bf16.`, or the runs of each precision; empty without trainings."""
     found: dict[str, list[str]] = {}
     for run in runs:
         precision = read_json(results / run_folder(run) / "run.json")["spec"]["training"]["precision"]

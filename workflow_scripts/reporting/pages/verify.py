@@ -1,4 +1,4 @@
-"""Faults of a crate: files against their checksums, numbers against its scores."""
+"""Find faults of a crate: files against their checksums, numbers against its scores."""
 
 import csv
 import json
@@ -41,7 +41,7 @@ EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
 
 def check_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
-    """(what was checked, faults), both in words, of the content of `crate` in a folder."""
+    """Return (what was checked, faults), as sentences, for `crate` unpacked in a folder."""
     listed = read_listed(folder, crate)
     faults = file_faults(folder, listed)
     said = [f"{len(listed)} files"]
@@ -59,7 +59,7 @@ def check_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
 
 
 def unpacked(crate: Path, scratch: Path) -> Path:
-    """The content of a zip file, in `scratch`. Raises UserError for what is none, or would leave that folder."""
+    """Unpack a zip file into `scratch`. Raises UserError if it is no zip file or has paths outside the folder."""
     try:
         with zipfile.ZipFile(crate) as archive:
             for name in archive.namelist():
@@ -74,7 +74,7 @@ def unpacked(crate: Path, scratch: Path) -> Path:
 
 
 def read_listed(folder: Path, crate: Path) -> dict[str, str]:
-    """sha256 of each file that the crate's metadata list."""
+    """Read the sha256 of each file in the crate's metadata."""
     try:
         graph = json.loads((folder / METADATA).read_text())["@graph"]
         return {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}
@@ -83,7 +83,7 @@ def read_listed(folder: Path, crate: Path) -> dict[str, str]:
 
 
 def file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
-    """Files that are missing, differ from their checksum, or are not listed."""
+    """List files that are missing, differ from their checksum, or are not in the metadata."""
     present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {METADATA}
     faults = [f"{name}: missing" for name in sorted(listed.keys() - present)]
     faults += [f"{name}: not listed in {METADATA}" for name in sorted(present - listed.keys())]
@@ -94,7 +94,7 @@ def file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
 
 
 def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
-    """The catalogue and the configuration in a crate. Raises UserError where they are missing or broken."""
+    """Read catalogue and configuration of a crate. Raises UserError if they are missing or broken."""
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
         raise UserError(f"results/<scale>/config.json: there are {len(found)}; a crate is of one complete scale")
@@ -105,7 +105,7 @@ def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
 
 
 def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
-    """What a crate must hold of the folder of its scale, by what the configuration asks for."""
+    """Yield the files of the scale's folder that the configuration requires."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in requested_runs(catalogue, config):
         yield from (f"{data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
@@ -126,7 +126,7 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
 
 
 def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
-    """What was made again from the scores, in words, and where it differs from what the crate shows."""
+    """Recompute the results from the scores; return what was recomputed, and where it differs from the crate."""
     said, faults, judged = [], [], {}
     for paper in config.papers:
         runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
@@ -151,7 +151,7 @@ def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[
 
 
 def ledger_faults(file: Path, papers: list[str]) -> list[str]:
-    """Lines of claims.csv that no claim of `papers` has been compared with: of another paper, or a second one."""
+    """List lines of claims.csv that match no claim of `papers`, or that are repeated."""
     try:
         lines = Counter((row.get("paper"), row.get("claim")) for row in read_rows(file))
     except ValueError:  # named where the claims are compared
@@ -166,7 +166,7 @@ def ledger_faults(file: Path, papers: list[str]) -> list[str]:
 def table_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
 ) -> tuple[int, list[str]]:
-    """How many cells were made again from the scores, and the places where a file of a table differs."""
+    """Recompute tables; return the number of cells, and where a file of a table differs."""
     count, faults = 0, []
     for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] != "table":
@@ -188,7 +188,7 @@ def table_faults(
 
 
 def cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]:
-    """The values of a table's CSV that differ from `rows`."""
+    """List the values of a table's CSV that differ from `rows`."""
     printed = {tuple(row.get(name) for name in CELL): row for row in read_rows(file)}
     faults = []
     for again in rows:
@@ -204,7 +204,7 @@ def cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]
 def figure_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
 ) -> tuple[int, list[str]]:
-    """How many figures were drawn again, and where the data in the CSV of one differ from what was plotted."""
+    """Redraw figures; return their number, and where the CSV of one differs from the plotted data."""
     count, faults = 0, []
     for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] == "figure":
@@ -215,7 +215,7 @@ def figure_faults(
 
 
 def text_faults(file: Path, again: str) -> list[str]:
-    """The first line of a file that is not as made again from the scores, if any."""
+    """Return the first line of a file that differs from the recomputed text, if any."""
     printed = file.read_bytes().decode(errors="replace")
     if printed == again:
         return []
@@ -229,7 +229,7 @@ def shortened(line: str | None) -> str:
 
 
 def claim_faults(paper: str, outcomes: list[Outcome], results: Path) -> list[str]:
-    """The claims of a paper whose line in claims.csv differs from these verdicts by the scores."""
+    """List the claims of a paper whose line in claims.csv differs from the recomputed verdicts."""
     printed = {row.get("claim"): row for row in read_rows(results / "claims.csv") if row.get("paper") == paper}
     again = [claim_row(paper, outcome) for outcome in outcomes]
     faults = [

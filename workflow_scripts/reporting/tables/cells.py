@@ -1,4 +1,4 @@
-"""Cells of tables: the published number beside the scores of our seeds, with what may be said about the two."""
+"""Cells of tables: the published number next to the scores of our seeds."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,9 +21,10 @@ REPEATED = ("intervention_seed", "pooling")
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table. `seeds` (seed -> value), `weights`, which its runs start from, and the `block` that an
-    intervention was at are those of measured cells, `protocol` of these and of computed ones; `computed` is the number
-    of an analysis that gives none by seed.
+    """One cell of a table.
+
+    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights), `block` of an intervention
+    and `protocol`. Computed cells have `protocol` and `computed`, a number of an analysis without seeds.
     """
 
     paper: str
@@ -49,12 +50,12 @@ class Cell:
 
     @cached_property
     def summary(self) -> Summary | None:
-        """Mean, deviation and interval over seeds; None unless measured."""
+        """Return mean, standard deviation and interval over seeds; None unless measured."""
         return summarise(list(self.seeds.values())) if self.seeds else None
 
     @property
     def difference(self) -> float | None:
-        """Reproduced less published. Only numbers of the paper's own protocol may be compared so."""
+        """Return reproduced minus published, for numbers of the paper's own protocol only."""
         comparable = self.status == MEASURED and self.protocol == "paper"
         if not comparable or self.published is None or self.published.value is None:
             return None
@@ -62,9 +63,9 @@ class Cell:
 
 
 def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
-    """The cells of a table, row by row; those with neither a published number nor anything to measure are left out.
+    """Make the cells of a table, row by row, without those that have neither a published number nor a measurement.
 
-    Raises UserError where a cell selects two scores of one seed, or none of a run that has been made.
+    Raises UserError if a cell selects two scores of one seed, or no score of a finished run.
     """
     cells = []
     for row in display.rows:
@@ -77,7 +78,7 @@ def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cel
 
 
 def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
-    """The cell of `spec`, the union of a row and a column of the display called `name`."""
+    """Make the cell of `spec`, the union of a row and a column of the display `name`."""
     key = (name, spec["row"], spec["column"], spec["metric"])
     task, method, variant = spec.get("task"), spec.get("method"), spec.get("variant")
     variant = variant.get(task) if isinstance(variant, dict) else variant
@@ -146,8 +147,10 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
 def _no_gain(
     over: str, others: list[dict], shared: bool, everything: list[dict], selection: dict, scale: str
 ) -> dict[str, str]:
-    """Status and note of a gain that cannot be formed: `others` are the scores of `over` that it would be over,
-    `shared` says whether any are of a seed that both sides have."""
+    """Return status and note of a gain that cannot be computed.
+
+    `others` are the scores of the baseline `over`; `shared` says whether both sides have a common seed.
+    """
     if others:
         why = f"0 for {over}" if shared else f"shares no seed with {over}"
         return {"status": UNDEFINED, "note": f"undefined: {why}"}
@@ -157,9 +160,7 @@ def _no_gain(
 
 
 def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
-    """A cell of an analysis as a whole, of published numbers or over runs: one score, with the cell's task, metric and
-    selectors.
-    """
+    """Make a cell that an analysis computes as a whole: one score with the cell's task, metric and selectors."""
     selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
     chosen = chosen_rows(rows, selection)
     if not chosen:
@@ -173,7 +174,7 @@ def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) ->
 
 
 def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[int, float]:
-    """Training seed -> score, averaged over the repetitions of an intervention on the seed's model."""
+    """Return training seed -> score, averaged over the repetitions of an intervention."""
     values: dict[int, dict[tuple, float]] = {}
     for row in chosen:
         repetition = tuple(row[name] for name in REPEATED)

@@ -1,7 +1,7 @@
-"""The paper's test of significance: a bootstrap over test examples, of each row of a table against its baseline.
+"""The paper's significance test: a bootstrap over test examples, of each row of a table against its baseline.
 
-It takes the trained models as given, so that a model which has one example of 21,000 right more often passes it. A
-table marks a difference only where it is one over seeds, too.
+The test takes the trained models as given, so one more right example of 21,000 can be significant. A table marks a
+difference only if it is one over seeds too.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ ALPHA = 0.01  # the paper's (footnote 8)
 
 @dataclass(frozen=True)
 class ExampleTest:
-    """The bootstrap: the p of either direction and the number of examples; and the difference over seeds."""
+    """The bootstrap p in either direction with the number of examples, and the difference over seeds."""
 
     p_better: float
     p_worse: float
@@ -34,22 +34,22 @@ class ExampleTest:
 
     @property
     def over_examples(self) -> str:
-        """`better`, `worse` or an empty string, at the paper's level."""
+        """Return `better`, `worse` or an empty string at the paper's level."""
         return "better" if self.p_better < ALPHA else "worse" if self.p_worse < ALPHA else ""
 
     @property
     def outcome(self) -> str:
-        """The same where the 95% interval over seeds lies on that side of 0 as well; a single seed has none."""
+        """Return `over_examples` if the 95% interval over seeds is on the same side of 0; a single seed has none."""
         low, high = self.over_seeds.low, self.over_seeds.high
         seen = low is not None and {"better": low > 0, "worse": high < 0}.get(self.over_examples, False)
         return self.over_examples if seen else ""
 
 
 def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
-    """By key, the test of every measured accuracy against the cell of the row `baseline` in the same column.
+    """Test every measured accuracy against the cell of the row `baseline` in the same column, by key.
 
-    `results` is the folder of the scale. Only scores of whole examples can be tested: exact match. Made-up data are
-    not worth a test.
+    `results` is the folder of the scale. Only exact match, a score of whole examples, can be tested. Stand-in data are
+    not tested.
     """
     tests: dict[str, ExampleTest] = {}
     fit = [cell for cell in cells if cell.status == MEASURED and cell.metric == "exact_match"]
@@ -70,7 +70,7 @@ def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, E
 
 
 def correctness(results: Path, cell: Cell) -> np.ndarray:
-    """Whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
+    """Return whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
     task, method, variant, split, subset = (
         cell.selection[name] for name in ("task", "method", "variant", "split", "subset")
     )
@@ -91,8 +91,10 @@ def correctness(results: Path, cell: Cell) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Split, subset and correctness of each line of predictions.parquet, in the order of the data set: of a run's own
-    checkpoint, or of the further one called `readout`."""
+    """Read split, subset and correctness of each line of predictions.parquet, in the order of the data.
+
+    The predictions are those of the best checkpoint, or of the further one called `readout`.
+    """
     check_whole(file)
     try:
         columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only

@@ -35,12 +35,12 @@ SPECIAL = {
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Escape text for LaTeX."""
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
 def latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: list[str]) -> str:
-    """A table environment; paper and ours stand side by side under each head."""
+    """Format a table environment with the paper's and our column under each head."""
     widths = [2 if published else 1 for published in grid.published]
     heads, rules, subheads, position = [""], [], [""], 2
     for head, width in zip(grid.heads, widths, strict=True):
@@ -99,7 +99,7 @@ def _ours(cell: Cell | None, tests: dict[str, ExampleTest]) -> str:
 
 
 def _below(cell: Cell | None) -> str:
-    """The second line of a measured cell: seeds, interval and difference, small."""
+    """Format the small second line of a measured cell: seeds, interval and difference."""
     if cell is None or cell.status != MEASURED:
         return ""
     difference = f"; {escape(difference_text(cell))}" if cell.difference is not None else ""

@@ -1,4 +1,4 @@
-"""How a table is laid out and worded, whatever the format: who stands where, what a cell says, what is explained."""
+"""Layout and wording of tables, for all formats."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """`published[i]` says whether any cell under head i holds a published number: only then it gets a column for it."""
+    """Rows and heads of a table. `published[i]` says whether head i has a published number, and so a column for it."""
 
     heads: list[str]
     published: list[bool]
@@ -40,7 +40,7 @@ class Grid:
 
 
 def arrange(display: TableDisplay, cells: list[Cell]) -> Grid:
-    """Rows downwards and columns across, or the other way round for a transposed display."""
+    """Arrange rows downwards and columns across, or transposed."""
     at = {(cell.row, cell.column): cell for cell in cells}
     rows, columns = [row.row for row in display.rows], [column.column for column in display.columns]
     if display.transposed:
@@ -55,21 +55,23 @@ def arrange(display: TableDisplay, cells: list[Cell]) -> Grid:
 
 
 def number(value: float, decimals: int, signed: bool = False) -> str:
-    """Fixed decimals, a true minus sign, and no negative zero."""
+    """Format with fixed decimals, a true minus sign, and no negative zero."""
     text = f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
     return text.replace("-", "−")
 
 
 def effect_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
-    """Those of an effect's unit, or more where they would leave its interval fewer than two digits of its width."""
+    """Return the decimals of an effect's unit, or more if its interval would have fewer than two digits of width."""
     usual = DECIMALS.get(unit, 2)
     width = 0.0 if low is None or high is None else high - low
     return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
 
 
 def effect_text(row: dict[str, str]) -> str:
-    """`−6.3 points (96.7%: −9.0 to −3.6)` of a row of claims.csv; empty without an effect. The level of the interval
-    follows from the quantile of one limit."""
+    """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect.
+
+    The level of the interval follows from the quantile of one limit.
+    """
     if not row["effect"]:
         return ""
     if not (row["ci_low"] and row["ci_high"]):
@@ -82,14 +84,14 @@ def effect_text(row: dict[str, str]) -> str:
 
 
 def published_text(cell: Cell | None) -> str:
-    """The number as the paper prints it, with air around ±, and in words where its text has TeX."""
+    """Format the number as printed, with spaces around ±, and with TeX replaced by words."""
     if not (cell and cell.published):
         return ""
     return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
 
 
 def reproduced_text(cell: Cell | None) -> str:
-    """Mean ± standard deviation, or what was computed, or why there is none."""
+    """Format mean ± standard deviation, the computed number, or the reason why there is none."""
     if cell is None:
         return ""
     if cell.status == MEASURED:
@@ -101,7 +103,7 @@ def reproduced_text(cell: Cell | None) -> str:
 
 
 def seeds_text(cell: Cell) -> str:
-    """Number of seeds and 95% interval of a measured cell."""
+    """Format the number of seeds and the 95% interval of a measured cell."""
     if cell.summary.low is None:
         return "1 seed"
     low, high = number(cell.summary.low, cell.decimals), number(cell.summary.high, cell.decimals)
@@ -109,17 +111,17 @@ def seeds_text(cell: Cell) -> str:
 
 
 def unbroken(text: str) -> str:
-    """The same with spaces at which no line breaks, but after a comma."""
+    """Use non-breaking spaces, except after commas."""
     return text.replace(" ", "\u00a0").replace(",\u00a0", ", ")
 
 
 def difference_text(cell: Cell) -> str:
-    """Difference to the paper, where the protocol allows one."""
+    """Format the difference to the paper, if the protocol allows one."""
     return "" if cell.difference is None else number(cell.difference, cell.decimals, signed=True)
 
 
 def unit_note(cells: list[Cell]) -> str:
-    """`Numbers in percent.`, or which measures have which unit."""
+    """Format `Numbers in percent.`, or the metrics of each unit."""
     measures: dict[str, list[str]] = {}
     for metric, unit in {cell.metric: cell.unit for cell in cells}.items():
         measures.setdefault(unit, []).append(metric.replace("_", " "))
@@ -130,7 +132,7 @@ def unit_note(cells: list[Cell]) -> str:
 
 
 def blocks_note(measured: list[Cell]) -> str:
-    """Which blocks the columns under an intervention show: in small models several depths are one block."""
+    """Name the blocks of the columns under an intervention: in small models several depths are one block."""
     blocks: dict[str, set[int]] = {}
     for cell in measured:
         if cell.block is not None:
@@ -146,9 +148,9 @@ def blocks_note(measured: list[Cell]) -> str:
 def explanations(
     display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
 ) -> list[str]:
-    """Sentences below a table: what was run, how the interval and the markers came about, what is not comparable.
+    """Return the sentences below a table: what was run, the interval, the markers, what is not comparable.
 
-    `data` are those on data sets that are not the papers' own, and on the precision.
+    `data` are sentences on data sets that differ from the papers', and on the precision.
     """
     measured = [cell for cell in cells if cell.status == MEASURED]
     found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]

@@ -15,12 +15,12 @@ from workflow_scripts.reporting.tables.layout import (
 
 
 def escape(text: str) -> str:
-    """Text that Markdown prints as it is, inside a cell of a table too."""
+    """Escape text for Markdown, inside table cells too."""
     return re.sub(r"([\\`*_\[\]|~<>])", r"\\\1", text)
 
 
 def markdown_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: list[str]) -> str:
-    """A heading, the table with a column for the paper and one for us under each head, and the notes."""
+    """Format a heading, the table with the paper's and our column under each head, and the notes."""
     heads, bars = [""], ["---"]
     for head, published in zip(grid.heads, grid.published, strict=True):
         for who in ("paper", "ours") if published else ("",):

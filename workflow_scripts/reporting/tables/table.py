@@ -1,4 +1,4 @@
-"""A table of a paper, published numbers beside reproduced ones, as CSV, Markdown, LaTeX and HTML."""
+"""Make a table of a paper, published next to reproduced numbers, as CSV, Markdown, LaTeX and HTML."""
 
 import csv
 import io
@@ -57,8 +57,10 @@ def make_table(
     results: Path,
     tests: dict[str, ExampleTest] | None = None,
 ) -> Made:
-    """The table of `runs`, from what lies under `results`, the folder of the scale. `tests` are those that were made
-    before; None: they are made of the runs' predictions."""
+    """Make the table of `runs` from `results`, the folder of the scale.
+
+    `tests` are earlier tests over examples; None: compute them from the runs' predictions.
+    """
     content = catalogue.papers[paper].displays[name]
     display = checked(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
     evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(content), results, intervened([content]))
@@ -87,13 +89,13 @@ def make_table(
 
 
 def protocols_of(cells: list[Cell]) -> str:
-    """`, protocol reduced` of the measured cells; several names where tasks have different ones, "" for none."""
+    """Format `, protocol reduced` of the measured cells, with several names if tasks differ; "" without such cells."""
     found = {cell.protocol for cell in cells if cell.status == MEASURED}
     return f", protocol {' and '.join(name for name in PROTOCOLS if name in found)}" if found else ""
 
 
 def _runs_of(cells: list[Cell]) -> list[Run]:
-    """The runs behind the measured cells."""
+    """Return the runs of the measured cells."""
     runs = {}
     for cell in cells:
         for seed in cell.seeds:
@@ -102,7 +104,7 @@ def _runs_of(cells: list[Cell]) -> list[Run]:
 
 
 def csv_text(rows: list[dict[str, str]]) -> str:
-    """The content of a table's CSV."""
+    """Return the content of a table's CSV."""
     stream = io.StringIO()
     writer = csv.DictWriter(stream, TABLE_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -111,7 +113,7 @@ def csv_text(rows: list[dict[str, str]]) -> str:
 
 
 def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
-    """One line of the table's CSV; numbers with six digits after the point, empty where there is none."""
+    """Return one line of the table's CSV; numbers have six decimals, missing ones are empty."""
     notes = [cell.note, "" if cell.block is None else f"block {cell.block}"]
     if test:
         outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
