@@ -6,8 +6,8 @@ import gc
 import json
 from shlex import quote
 
-from workflow_scripts.common.hashing import canonical_json
-from workflow_scripts.common.yaml_files import read_entries
+from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
@@ -37,7 +37,7 @@ def typed(value):
     return scalar if isinstance(scalar, int | float) else value
 
 
-read_entries("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
+read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
 CONFIG = load_config(typed(config))
 WORKFLOW = Workflow(CONFIG, load_catalogue(), submits_jobs=lambda: not workflow.local_exec)
 TARGETS = Targets(CONFIG, WORKFLOW.catalogue)

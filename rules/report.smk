@@ -109,6 +109,6 @@ rule record_config:
     conda:
         "../envs/environment.yaml"
     params:
-        config=canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
+        config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
     shell:
         "printf '%s\\n' {params.config:q} > {output} 2> {log}"

@@ -21,7 +21,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_entries
+from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import (
@@ -61,7 +61,7 @@ def digest(content: bytes) -> str:
 def catalogue_runs(scale: str) -> list:
     """All runs that any paper asks for, extra ones too."""
     catalogue = load_catalogue()
-    content = read_entries(Path("config.yaml")) | {"scale": scale, "papers": list(catalogue.papers), "extra": True}
+    content = read_yaml_mapping(Path("config.yaml")) | {"scale": scale, "papers": list(catalogue.papers), "extra": True}
     return list(requested_runs(catalogue, load_config(content)))
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing, sha256_file, write_json
+from workflow_scripts.common.files import hash_file, read_json, write_atomically, write_json
 
 
 def test_a_failed_block_leaves_the_old_file_and_no_rubbish(tmp_path: Path):
     target = tmp_path / "scores.csv"
     target.write_text("old")
-    with pytest.raises(RuntimeError), replacing(target) as temporary:
+    with pytest.raises(RuntimeError), write_atomically(target) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert target.read_text() == "old"
@@ -21,7 +21,7 @@ def test_a_folder_replaces_a_full_folder(tmp_path: Path):
     target = tmp_path / "data"
     target.mkdir()
     (target / "old").touch()
-    with replacing(target) as temporary:
+    with write_atomically(target) as temporary:
         temporary.mkdir()
         (temporary / "new").touch()
     assert os.listdir(target) == ["new"]
@@ -43,8 +43,8 @@ def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
 @pytest.mark.parametrize(
     ("path", "advice"),
     [
-        ("/none/run.json", "give one that does"),
-        ("none.json", "give one that does"),
+        ("/none/run.json", "pass an existing file"),
+        ("none.json", "pass an existing file"),
         ("results/demo/none.json", "make it with ./reproduce results/demo/none.json"),
     ],
 )
@@ -57,4 +57,4 @@ def test_reproduce_is_advised_for_what_it_makes(path: str, advice: str):
 def test_sha256_is_that_of_the_bytes(tmp_path: Path):
     (tmp_path / "f").write_bytes(b"abc")
     # FIPS 180-2, appendix B.1.
-    assert sha256_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert hash_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -3,7 +3,7 @@
 import pytest
 
 from workflow_scripts.common import progress
-from workflow_scripts.common.progress import Reporter, duration
+from workflow_scripts.common.progress import Reporter, format_duration
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def clock(monkeypatch):
 
 def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
     with Reporter("a/b/c/seed-1", 1000, "lines") as reporter:
-        reporter.logged({"loss": 2.34567, "exact_match": 0.38937})
+        reporter.update_values({"loss": 2.34567, "exact_match": 0.38937})
         clock[0] += 20
         reporter.advance(40)
     assert capsys.readouterr().err == "a/b/c/seed-1: 40/1,000 steps  2.0/s  8:00 left  loss 2.346 exact_match 0.3894%\n"
@@ -49,10 +49,10 @@ def test_none_shows_nothing(capsys, clock):
     with Reporter("run", 10, "none") as reporter:
         clock[0] += 100
         reporter.advance()
-        reporter.line("hello")
+        reporter.print_line("hello")
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.9, "0:59"), (61, "1:01"), (3600 * 30 + 65, "30:01:05")])
 def test_durations(seconds, text):
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text

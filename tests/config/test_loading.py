@@ -4,7 +4,7 @@ import pytest
 
 from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
@@ -157,8 +157,8 @@ def test_a_paper_may_make_no_claims(copy: Path):
 
 def test_a_long_list_of_names_is_cut():
     names = [f"name{number:03}" for number in range(100)]
-    assert nearest("x", names) == f"known: {', '.join(names[:40])} and 60 more"
-    assert nearest("name09", names).startswith("did you mean 'name09")
+    assert suggest_name("x", names) == f"known: {', '.join(names[:40])} and 60 more"
+    assert suggest_name("name09", names).startswith("did you mean 'name09")
 
 
 def test_a_key_that_stands_twice_is_refused_with_its_line(copy: Path):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import without_name
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.packages import settings_class
 from workflow_scripts.config.run_specs import resolve_run
@@ -41,4 +41,4 @@ def test_a_method_names_every_setting_of_its_model_and_objective_with_the_defaul
     for section, content in sections.items():
         if content:
             described = settings_class(section, content["name"], entry.kinds[0])
-            assert without_name(content) == described().model_dump()
+            assert drop_name(content) == described().model_dump()

@@ -13,7 +13,7 @@ from tests.config.copies import ROOT, edit
 from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.planned import planned_runs, plans_naming, primary_variants
@@ -173,7 +173,7 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     before = fingerprint_training(resolve_run(load_catalogue(copy), run, "small"))
     file = plan(copy)
     catalogue = load_catalogue(copy)
-    assert plans_naming(catalogue, run, "small") == {"sq_transformer": sha256_file(file)}
+    assert plans_naming(catalogue, run, "small") == {"sq_transformer": hash_file(file)}
     assert plans_naming(catalogue, run, "demo") == {}
     assert plans_naming(catalogue, Run(*TRANSFORMER, 5), "small") == {}
     assert plans_naming(catalogue, other, "small") == {}
@@ -193,7 +193,7 @@ def test_a_training_records_the_plan_that_names_it(copy: Path):
         line = command("train", "--run", name, "--scale", "demo", "--data", "data", "--out", out, "--device", "cpu")
         subprocess.run([*line, "--progress", "none"], cwd=copy, env=environment(), check=True)
         record = json.loads((copy / out / "record.json").read_text())
-        assert record["analysis_plans"] == ({} if out == "without" else {"sq_transformer": sha256_file(file)})
+        assert record["analysis_plans"] == ({} if out == "without" else {"sq_transformer": hash_file(file)})
         made[out] = (copy / out / "run.json").read_bytes(), record["fingerprint"]
     assert made["without"] == made["with"] == made["commented"]
 

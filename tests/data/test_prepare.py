@@ -10,7 +10,7 @@ import pytest
 
 from workflow_scripts.commands import prepare
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import scan
@@ -76,7 +76,7 @@ def test_every_task_of_the_catalogue_has_valid_options():
     for scale in catalogue.scales:
         for task in catalogue.tasks:
             spec = resolve_data(catalogue, task, scale)
-            settings = checked(importlib.import_module(spec["prepare"]).Options, spec["options"], f"{task} at {scale}")
+            settings = parse_as(importlib.import_module(spec["prepare"]).Options, spec["options"], f"{task} at {scale}")
             if spec["prepare"] == "workflow_scripts.data.datasets.scan":
                 scan.more_primitives(settings)
             assert (settings.origin == "upstream") == bool(select(spec["sources"], load_sources())), (task, scale)
@@ -154,6 +154,6 @@ def test_made_again_over_itself_and_over_nothing_else(tmp_path, task):
     run(*words)
     assert {path.name for path in (tmp_path / "data").iterdir()} == made.keys()
     (tmp_path / "data/thesis.tex").write_text("all of it")
-    with pytest.raises(UserError, match=r"data holds thesis\.tex, which is not of this command"):
+    with pytest.raises(UserError, match=r"data contains thesis\.tex, which this command does not write"):
         run(*words)
     assert (tmp_path / "data/thesis.tex").read_text() == "all of it"

@@ -37,7 +37,7 @@ def test_other_data_have_another_digest(tmp_path):
 
 
 def test_a_folder_without_data(tmp_path):
-    with pytest.raises(UserError, match=r"dataset.json does not exist; give one that does"):
+    with pytest.raises(UserError, match=r"dataset.json does not exist; pass an existing file"):
         data_digest(tmp_path)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_files, write_json
+from workflow_scripts.common.files import hash_files, write_json
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS, read_scores, write_scores
 
 ROW = {"task": "t", "metric": "exact_match", "value": 12.5, "unit": "percent", "n": 8, "protocol": "reduced"}
@@ -76,7 +76,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_a_table_that_was_cut_between_two_lines_is_refused(tmp_path, manifest):
     path = tmp_path / "scores.csv"
     write_scores(path, [ROW, ROW | {"subset": "new"}])
-    write_json(tmp_path / manifest, {"files": sha256_files(tmp_path)})
+    write_json(tmp_path / manifest, {"files": hash_files(tmp_path)})
     assert len(read_scores(path)) == 2
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(UserError, match=r"scores\.csv is not what was written; delete .* and run ./reproduce again"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from workflow_scripts.common.options import without_name
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
@@ -43,7 +43,7 @@ def parameters(model: nn.Module) -> int:
 def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     spec = resolve_run(CATALOGUE, run, "full")
-    module, settings = model_module(spec["model"]), without_name(spec["model"])
+    module, settings = model_module(spec["model"]), drop_name(spec["model"])
     hub = load_repositories()[spec["init"]["hub"]] if spec["init"] and "hub" in spec["init"] else None
     with torch.device("meta"):
         if spec["kind"] == "seq2seq":

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 def test_peak_memory_is_in_bytes_and_sees_what_was_held():
     """In a process of its own: of the tests' own the peak so far may be gigabytes."""
     code = (
-        "import numpy as np; from workflow_scripts.common.system import peak_memory; "
-        "block = np.ones(peak_memory() // 8 + 40_000_000); print(block.nbytes, peak_memory())"
+        "import numpy as np; from workflow_scripts.common.system import measure_peak_memory; "
+        "block = np.ones(measure_peak_memory() // 8 + 40_000_000); print(block.nbytes, measure_peak_memory())"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     block, peak = map(int, done.stdout.split())
@@ -28,12 +28,12 @@ def test_peak_memory_is_in_bytes_and_sees_what_was_held():
 
 
 def test_cpu_seconds_count_work_and_not_sleep():
-    began, clock = system.cpu_seconds(), time.monotonic()
+    began, clock = system.measure_cpu_seconds(), time.monotonic()
     time.sleep(0.3)
-    assert system.cpu_seconds() - began < 0.2
+    assert system.measure_cpu_seconds() - began < 0.2
     while time.monotonic() - clock < 0.6:
         sum(range(1000))
-    assert system.cpu_seconds() > began
+    assert system.measure_cpu_seconds() > began
 
 
 def test_the_commit_is_that_of_the_checkout_and_dirty_when_the_code_differs(tmp_path, monkeypatch):
@@ -62,14 +62,14 @@ def test_versions_are_those_installed_of_all_that_the_project_depends_on():
     import snakemake
     import torch
 
-    found = system.versions()
+    found = system.list_versions()
     assert (found["torch"], found["snakemake"]) == (torch.__version__, snakemake.__version__)
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert found.keys() == {"python", *(Requirement(text).name for text in named)}
 
 
 def test_versions_are_found_without_importing_a_package():
-    code = "import sys; from workflow_scripts.common import system as p; p.versions(); print(*sys.modules)"
+    code = "import sys; from workflow_scripts.common import system as p; p.list_versions(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert not {"torch", "snakemake", "pandas", "numpy", "sacrebleu"} & set(loaded.split())
 
@@ -79,7 +79,7 @@ def test_a_record_has_every_field_of_what_was_made_here():
     found = record.make_record(facts, "0" * 64, seed=3)
     assert found.keys() == set(record.FIELDS)
     assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)
-    assert found["started"] <= found["finished"] <= system.now() and found["seconds"] > 0
+    assert found["started"] <= found["finished"] <= system.get_utc_time() and found["seconds"] > 0
     assert found["cpu_seconds"] > 0 and found["gpu_seconds"] == 0 and found["peak_memory_bytes"] > 1e7
 
 

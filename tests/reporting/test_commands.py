@@ -16,7 +16,7 @@ from scipy import stats
 
 from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.common.files import read_json, sha256_file, sha256_files, write_json
+from workflow_scripts.common.files import hash_file, hash_files, read_json, write_json
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import parse_run
@@ -123,7 +123,7 @@ def test_a_seed_whose_score_is_not_defined_is_counted_once(results):
     scores = [row for row in read_scores(folder / "scores.csv") if place.items() - row.items()]
     write_scores(folder / "scores.csv", scores)
     absent = [place | {"readout": readout, "reason": "no item"} for readout in ("cont", "mix")]
-    write_json(folder / "evaluation.json", {"files": sha256_files(folder), "absent": absent})
+    write_json(folder / "evaluation.json", {"files": hash_files(folder), "absent": absent})
     assert table(results) == 0
     found = {(row["row"], row["column"]): row for row in rows(results / "tables/table1.csv")}
     cell = found["Transformer", "AROUNDR"]
@@ -155,10 +155,10 @@ def test_a_table_says_how_data_were_made_that_are_not_the_papers_own(results):
 
 def test_table_again_is_the_same(results):
     table(results)
-    first = sha256_files(results / "tables")
+    first = hash_files(results / "tables")
     made = read_json(results / "tables/table1.json")
     table(results)
-    again = sha256_files(results / "tables")
+    again = hash_files(results / "tables")
     assert first.pop("table1.json") and again.pop("table1.json") and first == again
     tests = read_json(results / "tables/table1.json")["tests"]
     assert tests == made["tests"] and tests["table1/SQ-Transformer/JUMP/exact_match"]["examples"] == 400
@@ -169,7 +169,7 @@ def test_how_a_table_was_made_stands_beside_it(results):
     made = read_json(results / "tables/table1.json")
     assert set(FIELDS) <= made.keys() and made["spec"]["entry"]["kind"] == "table"
     read = {name for name in made["data_digest"] if "/sq-transformer/" in name}
-    assert read and all(sha256_file(results / name) == made["data_digest"][name] for name in read)
+    assert read and all(hash_file(results / name) == made["data_digest"][name] for name in read)
 
 
 @pytest.mark.parametrize(

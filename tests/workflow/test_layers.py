@@ -82,7 +82,7 @@ MODEL = '''"""A Transformer whose logits are scaled."""
 
 from torch import Tensor
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.scaled.settings import Settings
 from workflow_scripts.models.transformer.model import Seq2Seq
 
@@ -93,7 +93,7 @@ class Scaled(Seq2Seq):
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Scaled:
-    return Scaled(checked(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+    return Scaled(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)
 '''
 MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Settings as TransformerSettings
 
@@ -101,12 +101,12 @@ MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Set
 class Settings(TransformerSettings):
     scale: float = 1.0
 """
-OBJECTIVE = """from workflow_scripts.common.validation import checked
+OBJECTIVE = """from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.with_norm.settings import Settings
 
 
 def build(settings, loss):
-    s = checked(Settings, settings, "objective")
+    s = parse_as(Settings, settings, "objective")
 
     def objective(model, batch):
         value, parts = loss(model, batch)
@@ -115,11 +115,11 @@ def build(settings, loss):
 
     return objective
 """
-OBJECTIVE_SETTINGS = """from workflow_scripts.common.validation import NotNegative, Strict
+OBJECTIVE_SETTINGS = """from workflow_scripts.common.validation import NonNegative, StrictModel
 
 
-class Settings(Strict):
-    weight: NotNegative = 0.001
+class Settings(StrictModel):
+    weight: NonNegative = 0.001
 """
 METRIC = '''"""Mean number of words of the outputs."""
 
@@ -173,7 +173,7 @@ DATA_SET = '''"""Commands that are repeated word by word."""
 
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, SplitOptions
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 
 
 class Options(SplitOptions):

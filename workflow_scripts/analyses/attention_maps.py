@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, sentence_ids, stacked
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 
 DIRECTIONS = ("forward", "reverse", "symmetric")
 
@@ -88,7 +88,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         test: {split, replace, count, seed}: the same mean over sentences of a split and their twins with words
             exchanged, as the score `attention_kl_test`: one pair of sentences is a small sample.
     """
-    given = options_from(options, sentences=[], direction="forward", test=None)
+    given = merge_options(options, sentences=[], direction="forward", test=None)
     if given["direction"] not in DIRECTIONS:
         raise UserError(f"displays.yaml: option direction is {given['direction']!r}; known: {', '.join(DIRECTIONS)}")
     if len(given["sentences"]) < 2:
@@ -122,7 +122,7 @@ def twin_score(
     run: TrainedRun, model: nn.Module, words: list[str], direction: str, options: dict[str, Any]
 ) -> dict[str, Any]:
     """The score `attention_kl_test` of `analyse`. Raises UserError if no sentence has a twin."""
-    given = options_from(options, split="test", replace={}, count=500, seed=0)
+    given = merge_options(options, split="test", replace={}, count=500, seed=0)
     pairs = twins(run.sentences(given["split"], words), given["replace"], given["count"], given["seed"])
     if not pairs:
         raise UserError(f"{run.data}: no sentence of {given['split']} holds {' or '.join(given['replace'])}")

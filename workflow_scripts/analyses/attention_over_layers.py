@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.tasks.batching import bucketed_rows
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
@@ -85,7 +85,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
       fusion_entropy: the mean entropy of a position in percent of ln K: 0 where it reads one layer, whichever it is.
     Over the layer before alone both have nothing to choose from: 1, and 0.
     """
-    given = options_from(options, split="test", sentences=500, seed=0, bins=20)
+    given = merge_options(options, split="test", sentences=500, seed=0, bins=20)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:

@@ -10,7 +10,7 @@ import pandas
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.training.history import read_history
 
 
@@ -25,7 +25,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     Values are in the unit of the validation, taken for percent. gains.csv has the expected maximum for every k. A run
     with fewer than two draws has no mean and no gain; that is noted.
     """
-    given = options_from(options, name="valid_exact_match", after=0.2, draws=[])
+    given = merge_options(options, name="valid_exact_match", after=0.2, draws=[])
     found, tables = Analysis([]), []
     for run in runs:
         path = run.folder / "training.csv"

@@ -13,7 +13,7 @@ from typing import Any
 from workflow_scripts.analyses.embedding_space import codes_of
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
 from workflow_scripts.interventions.archives import tagger
 
@@ -50,7 +50,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     codes, and for comparison `pos_accuracy_none` from nothing (the tag most frequent in training) and
     `pos_accuracy_words` from the word itself, which bounds what a code of a word can tell.
     """
-    given = options_from(options, split="test", sentences=20000)
+    given = merge_options(options, split="test", sentences=20000)
     tag = part_in_compounds
     if any(run.protocol != "stand_in" for run in runs):
         if TAGGER not in sources:

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from, without_name
+from workflow_scripts.common.options import drop_name, merge_options
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.models.hugging_face import read_tokenizer
@@ -53,7 +53,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     telling words apart; `gold_first`, percent of words whose largest weight lies on one; `zero_words`, percent without
     any code.
     """
-    given = options_from(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, parts=40)
+    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, parts=40)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
@@ -99,7 +99,7 @@ def load(run: TrainedRun):
     """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
-    model = model_module(settings).load(folder, without_name(settings)).eval()
+    model = model_module(settings).load(folder, drop_name(settings)).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis' runs")
     return model, read_tokenizer(folder)

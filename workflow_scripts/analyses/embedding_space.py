@@ -13,7 +13,7 @@ from torch import nn
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
 from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS
 from workflow_scripts.data.reading import read_vocabulary
 from workflow_scripts.tasks.batching import EOS
@@ -82,7 +82,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         <word>_alone: 1 if no other word has its code, else 0. Words that only differ by a number (jump, jump1) are one.
         <word>_with_any_<name>: of the output: 1 if the code of `word` is that of a peer, else 0.
     """
-    given = options_from(options, classes="scan", seed=0, focus=None, output=None)
+    given = merge_options(options, classes="scan", seed=0, focus=None, output=None)
     tables, scores, notes = [], [], []
     for run in runs:
         table, vectors = word_table(run, given["classes"])

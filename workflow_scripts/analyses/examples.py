@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.reading import read_table
 
 NO_LETTER = re.compile(r"[\W_]+")
@@ -23,7 +23,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     Metric `label`, once for each task that has the pair: its class or the score that annotators gave. Metric
     `prediction`, by run and readout, where the pair is in a split that was evaluated. A pair that no task has is noted.
     """
-    wanted = {plain(*pair): name for name, pair in options_from(options, items={})["items"].items()}
+    wanted = {plain(*pair): name for name, pair in merge_options(options, items={})["items"].items()}
     found = Analysis([])
     for task in dict.fromkeys(run.task for run in runs):
         of_task = [run for run in runs if run.task == task]

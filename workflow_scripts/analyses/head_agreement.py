@@ -10,7 +10,7 @@ import pandas
 from workflow_scripts.analyses.attention_maps import encoder_maps
 from workflow_scripts.analyses.embedding_space import END, codes_of, word_classes
 from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, score, sentence_ids
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 
 METRICS = {
     "codes": "head_agreement",
@@ -61,7 +61,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     The paper counts "attention heads that assign the highest weight to the same token"; here every (layer, head,
     query) counts once, the closing EOS as a query among them. Sentences with words that the run never saw are left out.
     """
-    given = options_from(options, codes_from={}, classes={}, rows={}, split="test", pairs=1000, seed=0)
+    given = merge_options(options, codes_from={}, classes={}, rows={}, split="test", pairs=1000, seed=0)
     scores, rows, notes = [], [], []
     by_name = {str(run): run for run in runs}
     for run in runs:

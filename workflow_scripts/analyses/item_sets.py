@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.interventions.intervene import METRIC, PREFIX
 from workflow_scripts.interventions.variation import cv_scores
 
@@ -32,7 +32,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     `cv_noise` are under synonyms. Of the readout of labels they are called as in the scores of the interventions. A CV
     that is undefined, or 0 and so without a logarithm, is noted.
     """
-    options_from(options)
+    merge_options(options)
     found = Analysis([])
     for _, group in groupby(sorted(runs, key=_model), key=_model):
         variants = list(group)

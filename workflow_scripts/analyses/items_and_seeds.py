@@ -15,7 +15,7 @@ import pandas
 
 from workflow_scripts.analyses.item_sets import read_answers
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.statistics import Effect, difference_from_constant, seeds_and_items
 
@@ -58,7 +58,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     A seed counts where every method has both variants and an item to count. One seed has no interval, nor has a measure
     of one item over both.
     """
-    given = options_from(options, variant="", over="", layer=1, means={})
+    given = merge_options(options, variant="", over="", layer=1, means={})
     variants, found = (given["variant"], given["over"]), Analysis([])
     for task in sorted({run.task for run in runs}):
         measured = {

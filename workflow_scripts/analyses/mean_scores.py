@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
 
@@ -22,7 +22,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         over: name of a model -> the models over which its gains are formed.
     A seed counts where it has all scores of a mean; a gain is of the same seed of both.
     """
-    given = options_from(options, models={}, means={}, over={})
+    given = merge_options(options, models={}, means={}, over={})
     found = Analysis([])
     by_variant: dict[tuple[str, str, str], list[TrainedRun]] = {}
     for run in runs:

@@ -8,7 +8,7 @@ import pandas
 
 from workflow_scripts.analyses.embedding_space import END, tsne, word_table
 from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, score, stacked
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 
 COLUMNS = [*RUN_COLUMNS, "space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
 
@@ -32,7 +32,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     (percent) of a word's k nearest that are of its own syntactic class. With k above the size of a class less one, a
     class cannot reach 100%.
     """
-    given = options_from(options, words=[], k=10, classes="cogs", seed=0)
+    given = merge_options(options, words=[], k=10, classes="cogs", seed=0)
     scores, rows, classes = [], [], []
     for run in runs:
         table, vectors = word_table(run, given["classes"])

@@ -20,7 +20,7 @@ import pandas
 from scipy import stats
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.published import Key, Published
 
 LEVEL, POWER = 0.05, 0.8  # two-sided
@@ -74,7 +74,7 @@ def audit(
         misprinted: [display, model, prefix of the rate] of cells whose CV is a misprint.
         twice: name -> pairs of cells that print one number; `*` stands for the same text on both sides.
     """
-    options = options_from(
+    options = merge_options(
         given, displays={}, rates={}, models=[], versions=["CARMA", "FT"], runs=6, misprinted=[], twice={}
     )
     pairs = read_pairs(published, options)

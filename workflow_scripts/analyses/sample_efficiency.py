@@ -6,7 +6,7 @@ from typing import Any
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 
 
@@ -19,7 +19,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         metric: of the scores; of all readouts but those of `without`, each of which has scores of its own.
     The mean of the differences of neighbours is that of the ends, whatever lies between: (last - first) / (sizes - 1).
     """
-    given = options_from(options, sizes={}, split={}, metric="accuracy", without=["constant"])
+    given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
     found = Analysis([])
     for name, tasks in given["sizes"].items():
         if len(tasks) < 2:

@@ -8,7 +8,7 @@ import pandas
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
@@ -16,7 +16,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     and `batch_sentences` (sentences), `best` (percent), the validation of that pair, and `range` (points), the best
     less the worst of all pairs. n counts the pairs. pairs.csv has them all.
     """
-    options_from(options)
+    merge_options(options)
     found, tables = Analysis([]), []
     for run in {(run.task, run.method, run.variant): run for run in reversed(runs)}.values():
         if read_json(run.folder / "run.json")["chosen"] is None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
@@ -13,7 +13,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
 
     All runs of a method are of one size: the first one tells it.
     """
-    options_from(options)
+    merge_options(options)
     by_task, by_method = ({getattr(run, name): run for run in reversed(runs)} for name in ("task", "method"))
     examples = [row for task, run in sorted(by_task.items()) for row in data_sizes(task, run)]
     return Analysis(examples + [row for method, run in sorted(by_method.items()) for row in model_sizes(method, run)])

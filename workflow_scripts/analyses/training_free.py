@@ -13,7 +13,7 @@ import numpy as np
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.formats import sememes
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
@@ -30,7 +30,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     classes `constant` (accuracy, accuracy_label_0, f1, auc, in percent): the class that most training items have. A
     measure that is not defined, such as the correlation of an overlap that is the same for all pairs, has a note.
     """
-    given = options_from(options, split="test")
+    given = merge_options(options, split="test")
     known = lexicon(sources)
     found = Analysis([])
     for run in {run.task: run for run in runs}.values():

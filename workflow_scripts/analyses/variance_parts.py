@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.analyses.trained import Analysis, TrainedRun
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.interventions.variation import variance_parts
 
@@ -21,7 +21,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
 
     n is the number of training seeds, and of draws a seed. Without two of either there is no score.
     """
-    options_from(options)
+    merge_options(options)
     found = Analysis([])
     for (task, method, variant), group in groupby(sorted(runs, key=_variant), key=_variant):
         members = list(group)

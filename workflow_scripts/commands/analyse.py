@@ -4,8 +4,8 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.common.outputs import check_made_here
+from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = published(catalogue, entry["published"]) if "published" in entry else None
-    check_made_here(args.out, "scores.csv", ("*.csv", "analysis.json", "record.json"))
+    check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="scores.csv")
 
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> None:
         )
     fingerprint = fingerprint_analysis(entry, specs, numbers)
     digests |= {run.task: read_json(run.folder / "run.json").get("data_digest") for run in trained}
-    with replacing(args.out) as out:
+    with write_atomically(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
         for name, table in analysis.files.items():
@@ -68,10 +68,8 @@ def main(args: argparse.Namespace) -> None:
             "runs": [str(run) for run in runs],
             "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
-            "files": sha256_files(out),
-            "checkpoints_sha256": {
-                str(run): sha256_file(run.folder / "checkpoint/model.safetensors") for run in trained
-            },
+            "files": hash_files(out),
+            "checkpoints_sha256": {str(run): hash_file(run.folder / "checkpoint/model.safetensors") for run in trained},
         }
         write_json(out / "analysis.json", content)
         made = make_record(fingerprint, digests, precision="fp32", computed_on=describe(torch.device("cpu")))

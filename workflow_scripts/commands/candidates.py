@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.common.files import replacing, sha256_files, write_json
-from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.common.files import hash_files, write_atomically, write_json
+from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources.declared import downloaded
@@ -32,10 +32,10 @@ def main(args: argparse.Namespace) -> None:
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else made_up_resources()
-    with replacing(args.out) as out:
+    with write_atomically(args.out) as out:
         out.mkdir()
         write(build(contents, resources, spec["options"]), out / "candidates.parquet")
         digest = data_digest(args.data)
-        write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": sha256_files(out)})
+        write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": hash_files(out)})
         made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
         write_json(out / "record.json", made)

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import replacing
+from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.checks import DIFFERS, FINDING, SAME, Check, audit_checks, grammar_checks
 
@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> None:
     """Print all checks and write them to the file given. Raises UserError if one differs."""
     found = [*grammar_checks(), *audit_checks(load_catalogue())]
     if args.out:
-        with replacing(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+        with write_atomically(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(field.name for field in fields(Check))
             writer.writerows(astuple(check) for check in found)

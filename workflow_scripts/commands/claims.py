@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import replacing
+from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import asked_runs, claimed, intervened, shown_displays
 from workflow_scripts.config.loading import load_catalogue
@@ -59,6 +59,6 @@ def main(args: argparse.Namespace) -> None:
     if args.overview:
         trained = what_was_run(runs, args.results)
         for name, overview in (("overview.html", overview_html), ("overview.rst", overview_rst)):
-            with replacing(args.overview / name) as temporary:
+            with write_atomically(args.overview / name) as temporary:
                 temporary.write_text(overview(catalogue, args.scale, outcomes, trained), encoding="utf-8")
     print_ledger(args.out, args.scale)

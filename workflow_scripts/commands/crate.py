@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing
+from workflow_scripts.common.files import read_json, write_atomically
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.pages.crate import make_crate
 
@@ -26,6 +26,6 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
     catalogue, config = load_catalogue(), load_config(read_json(results / "config.json"))
     crate, said = make_crate(catalogue, config, results)
-    with replacing(args.out) as temporary:
+    with write_atomically(args.out) as temporary:
         crate.write_zip(temporary)
     print(f"{said}: {args.out}")

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.datasets.cognition import read_lexicon
 from workflow_scripts.data.formats.lines import aligned_lines
 from workflow_scripts.evaluation.compounds import (
@@ -86,5 +86,5 @@ def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argpar
                 number = next(n for n, (_, other) in enumerate(pairs, start=1) if other == compound)
                 raise UserError(
                     f"{args.compound}:{number}: '{word}' of '{compound}' is not in {args.lexicon}; "
-                    f"{nearest(word, lexicon)}"
+                    f"{suggest_name(word, lexicon)}"
                 )

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
-from workflow_scripts.common.outputs import check_replaceable
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
     score: Score = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.scoring").score
     predictions, scores = score(run, args.run_dir / "checkpoint", args.data, settings, device, args.progress)
     run_columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
-    with replacing(args.out) as out:
+    with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
@@ -63,9 +63,9 @@ def main(args: argparse.Namespace) -> None:
             "scale": run["scale"],
             "spec": settings.model_dump(),
             "data_digest": run["data_digest"],
-            "files": sha256_files(out),
-            "checkpoint_sha256": sha256_file(checkpoint / "model.safetensors"),
-            "kept_sha256": {name: sha256_file(checkpoint / f"{name}.safetensors") for name in kept},
+            "files": hash_files(out),
+            "checkpoint_sha256": hash_file(checkpoint / "model.safetensors"),
+            "kept_sha256": {name: hash_file(checkpoint / f"{name}.safetensors") for name in kept},
             "absent": [row for row in scores if "reason" in row],  # measures that are undefined for this run
         }
         write_json(out / "evaluation.json", content)
@@ -80,7 +80,7 @@ def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evalua
     Raises UserError when the run was trained with another spec than the catalogue now gives it.
     """
     if args.settings:
-        return checked(Evaluation, read_json(args.settings), args.settings)
+        return parse_as(Evaluation, read_json(args.settings), args.settings)
     if run["scale"] is None:
         raise UserError(
             f"{args.run_dir} was trained from a spec file without a scale; say how to score it: --settings FILE"

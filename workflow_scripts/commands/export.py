@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing, write_json
-from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.common.files import read_json, write_atomically, write_json
+from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.paths import run_folder
 
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{source} holds no scored run; make one with ./reproduce --config scale={args.scale}")
     papers = {table.parent.name for table in tables}
     check_replaceable(target, EXPORTED)
-    with replacing(target) as folder:
+    with write_atomically(target) as folder:
         folder.mkdir()
         for earlier in target.glob("tables/*"):
             if earlier.name not in papers:

@@ -7,8 +7,8 @@ from filelock import FileLock
 from rich.console import Console
 
 from workflow_scripts.commands.fetch import progress_bars
-from workflow_scripts.common.files import replacing
-from workflow_scripts.common.outputs import check_replaceable
+from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.download import Patience
 from workflow_scripts.data.sources.fetch_model import find_repository, is_whole, take, write_manifest
@@ -60,6 +60,6 @@ def main(args: argparse.Namespace) -> None:
                     lambda done, total: progress.update(bar, completed=done, total=total),
                 )
             write_manifest(args.name, repository, part)
-            with replacing(args.out) as out:
+            with write_atomically(args.out) as out:
                 part.rename(out)
     console.print(f"{args.name}: {told}", highlight=False, soft_wrap=True, markup=False)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.common.files import replacing
+from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> None:
 
     with style():
         save(drawn.figure, args.out, args.display, drawn.footer)
-    with replacing(args.out / f"{args.display}.csv") as temporary:
+    with write_atomically(args.out / f"{args.display}.csv") as temporary:
         temporary.write_text(drawn.csv, encoding="utf-8")
     write_record(
         args.out / f"{args.display}.json",

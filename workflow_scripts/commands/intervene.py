@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
-from workflow_scripts.common.outputs import check_replaceable
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention
 from workflow_scripts.config.runs import parse_run
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
         answers, scores = intervene(args.run_dir, args.data, settings, match, candidates, device, reporter)
     columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
     columns |= {"split": settings.split, "subset": "all"}
-    with replacing(args.out) as out:
+    with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores])
@@ -62,9 +62,9 @@ def main(args: argparse.Namespace) -> None:
             "scale": run["scale"],
             "spec": settings.model_dump(),
             "data_digest": run["data_digest"],
-            "files": sha256_files(out),
-            "checkpoint_sha256": sha256_file(args.run_dir / "checkpoint/model.safetensors"),
-            "candidates_sha256": sha256_file(candidates),
+            "files": hash_files(out),
+            "checkpoint_sha256": hash_file(args.run_dir / "checkpoint/model.safetensors"),
+            "candidates_sha256": hash_file(candidates),
         }
         write_json(out / "intervention.json", content)
         fingerprint, precision = fingerprint_intervention(content["spec"], spec), spec["training"]["precision"]
@@ -75,7 +75,7 @@ def main(args: argparse.Namespace) -> None:
 def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
     """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
     if args.settings:
-        return checked(Intervention, read_json(args.settings), args.settings)
+        return parse_as(Intervention, read_json(args.settings), args.settings)
     if run["scale"] is None:
         raise UserError(f"{args.run_dir} was trained from a spec file without a scale; give --settings FILE")
     catalogue = load_catalogue()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing
-from workflow_scripts.common.hashing import canonical_json
+from workflow_scripts.common.files import read_json, write_atomically
+from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import intervened_runs, shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
@@ -75,7 +75,7 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     if "phrases" in spec:
         rows.append(("phrases", spec["phrases"], f"catalogue/tasks.yaml {run.task}"))
     rows.append(("protocol", spec["protocol"], "the worst of data and scale"))
-    lines = [(key, canonical_json(value), where) for key, value, where in rows]
+    lines = [(key, format_canonical_json(value), where) for key, value, where in rows]
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
     print(f"{run} at scale {scale}: key, value, and the file and entry that set it")
     for key, value, where in lines:
@@ -101,7 +101,7 @@ def record(catalogue: Catalogue, results: Path) -> None:
         seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
         values = (*key, f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
-    with replacing(STEP_TIMES) as temporary, open(temporary, "w", newline="") as stream:
+    with write_atomically(STEP_TIMES) as temporary, open(temporary, "w", newline="") as stream:
         writer: csv.DictWriter[str] = csv.DictWriter(stream, STEP_TIME_COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[key] for key in sorted(rows))

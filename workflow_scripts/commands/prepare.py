@@ -5,7 +5,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
-from workflow_scripts.common.outputs import check_made_here
+from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import read_data_spec, resolve_data
 from workflow_scripts.data.prepared import prepare
@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     if bool(args.spec) == bool(args.task and args.scale):
         raise UserError("prepare: give either --task and --scale, or --spec FILE")
     spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
-    check_made_here(args.out, "*.parquet", ("*.json",))
+    check_replaceable(args.out, ("*.parquet", "*.json"), required="*.parquet")
     sources, digests = downloaded(spec["sources"], args.downloads)
     prepare(spec, sources, args.out)
     write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, spec["options"].get("seed")))

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import missing, replacing
+from workflow_scripts.common.files import MissingFileError, write_atomically
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.tables.layout import effect_decimals, effect_text, number
 
@@ -52,16 +52,16 @@ def main(args: argparse.Namespace) -> None:
         print(text)
         return
     if not args.write.is_file():
-        raise missing(args.write)
+        raise MissingFileError(args.write)
     changed = replace_tables(args.write.read_text(encoding="utf-8"), text, str(args.write))
-    with replacing(args.write) as temporary:
+    with write_atomically(args.write) as temporary:
         temporary.write_text(changed, encoding="utf-8")
 
 
 def read_claims(path: Path) -> list[dict[str, str]]:
     """Read the rows of a claims.csv. Raises UserError where it is missing or lacks a column."""
     if not path.is_file():
-        raise missing(path)
+        raise MissingFileError(path)
     with open(path, newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         if lacking := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:

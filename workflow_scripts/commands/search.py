@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.commands.train import add_common_arguments, check_data, default_state, identity, read_spec
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing, sha256_files, write_json
-from workflow_scripts.common.outputs import check_replaceable, make_writable
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.files import hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.output_folder import check_replaceable, make_writable
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import searched
 from workflow_scripts.config.runs import parse_run
@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
             raise UserError(f"{args.run} has nothing to search at scale {args.scale}; its settings have no search")
         args.run = str(run)
     spec, settings = read_spec(args)
-    search = checked(Search, spec.get("search", {}), args.run or args.spec, "search")
+    search = parse_as(Search, spec.get("search", {}), args.run or args.spec, "search")
     if not search.learning_rate or spec["seed"] != search.seed:
         raise UserError(f"{args.run or args.spec}: key 'search' must have values, and be of the spec's seed")
     args.state = args.state or default_state(args.out)
@@ -72,13 +72,13 @@ def main(args: argparse.Namespace) -> None:
         write_json(file, done)
     best = best_of(done["pairs"])
     keys = ("learning_rate", "batch_sentences", "max_steps", "warmup_steps", "validate_every")
-    with replacing(args.out) as out:
+    with write_atomically(args.out) as out:
         out.mkdir()
         with open(out / "search.csv", "w", newline="") as stream:
             writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(done["pairs"])
-        content = {"scale": args.scale, "spec": spec, **origin, "best": done["pairs"][best], "files": sha256_files(out)}
+        content = {"scale": args.scale, "spec": spec, **origin, "best": done["pairs"][best], "files": hash_files(out)}
         content["chosen"] = {key: getattr(candidates[best], key) for key in keys}
         write_json(out / "chosen.json", content)
         made = make_record(
@@ -105,7 +105,7 @@ def train(
         try:
             row = train_pair(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
-            reporter.line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
+            reporter.print_line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
             sys.exit(128 + stop.number)
         folder.remove()
     return row

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from workflow_scripts.common.files import replacing
+from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
     table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
     for suffix, text in table.files.items():
-        with replacing(args.out / f"{args.display}.{suffix}") as temporary:
+        with write_atomically(args.out / f"{args.display}.{suffix}") as temporary:
             temporary.write_text(text, encoding="utf-8")
     write_record(
         args.out / f"{args.display}.json",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, replacing, sha256_file, sha256_files, write_json
+from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
-from workflow_scripts.common.outputs import check_replaceable, make_writable
-from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.common.output_folder import check_replaceable, make_writable
+from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.packages import check_sections, packages, traits
 from workflow_scripts.config.planned import plans_naming
@@ -103,16 +103,16 @@ def main(args: argparse.Namespace) -> None:
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         if settings.warmup >= settings.max_steps > 0:
             steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
-            reporter.line(
+            reporter.print_line(
                 f"warning: the warm-up of {steps}, so the learning rate does not pass its peak; set "
                 "training.warmup_fraction, or lower training.warmup_steps"
             )
         try:
             task, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
-            reporter.line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
+            reporter.print_line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
             sys.exit(128 + stop.number)
-        with replacing(args.out) as out:
+        with write_atomically(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
             write_checkpoint(out / "checkpoint", task, settings, state, folder)
             write_history(out / "training.csv", state.history)
@@ -128,7 +128,7 @@ def main(args: argparse.Namespace) -> None:
                 "best_step": state.best_step,
                 "best_validation": {settings.validation["metric"]: state.best_value},
                 "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in state.kept.items()},
-                "files": sha256_files(out),
+                "files": hash_files(out),
             }
             write_json(out / "run.json", content)
             made = make_record(
@@ -193,7 +193,7 @@ def weights_digest(folder: Path) -> str:
     files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
     if not files:
         raise UserError(f"{folder} has no *.safetensors; give the folder of a trained model with --init")
-    digests = [sha256_file(file) for file in files]
+    digests = [hash_file(file) for file in files]
     if len(files) == 1:
         return digests[0]
     lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
@@ -231,14 +231,14 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
         if key not in spec:
             raise UserError(f"{origin}: key '{key}' is missing; `plan --show RUN` prints a whole spec")
     if spec["kind"] not in packages("tasks"):
-        raise UserError(f"{origin}: key 'kind' is {spec['kind']!r}; {nearest(spec['kind'], packages('tasks'))}")
+        raise UserError(f"{origin}: key 'kind' is {spec['kind']!r}; {suggest_name(spec['kind'], packages('tasks'))}")
     check_sections(spec, spec["kind"], str(origin))
     content = dict(spec["training"])
     if content.get("precision") not in ("fp32", "bf16"):
         raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
-    settings = checked(Training, content, origin, "training")
+    settings = parse_as(Training, content, origin, "training")
     of_kind, validation = traits(spec["kind"]), settings.validation
     metrics = of_kind.validation_metrics
     computed = validation.get("metric") in metrics or (of_kind.decoding and "decoding" in validation)

@@ -15,8 +15,16 @@ from workflow_scripts.common.errors import UserError
 MEND = "if ./reproduce made it, delete the file and make it again; if it is yours, correct it"
 
 
+class MissingFileError(UserError):
+    """The error for a missing file. Only files under results/ are made by ./reproduce."""
+
+    def __init__(self, path: str | Path):
+        what_to_do = f"make it with ./reproduce {path}" if Path(path).parts[0] == "results" else "pass an existing file"
+        super().__init__(f"{path} does not exist; {what_to_do}")
+
+
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def write_atomically(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path; the file or folder that the block makes there replaces `path` if it succeeds."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +41,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 def write_json(path: str | Path, content: Any) -> None:
     """Write `content` as JSON with sorted keys, atomically."""
-    with replacing(path) as temporary:
+    with write_atomically(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
@@ -42,36 +50,30 @@ def read_json(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise missing(path) from error
+        raise MissingFileError(path) from error
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {MEND}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; {MEND}") from error
 
 
-def missing(path: str | Path) -> UserError:
-    """Return the error for a missing file: ./reproduce makes files under results/ only."""
-    made = Path(path).parts[0] == "results"
-    return UserError(f"{path} does not exist; {f'make it with ./reproduce {path}' if made else 'give one that does'}")
-
-
-def sha256_file(path: str | Path) -> str:
+def hash_file(path: str | Path) -> str:
     """Return the sha256 of a file in hex digits."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def sha256_files(folder: str | Path) -> dict[str, str]:
+def hash_files(folder: str | Path) -> dict[str, str]:
     """Return the sha256 of every file under a folder, by its relative path."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): sha256_file(path) for path in paths}
+    return {path.relative_to(folder).as_posix(): hash_file(path) for path in paths}
 
 
-def check_whole(path: Path) -> None:
+def verify_checksum(path: Path) -> None:
     """Raise UserError if a file differs from the sha256 in its manifest, a JSON file with the key `files`."""
     for name in ("evaluation.json", "intervention.json", "analysis.json", "run.json"):
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():
             expected = read_json(manifest).get("files", {}).get(path.name)
-            if expected and sha256_file(path) != expected:
+            if expected and hash_file(path) != expected:
                 raise UserError(f"{path} is not what was written; delete {path.parent} and run ./reproduce again")

@@ -13,7 +13,7 @@ FIRST_LINE_SECONDS, LINE_SECONDS, LINES_PER_ELAPSED = 1.0, 10.0, 20
 UNITS = {"exact_match": "%"}
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format seconds as `h:mm:ss`, or `m:ss` below an hour."""
     minutes, second = divmod(int(seconds), 60)
     hour, minute = divmod(minutes, 60)
@@ -61,14 +61,14 @@ class Reporter:
         """Start with `done` steps that an earlier process has done."""
         self.started, self.first, self.done = time.monotonic(), done, done
         if done:
-            self.line(f"resumes behind {done:,} of {self.total:,} {self.unit}")
+            self.print_line(f"resumes behind {done:,} of {self.total:,} {self.unit}")
 
-    def stage(self, name: str) -> None:
+    def set_stage(self, name: str) -> None:
         """Show the current stage: train, validate, save."""
         if self.bar:
             self.bar.update(self.task, description=f"{self.name}: {name}")
 
-    def logged(self, values: dict[str, float]) -> None:
+    def update_values(self, values: dict[str, float]) -> None:
         """Store the latest means of the logged values (`loss`, the validation metric)."""
         self.values |= values
 
@@ -85,10 +85,10 @@ class Reporter:
         if self.bar:
             self.bar.update(self.task, completed=self.done, rate=rate, note=note)
         else:
-            left = duration((self.total - self.done) / rate)
-            self.line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
+            left = format_duration((self.total - self.done) / rate)
+            self.print_line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
 
-    def line(self, message: str) -> None:
+    def print_line(self, message: str) -> None:
         """Print one line with the run's name immediately."""
         if self.bar:
             self.bar.console.print(f"{self.name}: {message}", highlight=False, markup=False)

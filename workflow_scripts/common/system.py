@@ -18,16 +18,16 @@ PROJECT = Path(__file__).parents[2]
 CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "rules", "workflow_scripts")
 
 
-def now() -> str:
+def get_utc_time() -> str:
     """Return the current time in UTC, ISO 8601, in seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # Start of this command: every command imports this module before it starts its work.
-STARTED, CLOCK = now(), time.monotonic()
+STARTED, CLOCK = get_utc_time(), time.monotonic()
 
 
-def cpu_name() -> str:
+def read_cpu_name() -> str:
     """Return the model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as stream:
@@ -37,19 +37,19 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def cpu_seconds() -> float:
+def measure_cpu_seconds() -> float:
     """Return the processor time of all threads of this process so far, in seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
-def peak_memory() -> int:
+def measure_peak_memory() -> int:
     """Return the largest memory use of this process so far, in bytes."""
     # Linux counts kibibytes, macOS bytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def commit() -> dict[str, Any]:
+def read_commit() -> dict[str, Any]:
     """Return `commit`, and `dirty`: a tracked file differs from it or a code file is untracked. None means unknown."""
 
     def git(*arguments: str) -> str | None:
@@ -68,7 +68,7 @@ def commit() -> dict[str, Any]:
     return {"commit": head.strip(), "dirty": dirty}
 
 
-def versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     """Return the installed versions of Python and of the packages in pyproject.toml, without importing them."""
     named = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
     found = {"python": platform.python_version()}

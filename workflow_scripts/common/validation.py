@@ -12,14 +12,14 @@ from workflow_scripts.common.errors import UserError
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def once(entries: list) -> list:
+def require_unique(entries: list) -> list:
     """Return the list. Raises ValueError if an entry is repeated."""
     if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
         raise ValueError(f"{twice[0]} stands there twice")
     return entries
 
 
-def compiles(pattern: str) -> str:
+def require_pattern(pattern: str) -> str:
     """Return the pattern. Raises ValueError if it is not a regular expression."""
     try:
         re.compile(f"(?:{pattern})")  # it must also be valid as a part of a larger pattern
@@ -30,20 +30,20 @@ def compiles(pattern: str) -> str:
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 # A repeated seed would count as two independent runs.
-Seeds = Annotated[list[Seed], AfterValidator(once)]
+Seeds = Annotated[list[Seed], AfterValidator(require_unique)]
 SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
-Pattern = Annotated[str, AfterValidator(compiles)]
+Pattern = Annotated[str, AfterValidator(require_pattern)]
 AtLeastOne = Annotated[int, Field(ge=1)]
-NotNegative = Annotated[float, Field(ge=0)]
+NonNegative = Annotated[float, Field(ge=0)]
 Dropout = Annotated[float, Field(ge=0, le=0.99)]
 MOST_KNOWN = 40  # known names listed in one message
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def nearest(key: str, known: Any) -> str:
+def suggest_name(key: str, known: Any) -> str:
     """Suggest the known key that was probably meant, or list the known keys, at most MOST_KNOWN of them."""
     known = sorted(map(str, known))
     if close := difflib.get_close_matches(key, known, n=1):
@@ -52,7 +52,7 @@ def nearest(key: str, known: Any) -> str:
     return f"known: {', '.join(known[:MOST_KNOWN])}{more}"
 
 
-def checked(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
+def parse_as(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
     """Validate `content` as `model`. Raises UserError with one line that names file, key and allowed values."""
     try:
         return model.model_validate(content)
@@ -69,7 +69,7 @@ def checked(model: type[Model], content: Any, file: str | Path, where: str = "")
         path = ".".join(keys)
         said = "; or ".join(dict.fromkeys(map(_said, (first, *others))))
         if first["type"] == "extra_forbidden":
-            message = f"unknown key '{path}'; {nearest(keys[-1], _fields_at(model, first['loc'][:-1]))}"
+            message = f"unknown key '{path}'; {suggest_name(keys[-1], _fields_at(model, first['loc'][:-1]))}"
         elif first["type"] == "missing":
             message = f"key '{path}' is missing"
         else:

@@ -43,7 +43,7 @@ def _check_keys(node: yaml.Node | None) -> None:
             _check_keys(item)
 
 
-def read_entries(path: Path) -> dict:
+def read_yaml_mapping(path: Path) -> dict:
     """Read a YAML file that is a mapping of named entries. Raises UserError for other content."""
     content = read_yaml(path)
     if not isinstance(content, dict):

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from workflow_scripts.common.validation import Seeds, Strict
+from workflow_scripts.common.validation import Seeds, StrictModel
 
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4
@@ -25,14 +25,14 @@ def _enough(seeds: list[int]) -> list[int]:
 PlannedSeeds = Annotated[Seeds, AfterValidator(_enough)]
 
 
-class Requirement(Strict):
+class Requirement(StrictModel):
     """A cell whose mean over the planned seeds must be at least `at_least`."""
 
     cell: str
     at_least: float
 
 
-class Control(Strict):
+class Control(StrictModel):
     """Conditions for a verdict on a primary claim, checked on the means over the planned seeds."""
 
     floor: float | str | None = Field(
@@ -48,14 +48,14 @@ class Control(Strict):
     same_sign: str | None = Field(default=None, description="Claim whose effect must have the same sign.")
 
 
-class Pilots(Strict):
+class Pilots(StrictModel):
     """Earlier seeds. `plan --power` uses their spread; they are never pooled with the planned seeds."""
 
     seeds: Seeds
     source: str = Field(description="File of the repository that has their scores.")
 
 
-class Spread(Strict):
+class Spread(StrictModel):
     """Standard deviation over seeds, in the claim's unit: of the effect (paired), or of one side."""
 
     sd: float = Field(gt=0)
@@ -63,7 +63,7 @@ class Spread(Strict):
     paired: bool
 
 
-class PrimaryClaim(Strict):
+class PrimaryClaim(StrictModel):
     """A claim of the paper's abstract. Numbers are in the unit and direction of the claim."""
 
     claim: str
@@ -99,7 +99,7 @@ class PrimaryClaim(Strict):
         return self
 
 
-class AnalysisPlan(Strict):
+class AnalysisPlan(StrictModel):
     """An analysis_plan.yaml."""
 
     scale: str

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.common.validation import StrictModel
 
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
@@ -25,7 +25,7 @@ SELECTORS = (
 )
 
 
-class Selection(Strict):
+class Selection(StrictModel):
     """A row or a column of a table. Both together select the score of a cell; the row overrides the column."""
 
     group: str | None = Field(None, description="Heading above neighbouring rows.")
@@ -59,7 +59,7 @@ class Column(Selection):
     column: Label
 
 
-class TableDisplay(Strict):
+class TableDisplay(StrictModel):
     """A table of the paper, or one of ours."""
 
     kind: Literal["table"]
@@ -79,7 +79,7 @@ class TableDisplay(Strict):
         return self
 
 
-class VariantRuns(Strict):
+class VariantRuns(StrictModel):
     """Every requested seed of a variant, and how a figure shows them."""
 
     method: str
@@ -104,7 +104,7 @@ class AnalysedRuns(VariantRuns):
     task: str | list[str]
 
 
-class FigureDisplay(Strict):
+class FigureDisplay(StrictModel):
     """A figure that `module` draws from analyses of the same paper and from scores of `runs`."""
 
     kind: Literal["figure"]
@@ -119,7 +119,7 @@ class FigureDisplay(Strict):
     options: dict[str, Any] = {}
 
 
-class Analysis(Strict):
+class Analysis(StrictModel):
     """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
 
     module: str
@@ -137,7 +137,7 @@ class Analysis(Strict):
         return self
 
 
-class Claim(Strict):
+class Claim(StrictModel):
     """A claim as a comparison of cells `<display>/<row>/<column>/<metric>` with each other or with a number.
 
     The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right - left; `falls_with`:

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.display_schema import SIDES, cells_of, display_analyses, variants_of
 from workflow_scripts.config.loading import Catalogue, Paper, find_scale, load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
@@ -30,14 +30,14 @@ def find_entry(catalogue: Catalogue, paper: str, kind: str, name: str) -> dict:
     else:
         among = {key: display for key, display in found.displays.items() if display["kind"] == kind}
     if name not in among:
-        raise UserError(f"papers/{paper}/displays.yaml: no {kind} '{name}'; {nearest(name, among)}")
+        raise UserError(f"papers/{paper}/displays.yaml: no {kind} '{name}'; {suggest_name(name, among)}")
     return among[name]
 
 
 def find_paper(catalogue: Catalogue, name: str) -> Paper:
     """Return the content of papers/<name>/. Raises UserError with the nearest known name."""
     if name not in catalogue.papers:
-        raise UserError(f"no paper '{name}' in papers/; {nearest(name, catalogue.papers)}")
+        raise UserError(f"no paper '{name}' in papers/; {suggest_name(name, catalogue.papers)}")
     return catalogue.papers[name]
 
 

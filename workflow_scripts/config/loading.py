@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked, nearest
-from workflow_scripts.common.yaml_files import read_entries, read_yaml
+from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.display_schema import (
     SIDES,
@@ -43,21 +43,21 @@ class Catalogue:
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     """Validate the configuration: config.yaml in `root`, or `content`, into which Snakemake has merged --config."""
-    content = read_entries(Path(root) / "config.yaml") if content is None else content
+    content = read_yaml_mapping(Path(root) / "config.yaml") if content is None else content
     content = {key: value for key, value in content.items() if key != "pathvars"}
-    config = checked(Config, content, "config.yaml")
+    config = parse_as(Config, content, "config.yaml")
     scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
     if config.scale not in scales:
-        raise UserError(f"config.yaml: key 'scale' is '{config.scale}'; {nearest(config.scale, scales)}")
+        raise UserError(f"config.yaml: key 'scale' is '{config.scale}'; {suggest_name(config.scale, scales)}")
     folders = [path.parent.name for path in Path(root).glob("papers/*/requests.yaml")]
     for paper in config.papers:
         if paper not in folders:
-            raise UserError(f"config.yaml: key 'papers' names '{paper}'; {nearest(paper, folders)}")
+            raise UserError(f"config.yaml: key 'papers' names '{paper}'; {suggest_name(paper, folders)}")
     return config
 
 
 def _entries(model: type, file: Path) -> dict:
-    return {name: checked(model, entry, file, name) for name, entry in read_entries(file).items()}
+    return {name: parse_as(model, entry, file, name) for name, entry in read_yaml_mapping(file).items()}
 
 
 def load_catalogue(root: str | Path = ".") -> Catalogue:
@@ -76,10 +76,12 @@ def read_catalogue(folder: str) -> Catalogue:
         _entries(Scale, root / "catalogue/scales.yaml"),
     )
     for file in sorted(root.glob("papers/*/requests.yaml")):
-        displays = checked(Displays, read_entries(file.with_name("displays.yaml")), file.with_name("displays.yaml"))
+        displays = parse_as(
+            Displays, read_yaml_mapping(file.with_name("displays.yaml")), file.with_name("displays.yaml")
+        )
         _check_displays(displays, file.with_name("displays.yaml"))
         catalogue.papers[file.parent.name] = Paper(
-            checked(Requests, read_entries(file), file),
+            parse_as(Requests, read_yaml_mapping(file), file),
             displays.displays,
             displays.analyses or {},
             _claims(file.with_name("claims.yaml")),
@@ -94,7 +96,7 @@ def read_catalogue(folder: str) -> Catalogue:
 def find_scale(catalogue: Catalogue, name: str) -> Scale:
     """Return the scale called `name`. Raises UserError with the nearest known name."""
     if name not in catalogue.scales:
-        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {nearest(name, catalogue.scales)}")
+        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {suggest_name(name, catalogue.scales)}")
     return catalogue.scales[name]
 
 
@@ -103,20 +105,20 @@ def _claims(file: Path) -> list[dict]:
     if not isinstance(claims, list):
         raise UserError(f"{file}: it must hold a list, each claim with a dash: `- claim: ...`")
     for claim in claims:
-        checked(Claim, claim, file, str(claim.get("claim", "")) if isinstance(claim, dict) else "")
+        parse_as(Claim, claim, file, str(claim.get("claim", "")) if isinstance(claim, dict) else "")
     return claims
 
 
 def _plan(file: Path) -> AnalysisPlan | None:
-    return checked(AnalysisPlan, read_entries(file), file) if file.exists() else None
+    return parse_as(AnalysisPlan, read_yaml_mapping(file), file) if file.exists() else None
 
 
 def _check_displays(content: Displays, file: Path) -> None:
     for name, analysis in (content.analyses or {}).items():
-        checked(Analysis, analysis, file, f"analyses.{name}")
+        parse_as(Analysis, analysis, file, f"analyses.{name}")
     for name, display in content.displays.items():
         model = FigureDisplay if display.get("kind") == "figure" else TableDisplay
-        checked(model, display, file, f"displays.{name}")
+        parse_as(model, display, file, f"displays.{name}")
 
 
 def _check_cells(folder: Path, paper: Paper) -> None:
@@ -140,21 +142,21 @@ def _check_cells(folder: Path, paper: Paper) -> None:
     file = folder / "published.csv"
     for display, *parts in read_published(file):
         if display not in paper.displays:
-            raise UserError(f"{file}: no display '{display}' in displays.yaml; {nearest(display, paper.displays)}")
+            raise UserError(f"{file}: no display '{display}' in displays.yaml; {suggest_name(display, paper.displays)}")
         if display in tables and (cell := "/".join((display, *parts))) not in cells:
-            raise UserError(f"{file}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+            raise UserError(f"{file}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
     for claim in paper.claims:
         for side in SIDES:
             for cell in cells_of(claim.get(side)):
                 if cell not in cells and not any(stars(cell, known) for known in cells):
                     where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
-                    raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+                    raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
     for entry in paper.plan.primary if paper.plan else ():
         control = entry.control
         for cell in [*cells_of(control.floor), *(requirement.cell for requirement in control.requires)]:
             if cell not in cells:
                 where = f"{folder / 'analysis_plan.yaml'}: control of claim '{entry.claim}'"
-                raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {nearest(cell, cells)}")
+                raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
 
 
 def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
@@ -174,7 +176,7 @@ def _check_names(catalogue: Catalogue) -> None:
 
     def known(name: str, among: Any, file: str, key: str) -> None:
         if name not in among:
-            raise UserError(f"{catalogue.root / file}: key '{key}' names '{name}'; {nearest(name, among)}")
+            raise UserError(f"{catalogue.root / file}: key '{key}' names '{name}'; {suggest_name(name, among)}")
 
     def named(part: dict, file: str, key: str) -> None:
         tasks = part.get("task") or []

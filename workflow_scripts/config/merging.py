@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.hashing import canonical_json
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.loading import Catalogue, find_scale
 from workflow_scripts.config.packages import NAMED, settings_class
 from workflow_scripts.config.runs import Run
@@ -52,7 +52,7 @@ def _request_layers(catalogue: Catalogue, run: Run) -> Iterator[tuple[str, Setti
         for number, request in enumerate(entry.requests.requests):
             if run.task in request.tasks and run.variant in request.methods.get(run.method, ()):
                 where = f"papers/{paper}/requests.yaml requests.{number}"
-                found.setdefault(canonical_json(request.settings.model_dump()), (where, request.settings))
+                found.setdefault(format_canonical_json(request.settings.model_dump()), (where, request.settings))
     if len(found) > 1:
         places = " and ".join(where for where, _ in found.values())
         raise UserError(
@@ -84,7 +84,7 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
                 if key not in known and (fields or name is None):
                     file, entry = where.split(" ")
                     path = f"{entry if '.by_' in entry else f'{entry}.settings'}.{section}.{key}"
-                    raise UserError(f"{file}: unknown key '{path}'; {nearest(key, known)}")
+                    raise UserError(f"{file}: unknown key '{path}'; {suggest_name(key, known)}")
                 result[section][key] = (value, where)
     return result
 

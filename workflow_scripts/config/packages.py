@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import Strict, checked, nearest
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.tasks.settings import Traits
 
 FOLDER = Path(__file__).parents[1]
@@ -29,7 +29,7 @@ def packages(group: str) -> tuple[str, ...]:
 
 
 @cache
-def settings_class(section: str, name: str | None, kind: str) -> type[Strict] | None:
+def settings_class(section: str, name: str | None, kind: str) -> type[StrictModel] | None:
     """Return the settings class of the section `model`, `problem` or `objective` of a run; None if there is none.
 
     `model` and `objective` name their package; `problem` belongs to the kind of task.
@@ -55,7 +55,7 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> None:
                 raise UserError(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
             if content["name"] not in known:
                 raise UserError(
-                    f"{where}: key '{section}.name' is {content['name']!r}; {nearest(content['name'], known)}"
+                    f"{where}: key '{section}.name' is {content['name']!r}; {suggest_name(content['name'], known)}"
                 )
         if described := settings_class(section, content.get("name"), kind):
-            checked(described, without_name(content), where, section)
+            parse_as(described, drop_name(content), where, section)

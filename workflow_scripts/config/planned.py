@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.display_schema import SIDES, cells_of, stars, variants_of
 from workflow_scripts.config.loading import Catalogue, Paper
@@ -65,7 +65,7 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
 def plans_naming(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
     """Return paper -> sha256 of its analysis_plan.yaml, for the papers with a primary claim that `run` decides."""
     return {
-        key: sha256_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
+        key: hash_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
         for key, paper in catalogue.papers.items()
         if paper.plan and paper.plan.scale == scale
         if any(run in planned_runs(paper, entry) for entry in paper.plan.primary)

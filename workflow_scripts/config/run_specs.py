@@ -6,9 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.hashing import canonical_json, digest
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import Strict, checked, nearest
+from workflow_scripts.common.hashing import digest, format_canonical_json
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.merging import merged, placed
 from workflow_scripts.config.packages import ReadsBlocks, check_sections, packages, settings_class, traits
@@ -63,12 +63,12 @@ def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
 
 
 @lru_cache(maxsize=10_000)
-def _section(root: Path, run: Run, scale: str, kind: type[Strict]) -> dict:
+def _section(root: Path, run: Run, scale: str, kind: type[StrictModel]) -> dict:
     name = kind.__name__.lower()
     entries = merged(load_catalogue(root), run, scale)
     with placed(entries):
         section = {key: value for key, (value, _) in entries[name].items()}
-        settings = checked(kind, section, _where(run), name)
+        settings = parse_as(kind, section, _where(run), name)
         if isinstance(settings, Intervention):
             _check_intervention(settings, entries, _where(run))
         return settings.model_dump()
@@ -88,7 +88,7 @@ def _check_intervention(settings: Intervention, entries: dict[str, dict], where:
     if settings.split not in splits:
         raise UserError(
             f"{where}: key 'intervention.split' is {settings.split!r}, no split of the task; "
-            f"{nearest(settings.split, splits)}"
+            f"{suggest_name(settings.split, splits)}"
         )
 
 
@@ -106,7 +106,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
     if kind not in kinds:
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
     training = sections["training"]
-    settings = checked(Training, training | _tuples(training), _where(run), "training")
+    settings = parse_as(Training, training | _tuples(training), _where(run), "training")
     if settings.gradient_checkpointing and not traits(kind).gradient_checkpointing:
         able = [name for name in packages("tasks") if traits(name).gradient_checkpointing]
         raise UserError(
@@ -116,7 +116,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
     check_sections(sections, kind, _where(run))
     _check_read_blocks(sections, _where(run))
     data = resolve_data(catalogue, run.task, scale)
-    return canonical_json(
+    return format_canonical_json(
         {
             "task": run.task,
             "kind": kind,
@@ -140,7 +140,7 @@ def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
     """Check that the model has the blocks that an objective reads. The training checks it again on the real model."""
     objective, layers = sections["objective"], sections["model"].get("layers")
     described = settings_class("objective", objective.get("name"), "")
-    settings = described(**without_name(objective)) if described else None
+    settings = described(**drop_name(objective)) if described else None
     if layers and isinstance(settings, ReadsBlocks):
         try:
             settings.check_blocks(layers)
@@ -172,21 +172,21 @@ def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
 
 def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
     """Return the hyperparameter search of a variant; specs without a search have no such key."""
-    search = checked(Search, given, _where(run), "search")
+    search = parse_as(Search, given, _where(run), "search")
     return {"search": search.model_dump()} if search.learning_rate and training.max_steps else {}
 
 
 def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:
     """Return the source of the initial weights: None (random), a model of the hub, or a parent run with its digest."""
     where = _where(run)
-    init = checked(Init, given, where, "init")
+    init = parse_as(Init, given, where, "init")
     if init.hub:
         if not init.revision:
             raise UserError(f"{where}: init.hub is {init.hub}; init.revision must name its commit")
         models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
         if init.hub not in models:
             raise UserError(
-                f"{where}: init.hub is {init.hub}, not a model of sources.yaml; {nearest(init.hub, models)}"
+                f"{where}: init.hub is {init.hub}, not a model of sources.yaml; {suggest_name(init.hub, models)}"
             )
         if init.revision != models[init.hub]:
             raise UserError(f"{where}: init.revision is {init.revision}, in sources.yaml it is {models[init.hub]}")

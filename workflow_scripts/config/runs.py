@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.loading import Catalogue
 
 Variant = tuple[str, str, str]  # task, method, variant
@@ -35,8 +35,8 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
     task, method, variant, seed = parts
     for name, among, what in ((task, catalogue.tasks, "task"), (method, catalogue.methods, "method")):
         if name not in among:
-            raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {nearest(name, among)}")
+            raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {suggest_name(name, among)}")
     if variant not in catalogue.methods[method].variants:
         known = catalogue.methods[method].variants
-        raise UserError(f"run '{run_id}': {method} has no variant '{variant}'; {nearest(variant, known)}")
+        raise UserError(f"run '{run_id}': {method} has no variant '{variant}'; {suggest_name(variant, known)}")
     return Run(task, method, variant, int(seed.removeprefix("seed-")))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
-from workflow_scripts.common.validation import Pattern, Seed, Seeds, Strict, once
+from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
 from workflow_scripts.config.packages import packages
 from workflow_scripts.evaluation.protocol import Protocol
 
@@ -17,24 +17,24 @@ else:
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
-class DataSources(Strict):
+class DataSources(StrictModel):
     mirror: str | None = Field(
         default=None,
         description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same.",
     )
 
 
-class ModelSources(Strict):
+class ModelSources(StrictModel):
     local: str | None = Field(
         default=None, description="Folder of downloaded Hugging Face models; the hub is then not asked."
     )
 
 
-class Config(Strict):
+class Config(StrictModel):
     """config.yaml: what a user chooses."""
 
     scale: Name = Field("demo", description="demo, small or full: see catalogue/scales.yaml.")
-    papers: Annotated[list[str], AfterValidator(once)] = Field(
+    papers: Annotated[list[str], AfterValidator(require_unique)] = Field(
         ["sq_transformer"], min_length=1, description="Which papers to reproduce."
     )
     seeds: Seeds | None = Field(
@@ -50,7 +50,7 @@ class Config(Strict):
     )
 
 
-class Init(Strict):
+class Init(StrictModel):
     """Where a run's first weights come from: another run with the same seed or another, or a model of the hub."""
 
     task: str | None = None
@@ -61,7 +61,7 @@ class Init(Strict):
     revision: str | None = Field(None, description="Its commit.")
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """One layer of settings; later layers overwrite earlier ones key by key."""
 
     model: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class Settings(Strict):
     search: dict[str, Any] = {}
 
 
-class Task(Strict):
+class Task(StrictModel):
     """A data set with its splits and its measure."""
 
     title: str
@@ -94,13 +94,13 @@ class Task(Strict):
     settings: Settings = Settings()
 
 
-class Variant(Strict):
+class Variant(StrictModel):
     title: str
     settings: Settings = Settings()
     by_task: dict[str, Settings] = {}
 
 
-class Method(Strict):
+class Method(StrictModel):
     """A model with its objective; `settings` names every key that later layers may set."""
 
     title: str
@@ -110,7 +110,7 @@ class Method(Strict):
     variants: dict[Name, Variant] = Field(min_length=1)
 
 
-class DataScale(Strict):
+class DataScale(StrictModel):
     """How a scale cuts the data of one task."""
 
     options: dict[str, Any] = {}
@@ -119,7 +119,7 @@ class DataScale(Strict):
     protocol: Protocol | None = None
 
 
-class Jobs(Strict):
+class Jobs(StrictModel):
     """What a job on a run asks a cluster for at its first attempt; each further one asks for twice the memory."""
 
     hours: int = Field(gt=0, description="Time; a training that needs more goes on as its next attempt.")
@@ -130,7 +130,7 @@ class Jobs(Strict):
     )
 
 
-class Scale(Strict):
+class Scale(StrictModel):
     title: str
     purpose: str = Field(description="What the scale is for, as the report says it.")
     protocol: Protocol = Field(description="The most that a run of this scale can claim.")
@@ -144,7 +144,7 @@ class Scale(Strict):
     data: dict[str, DataScale] = {}
 
 
-class Request(Strict):
+class Request(StrictModel):
     """Runs that a paper needs: every task with every variant of every method, for the seeds of the scale."""
 
     tasks: list[str] = Field(min_length=1)
@@ -154,13 +154,13 @@ class Request(Strict):
     extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
 
 
-class Requests(Strict):
+class Requests(StrictModel):
     title: str
     citation: str
     requests: list[Request]
 
 
-class Displays(Strict):
+class Displays(StrictModel):
     """displays.yaml of a paper; its entries are described in workflow_scripts.config.display_schema."""
 
     analyses: dict[str, dict[str, Any]] | None = None
@@ -173,7 +173,7 @@ def json_schemas() -> dict[str, dict]:
     from workflow_scripts.config.analysis_plan import AnalysisPlan
     from workflow_scripts.config.display_schema import Analysis, Claim, FigureDisplay, TableDisplay
 
-    class Shown(Strict):
+    class Shown(StrictModel):
         analyses: dict[str, Analysis] = {}
         displays: dict[str, TableDisplay | FigureDisplay]
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.hashing import canonical_json
-from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.loading import Catalogue, find_scale, load_catalogue
 from workflow_scripts.config.merging import placed
 from workflow_scripts.evaluation.protocol import worst_protocol
@@ -21,7 +21,7 @@ from workflow_scripts.interventions.settings import Intervention
 def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What `prepare` is to make for a task at a scale."""
     if task not in catalogue.tasks:
-        raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {nearest(task, catalogue.tasks)}")
+        raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {suggest_name(task, catalogue.tasks)}")
     find_scale(catalogue, scale)
     return json.loads(_data_spec(catalogue.root, task, scale))
 
@@ -48,8 +48,8 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
         protocol = worst_protocol(protocol, cut.protocol or protocol)
     origins = data_origins(catalogue, task, scale)
     with placed({"options": {key: (value, origins[f"options.{key}"]) for key, value in options.items()}}):
-        checked(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
-    return canonical_json(
+        parse_as(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
+    return format_canonical_json(
         {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
     )
 
@@ -99,8 +99,8 @@ def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
     entries = {key: (value, where) for where, layer in layers.items() for key, value in layer.intervention.items()}
     with placed({"intervention": entries}):
         merged = {key: value for key, (value, _) in entries.items()}
-        settings = checked(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
-        options = checked(
+        settings = parse_as(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
+        options = parse_as(
             intervention_settings.Options, settings.candidates, f"settings of task {task}", "intervention.candidates"
         )
     return {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import replacing, sha256_files, write_json
+from workflow_scripts.common.files import hash_files, write_atomically, write_json
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.protocol import worst_protocol
 
@@ -163,11 +163,11 @@ def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict
     task = spec["task"]
     if made.protocol == "stand_in" and spec["protocol"] != "stand_in":
         raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
-    with replacing(out) as folder:
+    with write_atomically(out) as folder:
         folder.mkdir()
         content = made.write(folder)
         for name, counts in content["splits"].items():
             if not counts["rows"]:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
         content |= {"task": task, "protocol": worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
-        write_json(folder / "dataset.json", {**content, "spec": spec, "files": sha256_files(folder)})
+        write_json(folder / "dataset.json", {**content, "spec": spec, "files": hash_files(folder)})

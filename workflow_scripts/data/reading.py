@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import missing, read_json, sha256_file
+from workflow_scripts.common.files import MissingFileError, hash_file, read_json
 
 
 def read_vocabulary(folder: Path) -> dict[str, list[str]]:
@@ -49,7 +49,7 @@ def data_digest(folder: Path) -> str:
     """Return the sha256 over names and contents of the .parquet and .json files of a folder, except record.json."""
     manifest = folder / "dataset.json"
     if not manifest.exists():
-        raise missing(manifest)
+        raise MissingFileError(manifest)
     files = [path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path.name != "record.json"]
-    lines = "".join(f"{sha256_file(path)}  {path.name}\n" for path in sorted(files))
+    lines = "".join(f"{hash_file(path)}  {path.name}\n" for path in sorted(files))
     return hashlib.sha256(lines.encode()).hexdigest()

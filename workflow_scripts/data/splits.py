@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.common.validation import StrictModel
 
 
 class Example(NamedTuple):
@@ -20,7 +20,7 @@ class Example(NamedTuple):
     subset: str = ""
 
 
-class SplitOptions(Strict):
+class SplitOptions(StrictModel):
     """Options of every sequence-to-sequence set.
 
     validation: `paper` samples the validation set from the test set and keeps it there too (as the paper did);

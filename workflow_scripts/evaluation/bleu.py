@@ -11,13 +11,13 @@ from typing import Any, Literal
 import pyarrow as pa
 from sacrebleu.metrics import BLEU
 
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.scores import rows_of_subsets
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     tokenize: Literal[tuple(BLEU.TOKENIZERS)]
@@ -30,7 +30,7 @@ def measure(
     subsets, found = table["subset"].to_numpy(), []
     for metric, options in given.items():
         # `force` silences sacrebleu's warning about tokenised input, which is intended here.
-        bleu = BLEU(tokenize=checked(Options, options, WHERE, metric).tokenize, force=True)
+        bleu = BLEU(tokenize=parse_as(Options, options, WHERE, metric).tokenize, force=True)
         for subset, rows in rows_of_subsets(subsets).items():
             score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score
             found.append({"subset": subset, "metric": metric, "value": score, "unit": "BLEU", "n": len(rows)})

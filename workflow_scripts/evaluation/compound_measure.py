@@ -7,13 +7,13 @@ from typing import Any
 import pyarrow as pa
 
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 
-class Options(Strict):
+class Options(StrictModel):
     """No options."""
 
 
@@ -21,7 +21,7 @@ def measure(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return score rows `cter_instance` and `cter_aggregate` (percent) for all sentences and each phrase type."""
-    checked(Options, given, WHERE)
+    parse_as(Options, given, WHERE)
     if "compound" not in table.column_names:
         return []
     compounds = table["compound"].to_pylist()

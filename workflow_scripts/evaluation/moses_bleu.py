@@ -15,12 +15,12 @@ import pyarrow as pa
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     language: Literal["en", "de", "fr"]
@@ -33,7 +33,7 @@ def measure(
 
     `references` are not used, because they lack the characters that do not occur in the training data.
     """
-    language = checked(Options, given, WHERE).language
+    language = parse_as(Options, given, WHERE).language
     tokens = table["target_words"].to_pylist()
     # `force` silences sacrebleu's warning about tokenised input, which is intended here.
     scores = {"bleu_tokenised": BLEU(tokenize="none", force=True).corpus_score(outputs, [tokens]).score}

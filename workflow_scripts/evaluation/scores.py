@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_whole, missing
+from workflow_scripts.common.files import MissingFileError, verify_checksum
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 
 SCORE_COLUMNS = (
@@ -53,7 +53,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 def read_scores(path: Path) -> list[dict[str, Any]]:
     """Read scores.csv, with numeric columns as numbers and empty cells as None. Raises UserError with file and line."""
-    check_whole(path)
+    verify_checksum(path)
     try:
         with open(path, newline="") as stream:
             reader = csv.DictReader(stream, restval="", strict=True)
@@ -62,7 +62,7 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
             texts = list(reader)
         _check(texts)
     except FileNotFoundError as error:
-        raise missing(path) from error
+        raise MissingFileError(path) from error
     except (ValueError, csv.Error) as error:
         raise UserError(f"{path}: {error}; delete it and make it again") from error
     return [{name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()} for row in texts]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import replacing
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.interventions.archives import stop_words, tagger
 from workflow_scripts.interventions.lexical_vectors import (
     Vectors,
@@ -84,7 +84,7 @@ def build(
     """
     import pyarrow
 
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
     by_content = {content: queries_of(content, resources, nlp) for content in sorted(set(contents))}
     queries = sorted({query for found in by_content.values() for query in found.values()})
@@ -131,7 +131,7 @@ def write(table: "pyarrow.Table", path: Path) -> None:
     """Write the table of `build` as Parquet, atomically."""
     import pyarrow.parquet
 
-    with replacing(path) as temporary:
+    with write_atomically(path) as temporary:
         pyarrow.parquet.write_table(table, temporary, compression="zstd")
 
 

@@ -33,10 +33,10 @@ def intervene(
     `match` says when an answer counts as right; see `tasks.settings.Evaluation`.
     """
     subject = Subject.read(run_dir, data, settings.split, match, device)
-    reporter.stage("pool words")
+    reporter.set_stage("pool words")
     tables, scores = pooled(subject, settings)
     reporter.advance()
-    reporter.stage("replace words")
+    reporter.set_stage("replace words")
     more_tables, more_scores = replaced(subject, settings, candidates, reporter)
     return pa.concat_tables(tables + more_tables), scores + more_scores
 

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from workflow_scripts.common.validation import Seeds, Strict, once
+from workflow_scripts.common.validation import Seeds, StrictModel, require_unique
 
 WHERE = "options of workflow_scripts.interventions.candidates"
 SOURCES = {  # what is needed -> the files that hold it, the preferred one first
@@ -40,10 +40,10 @@ def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
         raise ValueError("a number of blocks is at least 1")
     if isinstance(wanted, list) and (not wanted or min(wanted) < 0):
         raise ValueError("a list names one block or more, each 0 or above")
-    return once(wanted) if isinstance(wanted, list) else wanted
+    return require_unique(wanted) if isinstance(wanted, list) else wanted
 
 
-class Intervention(Strict):
+class Intervention(StrictModel):
     """What is changed in a trained model or in its prompts to see what it answers then."""
 
     split: str = "test"
@@ -52,11 +52,11 @@ class Intervention(Strict):
         description="CAP pools before each block but the first, or before so many of them, evenly spread, or before "
         "those of a list, which may hold block 0: before it the embeddings are pooled.",
     )
-    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(once)] = Field(
+    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(require_unique)] = Field(
         ["max", "mean", "sum"], min_length=1
     )
     bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")
-    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(once)] = Field(
+    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(require_unique)] = Field(
         [0.25, 0.4], min_length=1, description="Shares of the words that synonyms take the place of."
     )
     seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
@@ -64,7 +64,7 @@ class Intervention(Strict):
     candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     source: Literal["wordnet", "vectors"] = "wordnet"

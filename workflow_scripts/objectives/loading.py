@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import without_name
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.tasks.base import Loss
 
 PACKAGE = "workflow_scripts.objectives"
@@ -21,4 +21,4 @@ def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
         module = importlib.import_module(f"{PACKAGE}.{section['name']}.objective")
     except ModuleNotFoundError as error:
         raise UserError(f"objective.name is '{section['name']}', but there is no module {error.name}") from error
-    return module.build(without_name(section), loss)
+    return module.build(drop_name(section), loss)

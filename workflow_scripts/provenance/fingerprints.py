@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, sha256_file, write_json
+from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.hashing import digest
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.displays import claimed, display_runs
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.requested import requested_runs
@@ -84,12 +84,12 @@ def fingerprint_candidates(spec: dict) -> Fingerprint:
     The spec does not hold the content of the user's file of frequencies, nor whether the spaCy model is installed.
     Both change the result, so they are added where they are used.
     """
-    options, given = checked(Options, spec["options"], WHERE), dict(spec)
+    options, given = parse_as(Options, spec["options"], WHERE), dict(spec)
     if options.source == "vectors" and options.frequencies:
         file = options.frequencies
         if not Path(file).is_file():
             raise UserError(f"{WHERE}: key 'frequencies': there is no file {file}; name one that is there")
-        given["frequencies"] = sha256_file(file)
+        given["frequencies"] = hash_file(file)
     elif options.source == "wordnet" and options.vectors == "auto" and installed(options.spacy_model):
         given["vectors"] = "spacy"
     return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.stand_in"))

@@ -8,7 +8,16 @@ import platform
 import time
 from typing import Any
 
-from workflow_scripts.common.system import CLOCK, STARTED, commit, cpu_name, cpu_seconds, now, peak_memory, versions
+from workflow_scripts.common.system import (
+    CLOCK,
+    STARTED,
+    get_utc_time,
+    list_versions,
+    measure_cpu_seconds,
+    measure_peak_memory,
+    read_commit,
+    read_cpu_name,
+)
 from workflow_scripts.provenance.fingerprints import Fingerprint
 
 FIELDS = (
@@ -44,12 +53,12 @@ def make_record(
         "seed": seed,
         "precision": precision,
         "started": STARTED,
-        "finished": now(),
+        "finished": get_utc_time(),
         "seconds": seconds,
-        "cpu_seconds": cpu_seconds(),
+        "cpu_seconds": measure_cpu_seconds(),
         "gpu_seconds": seconds if where["device"] == "cuda" else 0.0,
         "resumed": 0,
-        "peak_memory_bytes": peak_memory(),
+        "peak_memory_bytes": measure_peak_memory(),
         **where,
         **origin(),
     }
@@ -59,10 +68,10 @@ def without_torch() -> dict[str, Any]:
     """Describe the machine as `training.machine.describe` does, without loading torch."""
     return {
         "device": "cpu",
-        "device_name": cpu_name(),
+        "device_name": read_cpu_name(),
         "driver": None,
         "cuda": None,
-        "cpu": cpu_name(),
+        "cpu": read_cpu_name(),
         "cores": os.cpu_count(),
         "threads": None,
         "deterministic_algorithms": None,
@@ -73,4 +82,4 @@ def without_torch() -> dict[str, Any]:
 
 def origin() -> dict[str, Any]:
     """Return the commit (None outside a git checkout), whether the code differs from it, host and versions."""
-    return {**commit(), "host": platform.node(), "platform": platform.platform(), "versions": versions()}
+    return {**read_commit(), "host": platform.node(), "platform": platform.platform(), "versions": list_versions()}

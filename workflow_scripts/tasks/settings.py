@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from workflow_scripts.common.validation import Pattern, Seed, SplitName, Strict, once
+from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictModel, require_unique
 
 LAST = "last"  # of Training.also_keep: the weights after the last update
 
@@ -24,13 +24,13 @@ class Traits:
     decoding: bool = False
 
 
-class CrossEntropySettings(Strict):
+class CrossEntropySettings(StrictModel):
     """Settings of kinds of tasks whose loss is a cross-entropy of words or tokens."""
 
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary.")
 
 
-class Training(Strict):
+class Training(StrictModel):
     """Settings of the training loop. Every value is part of the digest of a run."""
 
     max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
@@ -61,7 +61,7 @@ class Training(Strict):
         description="What chooses the best weights: a metric on a split; greater is better. With `decoding` (keys of "
         "an evaluation) it is computed from decoded outputs, where a teacher-forced pass does not give it."
     )
-    also_keep: Annotated[list[SplitName], AfterValidator(once)] = Field(
+    also_keep: Annotated[list[SplitName], AfterValidator(require_unique)] = Field(
         [],
         description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
         "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
@@ -96,7 +96,7 @@ class Training(Strict):
         return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
 
 
-class Evaluation(Strict):
+class Evaluation(StrictModel):
     splits: list[str] = Field(min_length=1)
     beam: int = Field(1, ge=1, description="1 is greedy.")
     max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
@@ -121,7 +121,7 @@ class Evaluation(Strict):
     )
 
 
-class Search(Strict):
+class Search(StrictModel):
     """Learning rates and batch sizes to try, in all combinations, before a variant is trained; none: no search."""
 
     seed: Seed = Field(1, description="Of the trainings of the search; best none of the runs' own.")

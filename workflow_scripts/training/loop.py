@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.common.system import cpu_seconds
+from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import epoch_order
 from workflow_scripts.tasks.settings import Training
@@ -91,7 +91,7 @@ def train(
         saved = timed = time.monotonic()
         wait = save_every_seconds
         timed_step, seconds_before = state.step, state.seconds - saved
-        seconds_start, cpu_start = state.seconds, cpu_seconds()
+        seconds_start, cpu_start = state.seconds, measure_cpu_seconds()
         stop = 0
         while state.step < settings.max_steps and not stop:
             if epoch != state.step // len(batches):
@@ -109,21 +109,21 @@ def train(
                 now = time.monotonic()
                 state.interval_seconds.append((now - timed) / (state.step - timed_step))
                 timed, timed_step = now, state.step
-                reporter.logged(log_means(state, rate))
+                reporter.update_values(log_means(state, rate))
             began = time.monotonic()
             if validates:
                 read_values(rows, state)
-                reporter.stage("validate")
-                reporter.logged(validate(problem, settings, folder, state))
+                reporter.set_stage("validate")
+                reporter.update_values(validate(problem, settings, folder, state))
             stop = received[0] if received else 0
             if validates or stop or began - saved >= wait:
                 read_values(rows, state)
-                reporter.stage("save")
+                reporter.set_stage("save")
                 saving = time.monotonic()
                 state.seconds = seconds_before + time.monotonic()
                 call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, **used(cpu_start)}
                 folder.save(state, model, optimiser)
-                reporter.stage("train")
+                reporter.set_stage("train")
                 saved = time.monotonic()
                 wait = max(save_every_seconds, (saved - saving) / SAVE_SHARE)
                 timed += saved - began  # the step time counts neither validating nor saving

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.system import STARTED, commit, cpu_name, cpu_seconds, peak_memory
+from workflow_scripts.common.system import STARTED, measure_cpu_seconds, measure_peak_memory, read_commit, read_cpu_name
 
 
 def choose_device(name: str) -> torch.device:
@@ -76,10 +76,10 @@ def describe(device: torch.device) -> dict[str, Any]:
     on_gpu = device.type == "cuda"
     return {
         "device": device.type,
-        "device_name": torch.cuda.get_device_name(device) if on_gpu else cpu_name(),
+        "device_name": torch.cuda.get_device_name(device) if on_gpu else read_cpu_name(),
         "driver": driver() if on_gpu else None,
         "cuda": torch.version.cuda if on_gpu else None,
-        "cpu": cpu_name(),
+        "cpu": read_cpu_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
@@ -95,7 +95,7 @@ def attempt(device: torch.device, step: int) -> dict[str, Any]:
     return {
         "host": platform.node(),
         "started": STARTED,
-        **commit(),
+        **read_commit(),
         **here,
         "first_step": step + 1,
     }
@@ -105,7 +105,7 @@ def used(cpu_before: float = 0.0) -> dict[str, Any]:
     """Return CPU seconds since `cpu_before` and the largest memory use of this process, on its GPU too."""
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     return {
-        "cpu_seconds": cpu_seconds() - cpu_before,
-        "peak_memory_bytes": peak_memory(),
+        "cpu_seconds": measure_cpu_seconds() - cpu_before,
+        "peak_memory_bytes": measure_peak_memory(),
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
     }

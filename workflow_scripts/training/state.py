@@ -29,7 +29,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, sha256_file
+from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.models.weights import load_weights, named_weights, write_tensors
 from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import random_states, set_random_states
@@ -123,7 +123,7 @@ class StateFolder:
         part = path.with_name(f".{path.name}.part")
         write_tensors(named_weights(model), part)
         _flush(part)
-        digest = sha256_file(part)
+        digest = hash_file(part)
         os.replace(part, path)
         return digest
 
@@ -143,7 +143,7 @@ class StateFolder:
         (part / FACTS).write_text(json.dumps(facts))
         write_history(part / HISTORY, state.history)
         names = (TENSORS, FACTS, HISTORY)
-        (part / SUMS).write_text("".join(f"{sha256_file(part / name)}  {name}\n" for name in names))
+        (part / SUMS).write_text("".join(f"{hash_file(part / name)}  {name}\n" for name in names))
         for name in (*names, SUMS):
             _flush(part / name)
         os.rename(part, generation)
@@ -195,10 +195,10 @@ class StateFolder:
         try:
             lines = (generation / SUMS).read_text().splitlines()
             sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-            if sums != {name: sha256_file(generation / name) for name in (TENSORS, FACTS, HISTORY)}:
+            if sums != {name: hash_file(generation / name) for name in (TENSORS, FACTS, HISTORY)}:
                 return None
             facts = read_json(generation / FACTS)
-            whole = all(sha256_file(path) == digest for path, digest in self._weights_of(facts).items())
+            whole = all(hash_file(path) == digest for path, digest in self._weights_of(facts).items())
             return facts if whole else None
         except (OSError, ValueError):
             return None

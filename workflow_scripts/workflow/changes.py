@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.hashing import canonical_json, digest
+from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.provenance.code import definitions
 from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_definitions
 
@@ -82,5 +82,5 @@ def few(texts: list[str], separator: str) -> str:
 
 def short(value: Any) -> str:
     """Format a value as JSON, cut if it is long."""
-    text = canonical_json(value)
+    text = format_canonical_json(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -267,7 +267,7 @@ def test_an_endpoint_with_a_password_is_not_said_aloud(hub, fetch, monkeypatch):
 def test_files_of_somebody_else_are_not_replaced(hub, fetch, tmp_path):
     (tmp_path / "out" / OPEN).mkdir(parents=True)
     (tmp_path / "out" / OPEN / "thesis.txt").write_text("all of it")
-    assert "holds thesis.txt, which is not of this command" in fetch(OPEN)[1]
+    assert "contains thesis.txt, which this command does not write" in fetch(OPEN)[1]
     assert not hub.seen
 
 

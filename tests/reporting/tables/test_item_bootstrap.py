@@ -94,7 +94,7 @@ def test_unknown_subsets_and_unlike_data_are_refused(results):
 
 
 def test_missing_and_broken_predictions_are_named(results):
-    with pytest.raises(UserError, match=r"seed-9/eval/predictions.parquet does not exist; give one that does"):
+    with pytest.raises(UserError, match=r"seed-9/eval/predictions.parquet does not exist; pass an existing file"):
         correctness(results, cell("New", "new", seeds=(9,)))
     (results / "runs/cogs/new/a/seed-1/eval/predictions.parquet").write_bytes(b"not this")
     with pytest.raises(UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"):

@@ -13,7 +13,7 @@ from tests.tasks.prompt.test_problem import FAMILIES, train
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.kept import kept_for_backward
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.causal_lm.model import build
@@ -101,7 +101,7 @@ def test_a_run_has_the_same_weights_also_when_it_was_stopped(place, monkeypatch)
             assert stopped.value.code == 143
         assert train(place, name, spec, "prompts", *init) == 0
     names = ("plain", "checkpointed", "stopped")
-    assert len({sha256_file(place / f"runs/{name}/checkpoint/model.safetensors") for name in names}) == 1
+    assert len({hash_file(place / f"runs/{name}/checkpoint/model.safetensors") for name in names}) == 1
     assert len({(place / f"runs/{name}/training.csv").read_text() for name in names}) == 1
 
 

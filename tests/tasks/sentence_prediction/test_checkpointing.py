@@ -9,7 +9,7 @@ import torch
 from tests.training.kept import kept_for_backward
 from tests.training.sentence_toy import model_name, model_settings, sentence_spec, write_encoder, write_pairs
 from workflow_scripts.__main__ import main
-from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.encoder.model import checkpoint_blocks
@@ -55,7 +55,7 @@ def train(place: Path, spec: dict, **paths: Path) -> str:
     (place / "spec.json").write_text(json.dumps(spec))
     given = {"spec": place / "spec.json", "out": place / "out", "state": place / "state", **paths}
     assert main(["train", *(str(p) for n, v in given.items() for p in (f"--{n}", v)), "--progress", "none"]) == 0
-    return sha256_file(place / "out/checkpoint/model.safetensors")
+    return hash_file(place / "out/checkpoint/model.safetensors")
 
 
 @pytest.mark.parametrize("family", ["bert", "cat"])

@@ -24,7 +24,7 @@ from tests.training.toy import (
     write_split,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.loading import load_catalogue
@@ -128,7 +128,7 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     assert len(matches) > 1
     evaluated = json.loads((tmp_path / "eval/evaluation.json").read_text())
     assert evaluated["kept_sha256"] == {
-        name: sha256_file(tmp_path / f"out/checkpoint/{name}.safetensors") for name in kept
+        name: hash_file(tmp_path / f"out/checkpoint/{name}.safetensors") for name in kept
     }
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table
 from workflow_scripts.data.prepared import TableDataset
 
@@ -37,7 +37,7 @@ class Options(SentenceOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     music, video = (
         shuffled(read(named_source(sources, [name], WHERE)), settings.seed, name) for name in (MUSIC, VIDEO)
     )

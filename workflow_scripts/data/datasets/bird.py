@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
@@ -40,7 +40,7 @@ class Options(SentenceOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the split. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, stand_in.write) as files:
         pairs = read(named_source(files, [SOURCES[settings.pairs]], WHERE))
     notes = ["made-up pairs in the format of BiRD"] if settings.origin == "stand_in" else []

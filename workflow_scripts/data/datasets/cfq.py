@@ -26,7 +26,7 @@ from typing import IO, Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import sparql
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, limit_splits
@@ -38,7 +38,7 @@ SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}  # our n
 SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     split: Literal["mcd1", "mcd2", "mcd3"]
@@ -51,7 +51,7 @@ class Options(Strict):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for wrong options, a missing source or malformed items."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     if settings.inverse and settings.preprocessing == "official":
         raise UserError(f"{WHERE}: key 'inverse' means nothing for preprocessing official; leave it out")
     if settings.origin == "stand_in":

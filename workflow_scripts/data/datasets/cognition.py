@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats.lines import aligned_lines, text_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example
@@ -36,7 +36,7 @@ LEXICON, CODE = "eval_lexicon", "processed_code"
 Pair = tuple[str, str]
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -67,7 +67,7 @@ def read_lexicon(path: Path) -> Lexicon:
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits and lexicon.json. Raises UserError for wrong options or missing or malformed sources."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     if settings.origin == "upstream":
         return read(settings, {name.removeprefix("cognition/"): path for name, path in sources.items()})
     with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.formats.lines import numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
@@ -34,7 +34,7 @@ class Options(SplitOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for wrong options, missing sources or malformed lines."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
             stand_in.write(Path(folder), settings.seed)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst2
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table, taken_out
 from workflow_scripts.data.prepared import TableDataset
@@ -32,7 +32,7 @@ class Options(SentenceOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     found = read(named_source(sources, [ARCHIVE], WHERE))
     valid, in_distribution = taken_out(found["test"], len(found["test"]) // 2, settings.seed, "halves")
     # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.

@@ -23,8 +23,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_files
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.files import hash_files
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats.wordnet import WordNet, read
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import wordnet as stand_in
@@ -41,7 +41,7 @@ JOINT = re.compile(r"--+|/|\s-\s")
 MARK = re.compile(r"[^\w\s]|_")
 
 
-class DictionaryOptions(Strict):
+class DictionaryOptions(StrictModel):
     """Options that select the dictionary and its items; see the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -65,7 +65,7 @@ class Item(NamedTuple):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed dictionary."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     wordnet, notes = dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
     tables = {}
@@ -97,7 +97,7 @@ def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[W
         folder = Path(settings.folder)
         if not folder.is_dir():
             raise UserError(f"options: folder {folder} does not exist; install WordNet's dictionary or leave it out")
-        digest = sha256_files(folder).get("data.noun", "none")
+        digest = hash_files(folder).get("data.noun", "none")
         return counted(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
     named = [name for name in SOURCES if name in sources]
     if not named:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import glue
 from workflow_scripts.data.datasets.sentences import SentenceOptions, table, taken_out
 from workflow_scripts.data.prepared import TableDataset
@@ -30,7 +30,7 @@ class Options(SentenceOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     found = glue.read(sources, "mnli", "train", "telephone", WHERE)
     if settings.train >= len(found):
         raise UserError(f"{WHERE}: key 'train' is {settings.train}; the training set has {len(found)} pairs")

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import plain, read_held_out
 from workflow_scripts.data.datasets.inverse_dictionary import EXAMPLES, definition
 from workflow_scripts.data.datasets.pretraining_text import QUOTED, UNTOKENISED
@@ -47,7 +47,7 @@ WIKITEXT = ("wikitext2/valid.txt", "wikitext2/test.txt")
 SEED = 42
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -66,7 +66,7 @@ class Pair(NamedTuple):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """Prepare splits, tokenizer and sememes. Raises UserError for wrong options or missing or malformed sources."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as made:
             wordnet_stand_in.write(Path(made))

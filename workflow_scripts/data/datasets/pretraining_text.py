@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst
 from workflow_scripts.data.datasets.inverse_dictionary import (
     EXAMPLES,
@@ -83,7 +83,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits and the tokenizer. Raises UserError for wrong options or malformed sources."""
     from workflow_scripts.data.formats import tokenizer_training
 
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     wordnet, notes = dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
     trees = sst.read(settings.origin, sources)

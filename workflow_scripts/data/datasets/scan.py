@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.data.formats.lines import numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
@@ -65,7 +65,7 @@ class Options(SplitOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     renaming = more_primitives(settings)
     held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
     if settings.origin == "upstream":

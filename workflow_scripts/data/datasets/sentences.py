@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
 
@@ -28,7 +28,7 @@ class Sentence(NamedTuple):
     subset: str = ""
 
 
-class SentenceOptions(Strict):
+class SentenceOptions(StrictModel):
     """Options of every data set of this kind.
 
     from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files of the same format.

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.sentences import named_source, shuffled, upstream_or_made
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import squad as stand_in
@@ -43,7 +43,7 @@ class Question(NamedTuple):
     answers: str
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -53,7 +53,7 @@ class Options(Strict):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
         found = {split: read(named_source(files, [name], WHERE)) for split, name in SOURCES.items()}
     train, valid = by_paragraph(found["train"], settings.validation, settings.seed)

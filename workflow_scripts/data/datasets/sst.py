@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.stand_ins import sst as stand_in
@@ -47,7 +47,7 @@ TIDYINGS = [
 ]
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -55,7 +55,7 @@ class Options(Strict):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options, a missing source or malformed trees."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     trees = read(settings.origin, sources)
     tables = {}
     for split, found in trees.items():

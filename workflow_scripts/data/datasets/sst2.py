@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
@@ -43,7 +43,7 @@ class Options(SentenceOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
         found = read(files)
     if settings.test >= len(found["train"]):

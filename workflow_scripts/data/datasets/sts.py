@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
@@ -39,13 +39,13 @@ class Options(SentenceOptions):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
         found = read(files)
     known = {source for rows in found.values() for source, _ in rows}
     for key in ("in_distribution", "test"):
         if (wanted := getattr(settings, key)) and wanted not in known:
-            raise UserError(f"{WHERE}: key '{key}' is '{wanted}'; {nearest(wanted, known)}")
+            raise UserError(f"{WHERE}: key '{key}' is '{wanted}'; {suggest_name(wanted, known)}")
 
     def of(part: str, source: str | None) -> list[Sentence]:
         return [row for origin, row in found[part] if source in (None, origin)]

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import mapped_pairs, punkt, sememes
 from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks
@@ -50,7 +50,7 @@ Positive = Annotated[int, Field(gt=0)]
 Pairs = list[tuple[str, str]]
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -61,7 +61,7 @@ class Options(Strict):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """Prepare the splits. Raises UserError for wrong options; malformed sources raise it later, in `fill`."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     notes = [
         "each sentence is in one pair; no text of evaluation sets is left out, as in the paper",
         f"sentences are cut behind {settings.longest} pieces",

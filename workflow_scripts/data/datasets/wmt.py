@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Strict, checked
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import byte_pairs
 from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks, extract, lines_of, pairs, segments
@@ -45,12 +45,12 @@ Language = Literal["en", "de", "fr"]
 Positive = Annotated[int, Field(gt=0)]
 
 
-class Corpus(Strict):
+class Corpus(StrictModel):
     archive: str
     files: dict[Language, str]
 
 
-class Options(Strict):
+class Options(StrictModel):
     """See the module's docstring."""
 
     source: Language
@@ -67,7 +67,7 @@ class Options(Strict):
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """Prepare the splits. Raises UserError for wrong options; malformed sources raise it later, in `fill`."""
-    settings = checked(Options, options, WHERE)
+    settings = parse_as(Options, options, WHERE)
     for corpus in (*settings.corpora, settings.test):
         for language in (settings.source, settings.target):
             if language not in corpus.files:

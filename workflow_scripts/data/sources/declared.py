@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_file
-from workflow_scripts.common.validation import Strict, checked, nearest
+from workflow_scripts.common.files import hash_file
+from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml
 
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
@@ -21,7 +21,7 @@ Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-class Packing(Strict):
+class Packing(StrictModel):
     """Another archive of the same files, equivalent to the declared one."""
 
     urls: Annotated[list[Url], Field(min_length=1)]
@@ -29,7 +29,7 @@ class Packing(Strict):
     bytes: Annotated[int, Field(gt=0)]
 
 
-class File(Strict):
+class File(StrictModel):
     """One source file. The head of sources.yaml describes the keys."""
 
     path: str | None = None
@@ -40,7 +40,7 @@ class File(Strict):
     note: str = ""
 
 
-class Dataset(Strict):
+class Dataset(StrictModel):
     """Files of one publisher, with the properties that they share."""
 
     title: str
@@ -53,7 +53,7 @@ class Dataset(Strict):
     files: dict[str, File]
 
 
-class Repository(Strict):
+class Repository(StrictModel):
     """A repository on the Hugging Face hub."""
 
     kind: Literal["model", "dataset"]
@@ -67,7 +67,7 @@ class Repository(Strict):
     note: str = ""
 
 
-class Sources(Strict):
+class Sources(StrictModel):
     """Content of sources.yaml."""
 
     datasets: dict[str, Dataset]
@@ -102,7 +102,7 @@ class Source:
 def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
     """Load all declared files, with their names `<dataset>/<file>` as keys. Raises UserError with file and key."""
     found = {}
-    for dataset_name, dataset in checked(Sources, read_yaml(file), file).datasets.items():
+    for dataset_name, dataset in parse_as(Sources, read_yaml(file), file).datasets.items():
         for name, entry in dataset.files.items():
             key = f"datasets.{dataset_name}.files.{name}"
             if not (FILE_NAME.fullmatch(dataset_name) and FILE_NAME.fullmatch(name)):
@@ -135,7 +135,7 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
 @lru_cache(maxsize=4)
 def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
     """Load all declared Hugging Face repositories, with their hub names as keys. Raises UserError with file and key."""
-    repositories = checked(Sources, read_yaml(file), file).hugging_face
+    repositories = parse_as(Sources, read_yaml(file), file).hugging_face
     for name, repository in repositories.items():
         if repository.revision is None and not repository.note:
             raise UserError(f"{file}: key 'hugging_face.{name}.note' is missing; say why there is no revision")
@@ -154,7 +154,7 @@ def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
         if not wanted:
             of_dataset = [key for key in sources if key.startswith(name.split("/")[0] + "/")]
             raise UserError(
-                f"no source '{name}' in sources.yaml; {nearest(name, of_dataset or datasets | set(sources))}"
+                f"no source '{name}' in sources.yaml; {suggest_name(name, of_dataset or datasets | set(sources))}"
             )
         chosen |= {key: sources[key] for key in wanted}
     return list(chosen.values())
@@ -181,7 +181,7 @@ def downloaded(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict
             raise UserError(
                 f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
-        paths[source.name], digests[source.name] = path, sha256_file(path)
+        paths[source.name], digests[source.name] = path, hash_file(path)
         expected = [expected_sha256(packing, path) for packing in source.alternatives]
         if expected[0] and digests[source.name] not in expected:
             raise UserError(

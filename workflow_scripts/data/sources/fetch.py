@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_file, write_json
+from workflow_scripts.common.files import hash_file, write_json
 from workflow_scripts.data.sources.declared import Source, expected_sha256, record_path
 from workflow_scripts.data.sources.download import Advance, Patience, download, size
 
@@ -50,7 +50,7 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
 
 def write_manifest(source: Source, path: Path) -> None:
     """Write <file>.json next to a file: name, sha256, bytes and licence. It changes only if the file changes."""
-    content = {"name": source.name, "sha256": sha256_file(path), "bytes": size(path), "licence": source.licence}
+    content = {"name": source.name, "sha256": hash_file(path), "bytes": size(path), "licence": source.licence}
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
@@ -84,7 +84,7 @@ def mismatch(source: Source, file: Path, path: Path) -> str | None:
     """Describe how `file` differs from its declared size or its declared or recorded sha256, or return None."""
     if source.bytes and size(file) != source.bytes:
         return f"has the wrong size: expected {source.bytes} bytes, actual {size(file)}"
-    expected, actual = expected_sha256(source, path), sha256_file(file)
+    expected, actual = expected_sha256(source, path), hash_file(file)
     if expected and expected != actual:
         return f"has the wrong sha256: expected {expected}, actual {actual}"
     return None
@@ -95,5 +95,5 @@ def note_if_unpinned(source: Source, path: Path) -> str:
     if source.sha256:
         return ""
     if not record_path(path).exists():
-        record_path(path).write_text(f"{sha256_file(path)}  {path.name}\n")
+        record_path(path).write_text(f"{hash_file(path)}  {path.name}\n")
     return f"; unpinned ({source.note}): compared with {record_path(path).name} from now on"

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, sha256_file, write_json
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.files import hash_file, read_json, write_json
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
 from workflow_scripts.data.sources.download import size
 from workflow_scripts.data.sources.model_files import INDEX, MANIFEST, choose
@@ -16,7 +16,7 @@ def find_repository(name: str) -> Repository:
     """Find a declared model by name. Raises UserError if it is unknown (with the nearest name) or has no commit."""
     models = {name: entry for name, entry in load_repositories().items() if entry.kind == "model"}
     if name not in models:
-        raise UserError(f"no model '{name}' in sources.yaml; {nearest(name, models)}")
+        raise UserError(f"no model '{name}' in sources.yaml; {suggest_name(name, models)}")
     if models[name].revision is None:
         raise UserError(f"sources.yaml: key 'hugging_face.{name}.revision' is null; pin a commit to fetch it")
     return models[name]
@@ -34,7 +34,7 @@ def write_manifest(name: str, repository: Repository, folder: Path) -> None:
     """Write model.json: name, commit, licence, and sha256 and bytes of each file."""
     check_shards(folder)
     chosen = choose([path.name for path in folder.iterdir()], str(folder))
-    files = {file: {"sha256": sha256_file(folder / file), "bytes": size(folder / file)} for file in chosen}
+    files = {file: {"sha256": hash_file(folder / file), "bytes": size(folder / file)} for file in chosen}
     what = {"name": name, "revision": repository.revision, "licence": repository.licence, "files": files}
     write_json(folder / MANIFEST, what)
 
@@ -54,7 +54,7 @@ def changed(folder: Path, manifest: dict) -> list[str]:
     return [
         file
         for file, entry in manifest["files"].items()
-        if not (folder / file).is_file() or sha256_file(folder / file) != entry["sha256"]
+        if not (folder / file).is_file() or hash_file(folder / file) != entry["sha256"]
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import sha256_file
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.data.sources.declared import Repository
 from workflow_scripts.data.sources.download import PASSING_FAULTS, Advance, Patience, download, size
 from workflow_scripts.data.sources.model_files import choose
@@ -145,6 +145,6 @@ def is_listed(path: Path, file: "RepoSibling") -> bool:
     if size(path) != file.size:
         return False
     if file.lfs:
-        return sha256_file(path) == file.lfs.sha256
+        return hash_file(path) == file.lfs.sha256
     content = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == file.blob_id

@@ -18,7 +18,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import ModelOutput
 from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.settings import Settings
 from workflow_scripts.models.encoder.model import bert_sizes, from_configuration, load_encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
@@ -218,7 +218,7 @@ class CatModel(PreTrainedModel):
 
 def build(settings: dict, vocabulary: int) -> CatModel:
     """Build an encoder with random weights, in training mode, without heads. `settings`: see Settings."""
-    return from_configuration(configuration(checked(Settings, settings, "model"), vocabulary))
+    return from_configuration(configuration(parse_as(Settings, settings, "model"), vocabulary))
 
 
 def load(folder: Path, settings: dict) -> CatModel:
@@ -226,7 +226,7 @@ def load(folder: Path, settings: dict) -> CatModel:
 
     Raises UserError if a file is missing or broken, or if the model is of another family.
     """
-    return load_encoder(folder, checked(Settings, settings, "model"), configuration)
+    return load_encoder(folder, parse_as(Settings, settings, "model"), configuration)
 
 
 def hidden(model: CatModel, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.causal_lm.settings import Settings
 from workflow_scripts.models.hugging_face import FROM_FOLDER, NO_OFFSETS, quiet, read_configuration, read_errors
 
@@ -60,7 +60,7 @@ def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
     from transformers import AutoModelForCausalLM
 
     quiet()
-    sizes = checked(Settings, settings, "model")
+    sizes = parse_as(Settings, settings, "model")
     return AutoModelForCausalLM.from_config(configuration(sizes, vocabulary), dtype=torch.float32).train()
 
 
@@ -72,7 +72,7 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
     from transformers import AutoModelForCausalLM
 
     quiet()
-    family = checked(Settings, settings, "model").family
+    family = parse_as(Settings, settings, "model").family
     for name, what in (("config.json", "give the folder of a trained model"), ("tokenizer.json", NO_OFFSETS)):
         if not (folder / name).is_file():
             raise UserError(f"{folder / name} does not exist; {what}")

@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from workflow_scripts.common.validation import AtLeastOne, Dropout, Strict
+from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """A causal language model. The sizes apply to random models; a loaded model has its own."""
 
     family: Literal["gpt2", "llama", "qwen2", "gemma"] = "gpt2"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.settings import Settings
 from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
 
@@ -66,7 +66,7 @@ def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
 
 def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
     """Build an encoder with random weights, in training mode, without head and pooler. `settings`: see Settings."""
-    return from_configuration(configuration(checked(Settings, settings, "model"), vocabulary))
+    return from_configuration(configuration(parse_as(Settings, settings, "model"), vocabulary))
 
 
 def load(folder: Path, settings: dict) -> "PreTrainedModel":
@@ -74,7 +74,7 @@ def load(folder: Path, settings: dict) -> "PreTrainedModel":
 
     Raises UserError if a file is missing or broken, or if the model is of another family than `settings` says.
     """
-    return load_encoder(folder, checked(Settings, settings, "model"), configuration)
+    return load_encoder(folder, parse_as(Settings, settings, "model"), configuration)
 
 
 def from_configuration(config: "PretrainedConfig") -> "PreTrainedModel":

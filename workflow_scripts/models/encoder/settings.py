@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from workflow_scripts.common.validation import AtLeastOne, Dropout, Strict
+from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """BERT and its relatives. The defaults are CAT's baselines: BERT's base size with 4 layers."""
 
     family: Literal["bert", "roberta", "distilbert"] = "bert"

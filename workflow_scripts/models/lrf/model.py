@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerCache, causal_mask, padding_mask
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.lrf.settings import Settings
@@ -120,7 +120,7 @@ def wider_feed_forward(settings: Settings) -> int:
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
     """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
-    found = checked(Settings, settings, "model")
+    found = parse_as(Settings, settings, "model")
     if found.fuse_in == "wider":
         found = found.model_copy(update={"feed_forward": wider_feed_forward(found)})
     kind = Seq2Seq if found.fuse_in in ("none", "wider") else FusedTransformer

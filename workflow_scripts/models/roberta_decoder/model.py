@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
 from workflow_scripts.models.layers.transformer import padding_mask
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
@@ -107,5 +107,5 @@ class RobertaTransformer(FusedTransformer):
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> RobertaTransformer:
     """The model that `settings` (see Settings) describe, its weights drawn at random."""
-    found = checked(Settings, settings, "model")
+    found = parse_as(Settings, settings, "model")
     return RobertaTransformer(found, source_vocabulary, target_vocabulary)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.transformer import causal_mask, codes_of, padding_mask, words_of
 from workflow_scripts.models.sq_transformer.cluster_predictors import (
     CrossPredictor,
@@ -220,4 +220,4 @@ class SQTransformer(Seq2Seq):
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:
     """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
-    return SQTransformer(checked(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+    return SQTransformer(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)

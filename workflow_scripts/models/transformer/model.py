@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
@@ -169,4 +169,4 @@ class Seq2Seq(nn.Module):
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
     """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
-    return Seq2Seq(checked(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+    return Seq2Seq(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)

@@ -4,10 +4,10 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from workflow_scripts.common.validation import AtLeastOne, Dropout, Strict
+from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """Encoder-decoder Transformer. The defaults are those of SQ-Transformer's paper for SCAN and COGS."""
 
     layers: AtLeastOne = 3  # of the encoder and of the decoder, each

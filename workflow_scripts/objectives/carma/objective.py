@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.carma.settings import Settings
 from workflow_scripts.objectives.hidden_states import blocks, recorded, time_major
 from workflow_scripts.tasks.base import Loss
@@ -181,7 +181,7 @@ def build(settings: dict, task: Loss) -> Loss:
     A batch has words and real [B, S], or (sequence pairs) source [B, S] and optionally words. Parts: those of the task
     and of `regularisers`. With weight 0, and in evaluation mode, it is the task's loss alone.
     """
-    s = checked(Settings, settings, "objective")
+    s = parse_as(Settings, settings, "objective")
     if s.weight == 0:
         return task
 

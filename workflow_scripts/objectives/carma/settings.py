@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from workflow_scripts.common.validation import NotNegative, Strict
+from workflow_scripts.common.validation import NonNegative, StrictModel
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """CARMA: L = (1 - weight) task + weight (mi L_MI + stability L_stability).
 
     Blocks count from 0, and both ends of a range belong to it. The defaults are those of the official code, but for
@@ -15,8 +15,8 @@ class Settings(Strict):
     """
 
     weight: Annotated[float, Field(ge=0, lt=1)] = 0.2  # lambda
-    mi: NotNegative = 0.2  # gamma
-    stability: NotNegative = 0.3  # eta
+    mi: NonNegative = 0.2  # gamma
+    stability: NonNegative = 0.3  # eta
     first_block: Annotated[int, Field(ge=0)] = 0
     last_block_mi: int = 7
     last_block_stability: int = 7

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
 from workflow_scripts.tasks.base import Loss
@@ -105,7 +105,7 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
 
     `masked_loss` is the task's own loss; its heads read every representation here.
     """
-    s, next_sentence = checked(Settings, settings, "objective"), masked_loss.next_sentence
+    s, next_sentence = parse_as(Settings, settings, "objective"), masked_loss.next_sentence
 
     def objective(model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
         output = model.encoder(batch.ids, batch.real, batch.types)

@@ -4,23 +4,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import NotNegative, Strict
+from workflow_scripts.common.validation import NonNegative, StrictModel
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """CAT's pre-training. The first seven settings are weights of terms.
 
     All weights are 1 in the paper and the official code, except `sparsity`, which has no gradient in the code. The
     defaults are the paper's where its text is sufficient.
     """
 
-    mixed: NotNegative = 1.0  # semantic sufficiency of h_mix, h_cont and h_comp
-    contextual: NotNegative = 1.0  # 2 where L_task is added to it, as the paper's sum literally has it
-    compositional: NotNegative = 1.0
-    consistency: NotNegative = 1.0  # mean square over tokens and features
-    nuance: NotNegative = 1.0
-    decomposition: NotNegative = 1.0
-    sparsity: NotNegative = 1.0  # mean |O| over tokens, codes and layers
+    mixed: NonNegative = 1.0  # semantic sufficiency of h_mix, h_cont and h_comp
+    contextual: NonNegative = 1.0  # 2 where L_task is added to it, as the paper's sum literally has it
+    compositional: NonNegative = 1.0
+    consistency: NonNegative = 1.0  # mean square over tokens and features
+    nuance: NonNegative = 1.0
+    decomposition: NonNegative = 1.0
+    sparsity: NonNegative = 1.0  # mean |O| over tokens, codes and layers
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.1
     beta_on: Literal["contextual", "compositional"] = "contextual"  # compositional: official code
     # Of the weights of wrong codes of a word: their mean (paper) or their sum (official code).

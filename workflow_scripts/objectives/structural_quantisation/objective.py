@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
@@ -81,7 +81,7 @@ def build(settings: dict, word_loss: WordLoss) -> Loss:
     cluster and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In evaluation mode it is the
     word cross-entropy alone.
     """
-    weights = checked(Settings, settings, "objective")
+    weights = parse_as(Settings, settings, "objective")
 
     def objective(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = model(batch.source, batch.target_in)

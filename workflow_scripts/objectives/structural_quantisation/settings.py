@@ -4,27 +4,27 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import NotNegative, Strict
+from workflow_scripts.common.validation import NonNegative, StrictModel
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """Weights of the terms next to the word cross-entropy. The defaults are those of the official code for SCAN.
 
     A term that the model does not produce (no predictors, no second stream) is ignored, whatever its weight.
     """
 
-    cluster_source: NotNegative = 0.1  # cross-entropy of q(z | x) and p(z | context)
-    cluster_target: NotNegative = 0.1
-    entropy_source: NotNegative = 0.1  # entropy H(Z), maximised
-    entropy_target: NotNegative = 0.1
-    commitment_source: NotNegative = 0.1  # embedding to its code
-    commitment_target: NotNegative = 0.1
-    next_code_source: NotNegative = 0.5  # final output predicts the next code
-    next_code_target: NotNegative = 0.5
-    output_commitment_source: NotNegative = 0.1  # final output to its nearest code
-    output_commitment_target: NotNegative = 0.1
-    distance_source: NotNegative = 0.001  # words to codes after each layer (SRL)
-    distance_target: NotNegative = 0.001
+    cluster_source: NonNegative = 0.1  # cross-entropy of q(z | x) and p(z | context)
+    cluster_target: NonNegative = 0.1
+    entropy_source: NonNegative = 0.1  # entropy H(Z), maximised
+    entropy_target: NonNegative = 0.1
+    commitment_source: NonNegative = 0.1  # embedding to its code
+    commitment_target: NonNegative = 0.1
+    next_code_source: NonNegative = 0.5  # final output predicts the next code
+    next_code_target: NonNegative = 0.5
+    output_commitment_source: NonNegative = 0.1  # final output to its nearest code
+    output_commitment_target: NonNegative = 0.1
+    distance_source: NonNegative = 0.001  # words to codes after each layer (SRL)
+    distance_target: NonNegative = 0.001
     distance_stops_gradient: bool = True  # whether the codes are left alone by it (paper: not said)
     # H(Z) of a side counts only in batches whose longest sequence on that side has at least so many positions, the end
     # symbol among them. 3 leaves out batches of single words (official code: of the source alone).

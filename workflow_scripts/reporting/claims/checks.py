@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.display_schema import Claim, TableDisplay
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.data.datasets import scan
@@ -104,8 +104,8 @@ def printed_claims(catalogue: Catalogue, key: str) -> list:
     cells = {}
     for name, content in paper.displays.items():
         if content["kind"] == "table":
-            display = checked(TableDisplay, content, f"papers/{key}/displays.yaml", name)
+            display = parse_as(TableDisplay, content, f"papers/{key}/displays.yaml", name)
             cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
-    claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     scale = paper.plan.scale if paper.plan else ""
     return judge([claim for claim in claims if claim.kind == "paper"], cells, False, scale, file, paper.plan)

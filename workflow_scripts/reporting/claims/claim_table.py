@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import missing
+from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.reporting.claims.verdicts import (
     EXPLORATORY,
     INCONCLUSIVE,
@@ -113,7 +113,7 @@ def read_ledger(path: Path) -> list[dict[str, str]]:
             reader = csv.DictReader(stream)
             header, rows = tuple(reader.fieldnames or ()), list(reader)
     except FileNotFoundError as error:
-        raise missing(path) from error
+        raise MissingFileError(path) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; name a claims.csv") from error
     if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):

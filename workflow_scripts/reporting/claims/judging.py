@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import replacing
-from workflow_scripts.common.validation import checked, nearest
+from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.display_schema import SIDES, Claim, TableDisplay, display_analyses
 from workflow_scripts.config.displays import display_runs, find_paper, intervened, shown_displays
 from workflow_scripts.config.loading import Catalogue
@@ -25,11 +25,11 @@ def judge_paper(
 ) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
-    claims = [checked(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
-            raise UserError(f"{file}: no table '{name}' in displays.yaml; {nearest(name, paper.displays)}")
+            raise UserError(f"{file}: no table '{name}' in displays.yaml; {suggest_name(name, paper.displays)}")
     runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
     shown = shown_displays(paper, asked)
     analyses = {analysis: None for name in names if name in shown for analysis in display_analyses(shown[name])}
@@ -37,7 +37,7 @@ def judge_paper(
     evidence = read_evidence(catalogue, key, scale, runs, analyses, results, variants)
     cells = {}
     for name in names:
-        display = checked(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
+        display = parse_as(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
         cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
     return judge(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
 
@@ -49,7 +49,7 @@ def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
         (path.with_name("claim_sides.csv"), sides_text(outcomes)),
         (path, csv_text(CLAIM_COLUMNS, ledger)),
     ):
-        with replacing(file) as temporary:
+        with write_atomically(file) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
 

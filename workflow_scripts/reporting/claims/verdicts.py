@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import nearest
+from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import worst_protocol
@@ -244,7 +244,9 @@ def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Ou
     if given is None:
         return outcome
     if given not in verdict_of:
-        raise UserError(f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {nearest(given, verdict_of)}")
+        raise UserError(
+            f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {suggest_name(given, verdict_of)}"
+        )
     if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
         return outcome
     gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"

@@ -6,7 +6,7 @@ nothing else. Sides with random initial weights are independent, even with the s
 """
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.hashing import canonical_json
+from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Variant
@@ -17,7 +17,7 @@ def weights_of(catalogue: Catalogue, variant: Variant, scale: str) -> str:
     """Return the source of a variant's initial weights; for random weights the name of the variant."""
     name = "/".join(variant)
     init = resolve_run(catalogue, f"{name}/seed-0", scale)["init"]
-    return canonical_json(init) if init else name
+    return format_canonical_json(init) if init else name
 
 
 def difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:

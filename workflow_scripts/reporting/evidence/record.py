@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.files import sha256_file, write_json
+from workflow_scripts.common.files import hash_file, write_json
 from workflow_scripts.config.displays import score_files
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run, Variant
@@ -31,5 +31,5 @@ def write_record(
     read = [name for run in runs for name in score_files(run, variants)]
     read += [f"analyses/{analysis}/scores.csv" for analysis in analyses]
     read += [f"{run_folder(run)}/training.csv" for run in runs if curves]
-    digests = {name: sha256_file(results / name) for name in read if (results / name).exists()}
+    digests = {name: hash_file(results / name) for name in read if (results / name).exists()}
     write_json(file, make_record(fingerprint, digests) | content)

@@ -7,8 +7,8 @@ from typing import Any
 import pandas
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_whole, missing
-from workflow_scripts.common.options import options_from
+from workflow_scripts.common.files import MissingFileError, verify_checksum
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.published import Published
@@ -32,7 +32,7 @@ class Inputs:
 
     def options(self, **defaults: Any) -> dict[str, Any]:
         """The options of the display, over `defaults`. Raises UserError for an unknown one."""
-        return options_from(self.display.get("options", {}), **defaults)
+        return merge_options(self.display.get("options", {}), **defaults)
 
     @property
     def scale(self) -> str:
@@ -109,9 +109,9 @@ def of_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = 
 
 
 def _read(file: Path) -> pandas.DataFrame:
-    check_whole(file)
+    verify_checksum(file)
     try:
         # A word of a vocabulary may be spelt like one of pandas' signs for "missing".
         return pandas.read_csv(file, keep_default_na=False, na_values=[""])
     except FileNotFoundError as error:
-        raise missing(file) from error
+        raise MissingFileError(file) from error

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from workflow_scripts.common.files import replacing
+from workflow_scripts.common.files import write_atomically
 
 COLUMN, PAGE = 3.3, 6.9  # widths in inches
 GREY = "0.45"
@@ -104,5 +104,5 @@ def save(figure: Figure, out: Path, name: str, footer: str = "") -> None:
         legend.set_bbox_to_anchor(box, figure.transFigure)
     figure.text(1, 0, footer, fontsize=6, color=GREY, ha="right", va="top")
     for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
-        with replacing(out / f"{name}{suffix}") as temporary:
+        with write_atomically(out / f"{name}{suffix}") as temporary:
             figure.savefig(temporary, metadata=metadata, bbox_inches="tight", pad_inches=0.03)

@@ -6,7 +6,7 @@ from pathlib import Path
 from rocrate.model.creativework import CreativeWork
 from rocrate.rocrate import ROCrate
 
-from workflow_scripts.common.files import read_json, sha256_file
+from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.pages.verify import expected_results
@@ -89,5 +89,5 @@ def facts(file: str | Path) -> dict[str, str]:
     """Return name, size, type and checksum of a file."""
     kind, _ = mimetypes.guess_type(file)
     size = str(Path(file).stat().st_size)
-    found = {"name": Path(file).as_posix(), "contentSize": size, "sha256": sha256_file(file)}
+    found = {"name": Path(file).as_posix(), "contentSize": size, "sha256": hash_file(file)}
     return found | {"encodingFormat": kind or "text/plain"}

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, sha256_file
+from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import display_runs, intervened_runs, shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
@@ -88,7 +88,7 @@ def file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     faults = [f"{name}: missing" for name in sorted(listed.keys() - present)]
     faults += [f"{name}: not listed in {METADATA}" for name in sorted(present - listed.keys())]
     for name in sorted(listed.keys() & present):
-        if (actual := sha256_file(folder / name)) != listed[name]:
+        if (actual := hash_file(folder / name)) != listed[name]:
             faults.append(f"{name}: sha256 is {actual}, not {listed[name]}")
     return faults
 

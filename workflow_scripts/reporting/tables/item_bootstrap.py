@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_whole, missing, read_json
+from workflow_scripts.common.files import MissingFileError, read_json, verify_checksum
 from workflow_scripts.config.paths import data_folder, evaluation_folder
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import difference
@@ -95,12 +95,12 @@ def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarra
 
     The predictions are those of the best checkpoint, or of the further one called `readout`.
     """
-    check_whole(file)
+    verify_checksum(file)
     try:
         columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only
         table = pq.read_table(file, columns=[name for name in columns if name in pq.read_schema(file).names])
     except FileNotFoundError as error:
-        raise missing(file) from error
+        raise MissingFileError(file) from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
     if "readout" in table.column_names:

@@ -5,7 +5,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.display_schema import TableDisplay, display_analyses
 from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import Catalogue
@@ -62,7 +62,7 @@ def make_table(
     `tests` are earlier tests over examples; None: compute them from the runs' predictions.
     """
     content = catalogue.papers[paper].displays[name]
-    display = checked(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
+    display = parse_as(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
     evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(content), results, intervened([content]))
     cells = make_cells(name, display, evidence)
     if tests is None:

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.causal_lm.model import begin_token, build
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.tasks.base import Problem
@@ -26,7 +26,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
     """
-    sizes = without_name(spec["model"])
+    sizes = drop_name(spec["model"])
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
     model = build(sizes, read_tokenizer(data).get_vocab_size()).to(device)
@@ -45,7 +45,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     write_beside = companions(model.config, data)
     return Problem(
         model,
-        TokenLoss(checked(Settings, spec["problem"], "problem").label_smoothing),
+        TokenLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing),
         batches("train"),
         lambda model: likelihood(model, valid),
         write_beside,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from workflow_scripts.common.options import without_name
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import begin_token, load
 from workflow_scripts.tasks.batching import bucketed_rows
@@ -22,7 +22,7 @@ def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
-    sizes = without_name(run["spec"]["model"])
+    sizes = drop_name(run["spec"]["model"])
     model = load(checkpoint, sizes).to(device).eval()
     limit = model.config.max_position_embeddings
     bos = begin_token(model, sizes.get("bos", False), run["run"])
@@ -30,7 +30,7 @@ def score(
     tables, scores = [], []
     with Reporter(run["run"], sum(len(texts.length) for texts in splits.values()), progress, unit="texts") as reporter:
         for split, texts in splits.items():
-            reporter.stage(f"read {split}")
+            reporter.set_stage(f"read {split}")
             nats, length = np.empty(len(texts.length)), texts.length
             budget = max(settings.batch_tokens, int(length.max()))
             for rows in bucketed_rows(length, np.zeros_like(length), budget):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from workflow_scripts.common.options import without_name
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.loading import model_module
 
@@ -33,5 +33,5 @@ class Pretraining(EncoderWithHeads):
 
 def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
     """Build encoder and heads with random weights, in training mode. `section` is `model` of a spec."""
-    module, settings = model_module(section), without_name(section)
+    module, settings = model_module(section), drop_name(section)
     return Pretraining(module.build(settings, vocabulary), module.hidden, settings.get("tied", False))

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.model import checkpoint_blocks
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
@@ -45,7 +45,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     write_beside = companions(model.encoder.config, data)
     return Problem(
         model,
-        MaskedLoss(checked(Settings, spec["problem"], "problem").next_sentence),
+        MaskedLoss(parse_as(Settings, spec["problem"], "problem").next_sentence),
         batches,
         lambda model: likelihood(model, valid),
         write_beside,
@@ -58,7 +58,7 @@ def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
     Raises UserError if the last codebook has another number of codes than the data have sememes.
     """
     tokenizer = read_tokenizer(data)
-    settings = checked(Settings, spec["problem"], "problem")
+    settings = parse_as(Settings, spec["problem"], "problem")
     options: dict = {"next_sentence": settings.next_sentence}
     if settings.sememes:
         options["lexicon"], count = read_lexicon(data, tokenizer)

@@ -31,7 +31,7 @@ def score(
     tables, scores = [], []
     with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="pairs") as reporter:
         for split, pairs in splits.items():
-            reporter.stage(f"read {split}")
+            reporter.set_stage(f"read {split}")
             # Rows are those of the file: pairs of a batch are not its neighbours.
             found: dict[str, dict[str, np.ndarray]] = {}
             rng = np.random.default_rng(0)

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import Strict
+from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.tasks.settings import Traits
 
 TRAITS = Traits(validation_metrics=("log_likelihood",), gradient_checkpointing=True)
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """BERT's pre-training: masked words and, unless `next_sentence` is false, whether the second sentence follows."""
 
     next_sentence: bool = True

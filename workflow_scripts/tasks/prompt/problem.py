@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.reading import has_column, read_table
 from workflow_scripts.models.causal_lm.model import begin_token, last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
@@ -51,13 +51,13 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
 
     # A share of right answers is often the same twice; the nats of the answers are the task's own loss.
     tie = "cross_entropy" if settings.validation["metric"] == "exact_match" else None
-    loss = AnswerLoss(checked(Settings, spec["problem"], "problem").label_smoothing)
+    loss = AnswerLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
     return Problem(model, loss, batches, validate, write_beside, tie)
 
 
 def checked_model_settings(spec: dict) -> dict:
     """Check the settings of the model. Raises UserError if they have no template."""
-    settings = without_name(spec["model"])
+    settings = drop_name(spec["model"])
     if not settings.get("template"):
         raise UserError(
             f"{spec['task']}/{spec['method']}: model.template is empty; a prompt needs one with {{content}}"

@@ -32,7 +32,7 @@ def score(
     total = sum(len(prompts.items) for prompts in splits.values())
     with Reporter(run["run"], total, progress, unit="prompts") as reporter:
         for split, prompts in splits.items():
-            reporter.stage(f"answer {split}")
+            reporter.set_stage(f"answer {split}")
             table = read_table(data, split, ["item", "subset"]).take(prompts.items)
             answers = np.unique(prompts.label)
             written, chosen = predict(model, prompts, answers, settings.batch_tokens, device, reporter)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import load_weights, read_weights
@@ -44,13 +44,13 @@ class SpanModel(EncoderWithHeads):
 def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
     """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
     module = model_module(section)
-    s = checked(module.Settings, without_name(section), "model")
+    s = parse_as(module.Settings, drop_name(section), "model")
     return SpanModel(inner, module.hidden, s.readout, s.frozen, s.dropout).train()
 
 
 def load(folder: Path, section: dict[str, Any]) -> SpanModel:
     """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
-    model = build(model_module(section).load(folder, without_name(section)), section)
+    model = build(model_module(section).load(folder, drop_name(section)), section)
     file = folder / "model.safetensors"
     load_weights(model, read_weights(file), file)
     return model

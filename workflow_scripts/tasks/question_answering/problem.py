@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.evaluation.span_metrics import exact_match, f1
 from workflow_scripts.models.encoder.model import checkpoint_blocks
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
@@ -27,7 +27,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     """
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    inner = model_module(spec["model"]).load(init, without_name(spec["model"]))
+    inner = model_module(spec["model"]).load(init, drop_name(spec["model"]))
     if settings.gradient_checkpointing:
         checkpoint_blocks(inner)
     model = build(inner, spec["model"]).to(device)
@@ -49,7 +49,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 def problem_settings(spec: dict) -> Settings:
     """Return the settings `problem` of a run."""
-    return checked(Settings, spec["problem"], "problem")
+    return parse_as(Settings, spec["problem"], "problem")
 
 
 def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:

@@ -31,7 +31,7 @@ def score(
     total = sum(len(windows.contexts) for windows in splits.values())
     with Reporter(run["run"], total, progress, unit="questions") as reporter:
         for split, windows in splits.items():
-            reporter.stage(f"answer {split}")
+            reporter.set_stage(f"answer {split}")
             batches = windows.batches(settings.batch_tokens, None, device)
             given = found_answers(model, windows, batches, problem_settings(spec).longest_answer)
             content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}

@@ -4,13 +4,13 @@ from typing import Self
 
 from pydantic import model_validator
 
-from workflow_scripts.common.validation import AtLeastOne, Strict
+from workflow_scripts.common.validation import AtLeastOne, StrictModel
 from workflow_scripts.tasks.settings import Traits
 
 TRAITS = Traits(validation_metrics=("f1", "exact_match"), gradient_checkpointing=True)
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """Overlapping windows of a paragraph that may be longer than a sequence."""
 
     longest: AtLeastOne = 384  # tokens of a question and a window, with the special ones

@@ -8,8 +8,8 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import without_name
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.evaluation.sentence_metrics import LEAST, class_metrics, score_metrics
 from workflow_scripts.models.encoder.model import PAD, checkpoint_blocks
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
@@ -39,7 +39,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
     names = labels(data)
-    inner = model_module(spec["model"]).load(init, without_name(spec["model"]))
+    inner = model_module(spec["model"]).load(init, drop_name(spec["model"]))
     if settings.gradient_checkpointing:
         checkpoint_blocks(inner)
     model = build(inner, spec["model"], problem_settings(spec), len(names) if names else 1).to(device)
@@ -62,7 +62,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 def problem_settings(spec: dict) -> Settings:
     """Return the settings `problem` of a run."""
-    return checked(Settings, spec["problem"], "problem")
+    return parse_as(Settings, spec["problem"], "problem")
 
 
 def labels(data: Path) -> list[str] | None:

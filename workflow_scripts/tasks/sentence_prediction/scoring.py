@@ -31,7 +31,7 @@ def score(
     predictions, scores = [], []
     with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="items") as reporter:
         for split, sentences in splits.items():
-            reporter.stage(f"score {split}")
+            reporter.set_stage(f"score {split}")
             table = read_table(data, split, ["item", "subset", "label"])
             label, subsets = (table[name].to_numpy() for name in ("label", "subset"))
             found, zero = predict(model, sentences, settings.batch_tokens, device, reporter)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import AtLeastOne, Strict
+from workflow_scripts.common.validation import AtLeastOne, StrictModel
 from workflow_scripts.tasks.settings import Traits
 
 TRAITS = Traits(
@@ -13,7 +13,7 @@ TRAITS = Traits(
 )
 
 
-class Settings(Strict):
+class Settings(StrictModel):
     """The prediction from an encoder's state of [CLS]: a class or a score by a head, or the cosine of two sentences."""
 
     prediction: Literal["head", "cosine"] = "head"  # cosine: each sentence is read alone

@@ -8,7 +8,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_json
-from workflow_scripts.common.options import without_name
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.data.reading import read_vocabulary
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import load_weights, read_weights
@@ -23,7 +23,7 @@ CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 def build_model(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> nn.Module:
     """Build a model with random weights. `section` is `model` of a spec."""
     sizes = {f"{side}_vocabulary": len(vocabulary[side]) for side in ("source", "target")}
-    return model_module(section).build(without_name(section), **sizes)
+    return model_module(section).build(drop_name(section), **sizes)
 
 
 def find_pieces(section: dict[str, Any], folder: Path) -> "Pieces | None":

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined, measured
 from workflow_scripts.tasks.settings import Evaluation
@@ -21,7 +21,7 @@ def validator(data: Path, validation: dict[str, Any], device: torch.device) -> C
     Raises UserError for wrong settings or data.
     """
     split = validation["split"]
-    settings = checked(Evaluation, {"splits": [split], **validation["decoding"]}, WHERE)
+    settings = parse_as(Evaluation, {"splits": [split], **validation["decoding"]}, WHERE)
     table, words = read_table(data, split, COLUMNS), read_vocabulary(data)["target"]
     references = joined(table["target"].to_pylist(), settings.joined)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import checked
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucketed, training_batches
@@ -46,7 +46,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if init:
         model.read_pretrained(init)
     model = model.to(device)
-    loss = WordLoss(checked(Settings, spec["problem"], "problem").label_smoothing)
+    loss = WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
     train = read_source_pairs(data, "train", pieces)
     if "phrases" in spec:
         train = with_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])

@@ -41,7 +41,7 @@ def score(
                 file = checkpoint / f"{readout}.safetensors"
                 load_weights(model, read_weights(file), file)
             for split, table in splits.items():
-                reporter.stage(f"decode {split} ({readout})" if readout else f"decode {split}")
+                reporter.set_stage(f"decode {split} ({readout})" if readout else f"decode {split}")
                 decoded = decode(model, table, vocabulary["target"], settings, device, reporter)
                 outputs, targets = joined(decoded, settings.joined), table["target"].to_pylist()
                 references, subsets = joined(targets, settings.joined), table["subset"].to_numpy()
