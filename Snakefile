@@ -22,19 +22,19 @@ rule all:
     input:
         f"results/{CONFIG.scale}/config.json",
         expand(map(str, rules.claims.output), scale=CONFIG.scale),
-        lambda _: TARGETS.displays("table", rules.table.output),
-        lambda _: TARGETS.displays("figure", rules.figure.output),
-        lambda _: TARGETS.analyses(rules.analyse.output),
-        lambda _: TARGETS.runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
+        lambda _: TARGETS.list_displays("table", rules.table.output),
+        lambda _: TARGETS.list_displays("figure", rules.figure.output),
+        lambda _: TARGETS.list_analyses(rules.analyse.output),
+        lambda _: TARGETS.list_runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
 
 
 # Trainings, evaluations and interventions only, without tables and figures.
 rule runs:
     input:
-        lambda _: TARGETS.runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
+        lambda _: TARGETS.list_runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
 
 
 # Source files and models of the hub only. Afterwards no job needs a network.
 rule downloads:
     input:
-        lambda _: TARGETS.downloads(),
+        lambda _: TARGETS.list_downloads(),

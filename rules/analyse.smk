@@ -1,9 +1,9 @@
 rule analyse:
     input:
-        WORKFLOW.analysis_inputs,
+        WORKFLOW.list_analysis_inputs,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
-        sources=ancient(WORKFLOW.analysis_sources),
-        checkpoints=ancient(WORKFLOW.analysis_checkpoints),
+        sources=ancient(WORKFLOW.list_analysis_sources),
+        checkpoints=ancient(WORKFLOW.list_analysis_checkpoints),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
         "results/{scale}/analyses/{paper}/{analysis}/analysis.json",
@@ -14,11 +14,11 @@ rule analyse:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.fixed_resource("analyse", "mem_mb"),
-        runtime=WORKFLOW.fixed_resource("analyse", "runtime"),
+        mem_mb=WORKFLOW.get_fixed_resource("analyse", "mem_mb"),
+        runtime=WORKFLOW.get_fixed_resource("analyse", "runtime"),
     params:
         fingerprint=WORKFLOW.fingerprint("analyse"),
-        runs=WORKFLOW.analysis_run_names,
+        runs=WORKFLOW.list_analysis_runs,
     shell:
         "python -m workflow_scripts analyse --paper {wildcards.paper} --analysis {wildcards.analysis}"
         " --scale {wildcards.scale} --results results/{wildcards.scale}"

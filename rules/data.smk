@@ -45,9 +45,9 @@ rule fetch_model:
 
 rule prepare:
     input:
-        WORKFLOW.data_source_manifests,
+        WORKFLOW.list_data_manifests,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
-        sources=ancient(WORKFLOW.data_sources),
+        sources=ancient(WORKFLOW.list_data_sources),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
         "results/{scale}/data/{task}/dataset.json",
@@ -65,12 +65,12 @@ rule prepare:
 # Tasks with `disk` in the catalogue take hours on many cores, too much for a login node.
 use rule prepare as prepare_large with:
     wildcard_constraints:
-        **large_data(WORKFLOW.catalogue),
-    threads: WORKFLOW.fixed_resource("prepare_large", "threads")
+        **match_large_data(WORKFLOW.catalogue),
+    threads: WORKFLOW.get_fixed_resource("prepare_large", "threads")
     resources:
         nodes=1,
-        mem_mb=WORKFLOW.fixed_resource("prepare_large", "mem_mb"),
-        runtime=WORKFLOW.fixed_resource("prepare_large", "runtime"),
+        mem_mb=WORKFLOW.get_fixed_resource("prepare_large", "mem_mb"),
+        runtime=WORKFLOW.get_fixed_resource("prepare_large", "runtime"),
 
 
 ruleorder: prepare_large > prepare

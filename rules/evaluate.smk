@@ -12,15 +12,15 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: WORKFLOW.run_resource("threads")
+    threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.run_resource("mem_mb"),
-        runtime=WORKFLOW.run_resource("runtime"),
+        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
+        runtime=WORKFLOW.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
-        gpu=WORKFLOW.run_resource("gpu"),
-        gres=WORKFLOW.run_resource("gres"),
+        gpu=WORKFLOW.get_run_resource("gpu"),
+        gres=WORKFLOW.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:

@@ -1,8 +1,8 @@
 rule candidates:
     input:
-        WORKFLOW.candidate_source_manifests,
+        WORKFLOW.list_candidate_manifests,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
-        sources=ancient(WORKFLOW.candidate_sources),
+        sources=ancient(WORKFLOW.list_candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
         # The manifest of the folder. It holds the sha256 of the other file.
@@ -14,8 +14,8 @@ rule candidates:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.fixed_resource("candidates", "mem_mb"),
-        runtime=WORKFLOW.fixed_resource("candidates", "runtime"),
+        mem_mb=WORKFLOW.get_fixed_resource("candidates", "mem_mb"),
+        runtime=WORKFLOW.get_fixed_resource("candidates", "runtime"),
     params:
         fingerprint=WORKFLOW.fingerprint("candidates"),
     shell:
@@ -39,15 +39,15 @@ rule intervene:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: WORKFLOW.run_resource("threads")
+    threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.run_resource("mem_mb"),
-        runtime=WORKFLOW.run_resource("runtime"),
+        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
+        runtime=WORKFLOW.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
-        gpu=WORKFLOW.run_resource("gpu"),
-        gres=WORKFLOW.run_resource("gres"),
+        gpu=WORKFLOW.get_run_resource("gpu"),
+        gres=WORKFLOW.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:

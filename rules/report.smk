@@ -12,7 +12,7 @@ localrules:
 
 rule table:
     input:
-        WORKFLOW.table_inputs,
+        WORKFLOW.list_table_inputs,
     output:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",
@@ -22,8 +22,8 @@ rule table:
             "results/{scale}/tables/{paper}/{display}.html",
             caption="captions/display.rst",
             category="{paper}",
-            subcategory=WORKFLOW.display_group,
-            labels=WORKFLOW.display_labels,
+            subcategory=WORKFLOW.get_display_group,
+            labels=WORKFLOW.format_display_labels,
         ),
     log:
         "results/{scale}/logs/table/{paper}/{display}.log",
@@ -31,8 +31,8 @@ rule table:
         "../envs/environment.yaml"
     params:
         fingerprint=WORKFLOW.fingerprint("table"),
-        caption=WORKFLOW.display_caption,
-        runs=WORKFLOW.display_run_names,
+        caption=WORKFLOW.read_display_caption,
+        runs=WORKFLOW.list_display_runs,
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper} --display {wildcards.display}"
         " --scale {wildcards.scale} --results results/{wildcards.scale}"
@@ -41,7 +41,7 @@ rule table:
 
 rule figure:
     input:
-        WORKFLOW.figure_inputs,
+        WORKFLOW.list_figure_inputs,
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",
@@ -50,8 +50,8 @@ rule figure:
             "results/{scale}/figures/{paper}/{display}.svg",
             caption="captions/display.rst",
             category="{paper}",
-            subcategory=WORKFLOW.display_group,
-            labels=WORKFLOW.display_labels,
+            subcategory=WORKFLOW.get_display_group,
+            labels=WORKFLOW.format_display_labels,
         ),
     log:
         "results/{scale}/logs/figure/{paper}/{display}.log",
@@ -59,8 +59,8 @@ rule figure:
         "../envs/environment.yaml"
     params:
         fingerprint=WORKFLOW.fingerprint("figure"),
-        caption=WORKFLOW.display_caption,
-        runs=WORKFLOW.display_run_names,
+        caption=WORKFLOW.read_display_caption,
+        runs=WORKFLOW.list_display_runs,
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper} --display {wildcards.display}"
         " --scale {wildcards.scale} --results results/{wildcards.scale}"
@@ -69,7 +69,7 @@ rule figure:
 
 rule claims:
     input:
-        WORKFLOW.claims_inputs,
+        WORKFLOW.list_claims_inputs,
     output:
         ledger="results/{scale}/claims.csv",
         sides="results/{scale}/claim_sides.csv",
@@ -88,7 +88,7 @@ rule claims:
     params:
         fingerprint=WORKFLOW.fingerprint("claims"),
         papers=CONFIG.papers,
-        runs=WORKFLOW.claims_run_names,
+        runs=WORKFLOW.list_claims_runs,
     shell:
         "python -m workflow_scripts claims --papers {params.papers} --scale {wildcards.scale}"
         " --results results/{wildcards.scale} --out {output.ledger} --overview results/{wildcards.scale}"
@@ -99,8 +99,8 @@ rule claims:
 # makes the report with it.
 rule record_config:
     input:
-        TARGETS.displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
-        TARGETS.displays("figure", ["results/{scale}/figures/{paper}/{display}.svg"]),
+        TARGETS.list_displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
+        TARGETS.list_displays("figure", ["results/{scale}/figures/{paper}/{display}.svg"]),
         f"results/{CONFIG.scale}/claims.csv",
     output:
         f"results/{CONFIG.scale}/config.json",

@@ -2,9 +2,9 @@
 rule search:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=WORKFLOW.init_manifest,
+        init=WORKFLOW.find_init_manifest,
         # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
-        checkpoint=ancient(WORKFLOW.init_checkpoint),
+        checkpoint=ancient(WORKFLOW.find_init_checkpoint),
     output:
         "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
         "results/{scale}/search/{task}/{method}/{variant}/search.csv",
@@ -12,22 +12,22 @@ rule search:
         "results/{scale}/logs/search/{task}/{method}/{variant}.log",
     conda:
         "../envs/environment.yaml"
-    threads: WORKFLOW.run_resource("threads")
+    threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.run_resource("mem_mb"),
-        runtime=WORKFLOW.run_resource("runtime"),
-        gpu=WORKFLOW.run_resource("gpu"),
-        gres=WORKFLOW.run_resource("gres"),
-        slurm_extra=WORKFLOW.run_resource("slurm_extra"),
+        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
+        runtime=WORKFLOW.get_run_resource("runtime"),
+        gpu=WORKFLOW.get_run_resource("gpu"),
+        gres=WORKFLOW.get_run_resource("gres"),
+        slurm_extra=WORKFLOW.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
         fingerprint=WORKFLOW.fingerprint("search"),
-        state=WORKFLOW.search_state,
+        state=WORKFLOW.locate_search_state,
         precision=CONFIG.precision,
-        init=WORKFLOW.init_option,
+        init=WORKFLOW.format_init_option,
     shell:
         "python -m workflow_scripts search --run {wildcards.task}/{wildcards.method}/{wildcards.variant}"
         " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
@@ -40,10 +40,10 @@ rule search:
 rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=WORKFLOW.init_manifest,
+        init=WORKFLOW.find_init_manifest,
         # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
-        checkpoint=ancient(WORKFLOW.init_checkpoint),
-        search=WORKFLOW.search_result,
+        checkpoint=ancient(WORKFLOW.find_init_checkpoint),
+        search=WORKFLOW.find_search_result,
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
@@ -52,16 +52,16 @@ rule train:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
     conda:
         "../envs/environment.yaml"
-    threads: WORKFLOW.run_resource("threads")
+    threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.run_resource("mem_mb"),
-        runtime=WORKFLOW.run_resource("runtime"),
+        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
+        runtime=WORKFLOW.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
-        gpu=WORKFLOW.run_resource("gpu"),
-        gres=WORKFLOW.run_resource("gres"),
-        slurm_extra=WORKFLOW.run_resource("slurm_extra"),
+        gpu=WORKFLOW.get_run_resource("gpu"),
+        gres=WORKFLOW.get_run_resource("gres"),
+        slurm_extra=WORKFLOW.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
         # No parameter: the fingerprint contains the precision of this run.
@@ -69,9 +69,9 @@ rule train:
     params:
         fingerprint=WORKFLOW.fingerprint("train"),
         run=RUN,
-        state=WORKFLOW.train_state,
-        init=WORKFLOW.init_option,
-        search=WORKFLOW.search_option,
+        state=WORKFLOW.locate_training_state,
+        init=WORKFLOW.format_init_option,
+        search=WORKFLOW.format_search_option,
     shell:
         "python -m workflow_scripts train --run {params.run}"
         " --scale {wildcards.scale} --precision {resources.precision} --device {resources.device}"

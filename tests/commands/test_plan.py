@@ -17,8 +17,7 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow import resources
-from workflow_scripts.workflow.hours import hours
-from workflow_scripts.workflow.step_times import checkpoint_bytes, seconds_per_step
+from workflow_scripts.workflow.step_times import estimate_checkpoint_bytes, estimate_hours, find_seconds_per_step
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,7 +62,7 @@ def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
     assert f"runs       {count}\n" in done.stdout
     assert f"{count} train, {count} evaluate" in done.stdout
     # Nothing is recorded, on either kind of device.
-    assert len(re.findall(rf"{count} runs that nobody has timed", done.stdout)) == 2
+    assert len(re.findall(rf"{count} runs without a recorded step time", done.stdout)) == 2
     assert "about 90 GB to make large data sets" in done.stdout
 
 
@@ -78,9 +77,12 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
 
     steps = 100  # of the demo
     run = Run("scan-jump-x2", "transformer", "default", 9)
-    assert hours(load_catalogue(), [run, run], "demo", "fp32", "cpu") == (pytest.approx(2 * steps * 0.6 / 3600), 0)
+    assert estimate_hours(load_catalogue(), [run, run], "demo", "fp32", "cpu") == (
+        pytest.approx(2 * steps * 0.6 / 3600),
+        0,
+    )
     # Nothing like it was measured there.
-    assert hours(load_catalogue(), [run], "demo", "fp32", "cuda") == (0, 1)
+    assert estimate_hours(load_catalogue(), [run], "demo", "fp32", "cuda") == (0, 1)
     capsys.readouterr()
     assert main(["plan"]) == 0
     said = capsys.readouterr().out
@@ -116,7 +118,7 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     ]
 
     def seconds(name: str, scale: str = "full", device: str = "cpu") -> float | None:
-        return seconds_per_step(times, Run(*name.split("/"), seed=1), scale, device)
+        return find_seconds_per_step(times, Run(*name.split("/"), seed=1), scale, device)
 
     assert seconds("scan-jump-x2/sq-transformer/sal") == 4
     assert seconds("scan-jump-x2/sq-transformer/sal", "small") == 0.5
@@ -127,7 +129,8 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/transformer/default") is None
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     size = {
-        name: checkpoint_bytes(times, Run(name, "sq-transformer", "sal", 1), "full") for name in ("scan-jump", "cogs")
+        name: estimate_checkpoint_bytes(times, Run(name, "sq-transformer", "sal", 1), "full")
+        for name in ("scan-jump", "cogs")
     }
     assert size == {"scan-jump": 41, "cogs": None}
 
@@ -150,8 +153,8 @@ def test_hours_are_those_of_threads_on_a_cpu(project: Path):
         writer.writeheader()
         writer.writerows([row, row | {"device": "cuda", "seconds_per_step": "0.25"}])
     run, steps = Run("scan-jump-x2", "transformer", "default", 1), 100_000
-    assert hours(load_catalogue(), [run], "full", "fp32", "cpu") == (pytest.approx(2 * 0.5 * steps / 3600), 0)
-    assert hours(load_catalogue(), [run], "full", "fp32", "cuda") == (pytest.approx(0.25 * steps / 3600), 0)
+    assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cpu") == (pytest.approx(2 * 0.5 * steps / 3600), 0)
+    assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cuda") == (pytest.approx(0.25 * steps / 3600), 0)
 
 
 def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.CaptureFixture[str]):
@@ -198,20 +201,20 @@ def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys:
 def test_models_of_the_hub_are_known_by_their_parameters():
     """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)
-    size = checkpoint_bytes([], llama, "full")
+    size = estimate_checkpoint_bytes([], llama, "full")
     assert size == 4 * 3_212_749_824
-    assert checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
+    assert estimate_checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
 
 
 @pytest.mark.usefixtures("project")
 def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_twice_as_much():
     asked = load_catalogue().scales["full"].jobs
     large, small = Run("idm", "llama-large", "carma", seed=0), Run("idm", "gpt2-small", "carma", seed=0)
-    first, third = (resources.of_run(large, "full", "cuda", attempt) for attempt in (1, 3))
+    first, third = (resources.estimate_run_resources(large, "full", "cuda", attempt) for attempt in (1, 3))
     assert (
         first.mem_mb == asked.memory_of["llama-large"] == third.mem_mb / 4 and first.runtime == third.runtime == 24 * 60
     )
-    assert resources.of_run(small, "full", "cuda").mem_mb == asked.memory < first.mem_mb
-    assert (first.gpu, resources.of_run(large, "full", "cpu").gpu, first.threads) == (1, 0, 2)
-    assert resources.of_run(large, "demo", "cpu").mem_mb == load_catalogue().scales["demo"].jobs.memory
-    assert resources.fixed("analyse", 2).mem_mb == 2 * resources.fixed("analyse").mem_mb
+    assert resources.estimate_run_resources(small, "full", "cuda").mem_mb == asked.memory < first.mem_mb
+    assert (first.gpu, resources.estimate_run_resources(large, "full", "cpu").gpu, first.threads) == (1, 0, 2)
+    assert resources.estimate_run_resources(large, "demo", "cpu").mem_mb == load_catalogue().scales["demo"].jobs.memory
+    assert resources.get_fixed_resources("analyse", 2).mem_mb == 2 * resources.get_fixed_resources("analyse").mem_mb

@@ -60,5 +60,5 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypat
     # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
     needed = 4 * 4 * parameters(model) / 1e6
     for attempt in (1, 2):
-        asked = resources.of_run(run, "full", "cuda", attempt)
+        asked = resources.estimate_run_resources(run, "full", "cuda", attempt)
         assert asked.mem_mb > attempt * needed and asked.gpu == 1 and asked.runtime >= 60 and asked.threads >= 1

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.provenance.code import closure, code_digest
+from workflow_scripts.provenance.code import code_digest, find_closure
 
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
@@ -26,7 +26,10 @@ def of_a(root: Path) -> str:
 
 
 def test_the_closure_follows_imports_inside_the_package(tmp_path: Path):
-    assert list(closure(("workflow_scripts.a",), package(tmp_path))) == ["workflow_scripts.a", "workflow_scripts.b"]
+    assert list(find_closure(("workflow_scripts.a",), package(tmp_path))) == [
+        "workflow_scripts.a",
+        "workflow_scripts.b",
+    ]
 
 
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
@@ -35,7 +38,7 @@ def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     root = package(tmp_path, a=text, schema="VALUE = 1\n")
     (root / "workflow_scripts/config").mkdir()
     (root / "workflow_scripts/config/runs.py").write_text("VALUE = 1\n")
-    assert list(closure(("workflow_scripts.a",), root)) == ["workflow_scripts.a"]
+    assert list(find_closure(("workflow_scripts.a",), root)) == ["workflow_scripts.a"]
 
 
 @pytest.mark.parametrize(

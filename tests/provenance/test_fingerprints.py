@@ -18,10 +18,10 @@ from workflow_scripts.provenance.fingerprints import (
     fingerprint_job,
     fingerprint_training,
     load_definitions,
-    published,
+    select_published_rows,
     store_definitions,
 )
-from workflow_scripts.workflow.changes import fingerprint_changes
+from workflow_scripts.workflow.changes import compare_fingerprints
 
 ROOT = Path(__file__).parents[2]
 RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
@@ -48,7 +48,7 @@ def test_a_seed_and_a_scale_make_other_facts():
 
 
 def test_a_table_is_given_its_own_published_numbers_only():
-    given = of("table", paper="sq_transformer", display="table1").given["published"]
+    given = of("table", paper="sq_transformer", display="table1").spec["published"]
     assert given and all(cell.startswith("table1/") for cell in given)
     assert {tuple(number) for number in given.values()} == {PUBLISHED_COLUMNS[4:]}
 
@@ -56,18 +56,18 @@ def test_a_table_is_given_its_own_published_numbers_only():
 def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):
     (tmp_path / "papers/mine").mkdir(parents=True)
     with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; every paper needs it"):
-        published(Catalogue(tmp_path, {}, {}, {}), "mine")
+        select_published_rows(Catalogue(tmp_path, {}, {}, {}), "mine")
 
 
 def test_what_is_fetched_is_given_by_its_checksum_or_commit():
     name, source = next((name, source) for name, source in load_sources().items() if source.sha256)
-    assert of("fetch", source=name).given == {"sha256": source.sha256}
+    assert of("fetch", source=name).spec == {"sha256": source.sha256}
     model, entry = next((name, entry) for name, entry in load_repositories().items() if entry.kind == "model")
-    assert of("fetch_model", model=model).given == {"revision": entry.revision}
+    assert of("fetch_model", model=model).spec == {"revision": entry.revision}
 
 
 def test_a_display_is_given_its_caption():
-    given = of("table", paper="sq_transformer", display="table1").given
+    given = of("table", paper="sq_transformer", display="table1").spec
     assert given["caption"] == (ROOT / "papers/sq_transformer/captions/table1.rst").read_text().strip()
 
 
@@ -75,9 +75,9 @@ def test_what_is_written_on_a_page_is_given_with_its_titles():
     """A table names its paper and the data of its tasks, the overview all that was run."""
     catalogue, paper = load_catalogue(ROOT), "sq_transformer"
     title = catalogue.papers[paper].requests.title
-    table = of("table", paper=paper, display="table1").given["titles"]
+    table = of("table", paper=paper, display="table1").spec["titles"]
     assert table["papers"] == {paper: title} and table["tasks"]["cogs"] == catalogue.tasks["cogs"].title
-    claims = of("claims").given["titles"]
+    claims = of("claims").spec["titles"]
     assert claims["papers"][paper] == title
     assert claims["methods"]["sq-transformer"] == catalogue.methods["sq-transformer"].title
     assert claims["tasks"]["cogs"] == catalogue.tasks["cogs"].title
@@ -90,7 +90,7 @@ def test_a_figure_is_given_the_numbers_that_it_draws():
     }
     assert drawing
     for name, display in drawing.items():
-        given = of("figure", paper="sq_transformer", display=name).given["published"]
+        given = of("figure", paper="sq_transformer", display=name).spec["published"]
         for run in display["runs"]:
             named = run.get("published") or {}
             for cell in named.values() if isinstance(named, dict) else [named]:
@@ -107,11 +107,11 @@ def test_candidates_are_given_the_content_of_the_frequencies(tmp_path):
     before = fingerprint_candidates(spec)
     file.write_text("dog\t4\n")
     after = fingerprint_candidates(spec)
-    (change,) = fingerprint_changes(str(before), before.given, after)
+    (change,) = compare_fingerprints(str(before), before.spec, after)
     assert change.startswith('frequencies was "')
     # Synonyms of WordNet do without.
     assert (
-        fingerprint_candidates(spec | {"options": spec["options"] | {"source": "wordnet"}}).given.keys() == spec.keys()
+        fingerprint_candidates(spec | {"options": spec["options"] | {"source": "wordnet"}}).spec.keys() == spec.keys()
     )
 
 
@@ -120,17 +120,17 @@ def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, mo
     spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
     spec = spec | {"options": spec["options"] | {"spacy_model": "a_model"}}
     without = fingerprint_candidates(spec)
-    assert without.given == spec
+    assert without.spec == spec
     nowhere = spec | {"options": spec["options"] | {"spacy_model": "no_such.model"}}
-    assert fingerprint_candidates(nowhere).given == nowhere
+    assert fingerprint_candidates(nowhere).spec == nowhere
     (tmp_path / "a_model").mkdir()
     (tmp_path / "a_model/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert list(fingerprint_changes(str(without), without.given, fingerprint_candidates(spec))) == [
+    assert list(compare_fingerprints(str(without), without.spec, fingerprint_candidates(spec))) == [
         'vectors was null and is "spacy"'
     ]
     chosen = spec | {"options": spec["options"] | {"vectors": "glosses"}}
-    assert fingerprint_candidates(chosen).given == chosen
+    assert fingerprint_candidates(chosen).spec == chosen
 
 
 def test_the_definitions_of_the_code_are_stored(tmp_path):

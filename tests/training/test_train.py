@@ -24,7 +24,7 @@ from tests.training.toy import (
     write_data,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.train import weights_digest
+from workflow_scripts.commands.train import hash_weights
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
@@ -134,7 +134,7 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
     assert run["kept"] == {"test": {"step": best, "value": by_step[best]}}
     assert set(run["files"]) == {"training.csv", *(f"checkpoint/{name}" for name in kept)}
     # What starts from the run starts from the checkpoint that validation chose.
-    assert weights_digest(tmp_path / "out/checkpoint") == weights_digest(toy / "out/checkpoint")
+    assert hash_weights(tmp_path / "out/checkpoint") == hash_weights(toy / "out/checkpoint")
     last = load_file(files["last"])
     assert any(not tensor.equal(last[name]) for name, tensor in load_file(files["model"]).items()) == (
         run["best_step"] != run["steps"]
@@ -309,7 +309,7 @@ def test_data_of_another_scale_are_refused(capsys, monkeypatch, tmp_path, comman
 def test_a_time_between_states_is_not_negative(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--spec", "x", "--data", "x", "--out", "x", "--save-every", "-5"])
-    assert "argument --save-every: invalid seconds value: '-5'" in capsys.readouterr().err
+    assert "argument --save-every: '-5' is not a number of seconds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.workflow.changes import MOST_CHANGES, code_changes, differences, few, short
+from workflow_scripts.workflow.changes import MOST_CHANGES, compare_code, find_differences, join_first, shorten_value
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),
@@ -14,18 +14,18 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_equal_contents_have_no_differences(value):
-    assert list(differences(value, value)) == []
+    assert list(find_differences(value, value)) == []
 
 
 @given(VALUES, VALUES)
 def test_different_contents_have_some(old, new):
-    assert bool(list(differences(old, new))) == (old != new)
+    assert bool(list(find_differences(old, new))) == (old != new)
 
 
 def test_a_difference_is_named_by_its_path():
     old = {"a": {"b": 1, "c": [1, 2]}, "rows": [{"x": 1}, {"x": 2}], "gone": 3}
     new = {"a": {"b": 2, "c": [1, 2, 3]}, "rows": [{"x": 1}, {"x": 5}], "new": 4}
-    assert list(differences(old, new)) == [
+    assert list(find_differences(old, new)) == [
         ("a.b", 1, 2),
         ("a.c", [1, 2], [1, 2, 3]),
         ("rows.1.x", 2, 5),
@@ -37,7 +37,7 @@ def test_a_difference_is_named_by_its_path():
 def test_code_is_named_by_file_and_definition():
     old = {"p.a": {"f": "1", "g": "2", "": "3"}, "p.b": {"": "1"}, "p.c": {"": "1"}}
     new = {"p.a": {"f": "9", "h": "2", "": "4"}, "p.b": {"": "1"}, "p.d": {"": "1"}}
-    assert code_changes(old, new) == [
+    assert compare_code(old, new) == [
         "p/a.py changed: f, g, module level, h",
         "p/c.py is no longer imported",
         "p/d.py is now imported",
@@ -45,6 +45,6 @@ def test_code_is_named_by_file_and_definition():
 
 
 def test_long_lists_and_values_are_cut():
-    assert few(["x"] * (MOST_CHANGES + 2), ", ").endswith("x, and 2 more")
-    assert few(["x", "y"], ", ") == "x, y"
-    assert len(short("x" * 500)) < 80 and short({"b": 1, "a": 2}) == '{"a":2,"b":1}'
+    assert join_first(["x"] * (MOST_CHANGES + 2), ", ").endswith("x, and 2 more")
+    assert join_first(["x", "y"], ", ") == "x, y"
+    assert len(shorten_value("x" * 500)) < 80 and shorten_value({"b": 1, "a": 2}) == '{"a":2,"b":1}'

@@ -31,40 +31,40 @@ def workflow() -> Workflow:
 
 def test_a_run_starts_from_the_run_that_its_settings_name(workflow):
     mixed = job("paws/cat/mix/seed-1")
-    assert workflow.init_manifest(mixed) == [f"{PARENT}/run.json"]
-    assert workflow.init_checkpoint(mixed) == [f"{PARENT}/checkpoint/model.safetensors"]
-    assert workflow.init_option(mixed) == f"--init {PARENT}/checkpoint"
+    assert workflow.find_init_manifest(mixed) == [f"{PARENT}/run.json"]
+    assert workflow.find_init_checkpoint(mixed) == [f"{PARENT}/checkpoint/model.safetensors"]
+    assert workflow.format_init_option(mixed) == f"--init {PARENT}/checkpoint"
     random = job("cogs/transformer/default/seed-1")
-    assert workflow.init_manifest(random) == workflow.init_checkpoint(random) == []
-    assert workflow.init_option(random) == ""
+    assert workflow.find_init_manifest(random) == workflow.find_init_checkpoint(random) == []
+    assert workflow.format_init_option(random) == ""
 
 
 def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
     tuned = job("idm/gpt2-small/ft/seed-42", scale="full")
-    (manifest,) = workflow.init_manifest(tuned)
+    (manifest,) = workflow.find_init_manifest(tuned)
     assert manifest == "results/downloads/models/openai-community/gpt2/model.json"
-    assert workflow.init_checkpoint(tuned) == []  # the manifest has the sha256 of its files
+    assert workflow.find_init_checkpoint(tuned) == []  # the manifest has the sha256 of its files
 
 
 def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(workflow):
     file = "results/demo/search/stsb-msrvid/cat/mix/chosen.json"
-    assert workflow.search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]
-    assert workflow.search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search {file}"
-    assert workflow.search_option(job("paws/cat/mix/seed-5")) == ""
-    assert workflow.init_manifest(job("stsb-msrvid/cat/mix")) == [f"{PARENT}/run.json"]
+    assert workflow.find_search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]
+    assert workflow.format_search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search {file}"
+    assert workflow.format_search_option(job("paws/cat/mix/seed-5")) == ""
+    assert workflow.find_init_manifest(job("stsb-msrvid/cat/mix")) == [f"{PARENT}/run.json"]
     with pytest.raises(UserError, match="paws/cat/mix has no search at scale demo"):
-        workflow.init_manifest(job("paws/cat/mix"))
+        workflow.find_init_manifest(job("paws/cat/mix"))
 
 
 def test_a_state_belongs_to_one_spec_and_one_kind_of_data():
     catalogue, run = load_catalogue(), job("cogs/transformer/default/seed-1")
     (first, again), other = (
-        (Workflow(Config(), catalogue).train_state(run) for _ in "ab"),
+        (Workflow(Config(), catalogue).locate_training_state(run) for _ in "ab"),
         job("cogs/lrf/default/seed-1"),
     )
     assert first == again and first.startswith("results/demo/state/cogs/transformer/default/seed-1/")
-    assert Workflow(Config(precision="bf16"), catalogue).train_state(run) != first
-    assert Workflow(Config(), catalogue).train_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
+    assert Workflow(Config(precision="bf16"), catalogue).locate_training_state(run) != first
+    assert Workflow(Config(), catalogue).locate_training_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
 
 
 def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(workflow):
@@ -80,19 +80,21 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
 
     def asked(**config) -> tuple[int, str]:
         there = Workflow(Config(**config), catalogue, submits_jobs=lambda: True)
-        return there.run_resource("gpu")(run, 1), there.run_resource("gres")(run, 1)
+        return there.get_run_resource("gpu")(run, 1), there.get_run_resource("gres")(run, 1)
 
     assert asked() == (1, "") and asked(gpu_option="gres") == (0, "gpu:1") and asked(device="cpu") == (0, "")
-    memory = [Workflow(Config(), catalogue).run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
+    memory = [Workflow(Config(), catalogue).get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
     assert memory[1] == 2 * memory[0]
 
 
 def test_targets_name_every_output_once_and_no_weights():
     targets = Targets(Config(scale="demo", papers=["lrf"]), load_catalogue())
     folder = "results/{scale}/runs/{task}/{method}/{variant}/{seed}"
-    files = targets.runs([f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"], [f"{folder}/interventions"])
+    files = targets.list_runs(
+        [f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"], [f"{folder}/interventions"]
+    )
     assert "results/demo/runs/cognition/lrf/default/seed-1/run.json" in files
     assert len(set(files)) == len(files) and all(file.endswith("run.json") for file in files)
-    tables = targets.displays("table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"])
+    tables = targets.list_displays("table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"])
     assert len(tables) == 2 * len({file.rsplit(".", 1)[0] for file in tables}) and "demo/lrf/table-cogs.md" in tables
-    assert targets.analyses(["{paper}/{analysis}"]) and targets.downloads() == []
+    assert targets.list_analyses(["{paper}/{analysis}"]) and targets.list_downloads() == []

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.workflow.dry_run import planned_jobs, read_overrides
+from workflow_scripts.workflow.dry_run import list_planned_jobs, read_overrides
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = """
@@ -32,19 +32,19 @@ def workflow(tmp_path, monkeypatch):
 
 
 def test_a_dry_run_is_a_list_of_jobs(workflow):
-    first, second = planned_jobs()
+    first, second = list_planned_jobs()
     assert (first["rule"], first["output"]) == ("one", ["first.txt"])
     assert (second["rule"], second["input"]) == ("two", ["first.txt"])
     assert not Path("first.txt").exists()
-    assert [job["rule"] for job in planned_jobs("first.txt")] == ["one"]
+    assert [job["rule"] for job in list_planned_jobs("first.txt")] == ["one"]
 
 
 def test_an_error_of_snakemake_is_one_line(workflow):
     with pytest.raises(UserError, match=r"^no rule makes nothing\.txt; .*; settings go behind --config$"):
-        planned_jobs("nothing.txt")
+        list_planned_jobs("nothing.txt")
     (workflow / "Snakefile").write_text("rule one:\n    nothing: 1\n")
     with pytest.raises(UserError, match=r"^snakemake --dry-run failed: .+$"):
-        planned_jobs()
+        list_planned_jobs()
 
 
 def test_overrides_have_types():

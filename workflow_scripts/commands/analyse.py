@@ -11,7 +11,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import downloaded
 from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.provenance.fingerprints import fingerprint_analysis, published
+from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
 from workflow_scripts.provenance.record import make_record
 
 
@@ -27,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
-    numbers = published(catalogue, entry["published"]) if "published" in entry else None
+    numbers = select_published_rows(catalogue, entry["published"]) if "published" in entry else None
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="scores.csv")
 
     # torch takes more than a second to import, so wrong names are reported first.

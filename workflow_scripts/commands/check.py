@@ -15,7 +15,7 @@ from workflow_scripts.config.loading import Catalogue, load_catalogue, load_conf
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import fingerprint_job
-from workflow_scripts.workflow.changes import result_changes
+from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.dry_run import read_overrides
 
 
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> None:
     for rule, wildcards, record in list_results(catalogue):
         try:
             now = fingerprint_job(catalogue, config, rule, wildcards)
-            changes = result_changes(record, now) if now else [f"no {rule} is needed now"]
+            changes = describe_changes(record, now) if now else [f"no {rule} is needed now"]
         except UserError as error:
             changes = [str(error)]
         except KeyError as error:

@@ -30,12 +30,12 @@ def main(args: argparse.Namespace) -> None:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(field.name for field in fields(Check))
             writer.writerows(astuple(check) for check in found)
-    show(found)
+    print_checks(found)
     if wrong := [check.check for check in found if check.outcome == DIFFERS]:
         raise UserError(f"{', '.join(wrong)}: not what the official files hold; undo the last change of data/scan*.py")
 
 
-def show(checks: list[Check]) -> None:
+def print_checks(checks: list[Check]) -> None:
     """Print a line for each check."""
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:

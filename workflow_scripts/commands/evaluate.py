@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
-    settings = evaluation_settings(read_run(args.run_dir), args)
+    settings = read_evaluation_settings(read_run(args.run_dir), args)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
 
     run = checked_run(args.run_dir, args.data)
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> None:
         write_json(out / "record.json", made)
 
 
-def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
+def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
     """Read the settings from `--settings`, or from the catalogue for the run's name and scale.
 
     Raises UserError when the run was trained with another spec than the catalogue now gives it.
@@ -90,16 +90,16 @@ def evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evalua
     spec = resolve_run(catalogue, run["run"], run["scale"], precision)
     if digest(spec) != run["spec_digest"]:
         raise UserError(
-            f"{args.run_dir / 'run.json'} is of another configuration: {first_difference(run['spec'], spec)}; "
+            f"{args.run_dir / 'run.json'} is of another configuration: {describe_first_difference(run['spec'], spec)}; "
             "train the run again"
         )
     return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
-def first_difference(before: Any, now: Any, key: str = "") -> str:
+def describe_first_difference(before: Any, now: Any, key: str = "") -> str:
     """Describe the first key at which two specs differ: `training.batch_tokens was 1024 and is 2048`."""
     if isinstance(before, dict) and isinstance(now, dict):
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):
-                return first_difference(before.get(name), now.get(name), f"{key}.{name}".lstrip("."))
+                return describe_first_difference(before.get(name), now.get(name), f"{key}.{name}".lstrip("."))
     return f"{key} was {before!r} and is {now!r}"

@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> None:
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
     failures = []
-    with progress_bars(console) as progress:
+    with make_progress_bars(console) as progress:
         for source in chosen:
             bar = progress.add_task(source.name, total=source.bytes)
 
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"{len(failures)} of {len(chosen)} files could not be had: {', '.join(failures)}")
 
 
-def progress_bars(console: Console) -> Progress:
+def make_progress_bars(console: Console) -> Progress:
     """Return progress bars, shown on a terminal only and removed at the end."""
     columns = (
         TextColumn("{task.description}"),

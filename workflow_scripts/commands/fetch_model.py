@@ -6,7 +6,7 @@ from pathlib import Path
 from filelock import FileLock
 from rich.console import Console
 
-from workflow_scripts.commands.fetch import progress_bars
+from workflow_scripts.commands.fetch import make_progress_bars
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_config
@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> None:
     console = Console(stderr=True)
     with (
         FileLock(args.out.with_name(f".{args.out.name}.lock")),
-        progress_bars(console) as progress,
+        make_progress_bars(console) as progress,
     ):
         if is_whole(args.out, args.name, repository.revision):
             told = "already there"

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     run = read_run(args.run_dir)
-    spec, settings = run["spec"], intervention_settings(run, args)
+    spec, settings = run["spec"], read_intervention_settings(run, args)
     if spec["kind"] != "prompt":
         raise UserError(f"{args.run_dir}: interventions are on prompts, and {spec['task']} is of kind {spec['kind']}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     prepare(spec["seed"], spec["training"]["torch_threads"], device)
-    candidates, match = args.candidates / "candidates.parquet", match_of(run)
+    candidates, match = args.candidates / "candidates.parquet", find_match_rule(run)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with Reporter(run["run"], total, args.progress, unit="interventions") as reporter:
         answers, scores = intervene(args.run_dir, args.data, settings, match, candidates, device, reporter)
@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> None:
         write_json(out / "record.json", made)
 
 
-def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
+def read_intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
     """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
     if args.settings:
         return parse_as(Intervention, read_json(args.settings), args.settings)
@@ -82,7 +82,7 @@ def intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Inte
     return Intervention(**resolve_intervention(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
-def match_of(run: dict[str, Any]) -> str:
+def find_match_rule(run: dict[str, Any]) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
     if run["scale"] is None:
         return "token"

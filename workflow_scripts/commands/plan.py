@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.commands.plan_power import print_power
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_atomically
 from workflow_scripts.common.hashing import format_canonical_json
@@ -20,10 +21,16 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import data_origins, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.workflow import power
-from workflow_scripts.workflow.hours import hours, hours_text
-from workflow_scripts.workflow.step_times import STEP_TIMES, checkpoint_bytes, gpu_bytes, read_step_times, sizes
-from workflow_scripts.workflow.targets import hub_models, source_names
+from workflow_scripts.workflow.step_times import (
+    STEP_TIMES,
+    estimate_checkpoint_bytes,
+    estimate_hours,
+    find_gpu_bytes,
+    format_hours,
+    read_step_times,
+    select_sizes,
+)
+from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
 NAMES = ("scale", "task", "method", "variant", "device")
 STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
@@ -51,16 +58,16 @@ def main(args: argparse.Namespace) -> None:
     update = {key: value for key, value in {"scale": args.scale, "papers": args.papers}.items() if value}
     config = load_config(config.model_dump() | update)
     if args.show:
-        show(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
+        print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
-        record(catalogue, args.results)
+        record_step_times(catalogue, args.results)
     elif args.power:
-        power.show(catalogue, config, args.scale)
+        print_power(catalogue, config, args.scale)
     else:
-        summarise(catalogue, config, args.results)
+        print_summary(catalogue, config, args.results)
 
 
-def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
+def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     """Print every value of a run's spec with the file and entry that set it."""
     data, origins = resolve_data(catalogue, run.task, scale), data_origins(catalogue, run.task, scale)
     values = {key: value for key, value in data.items() if key != "options"}
@@ -82,14 +89,14 @@ def show(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
         print(f"{key:{widths[0]}}  {value:{min(widths[1], 50)}}  {where}")
 
 
-def record(catalogue: Catalogue, results: Path) -> None:
+def record_step_times(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
     measured = defaultdict(list)
     for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
         run, made = read_json(file), read_json(file.with_name("record.json"))
         spec = run["spec"]
         name = "{task}/{method}/{variant}/seed-0".format(**spec)
-        if sizes(spec) != sizes(resolve_run(catalogue, name, run["scale"])):
+        if select_sizes(spec) != select_sizes(resolve_run(catalogue, name, run["scale"])):
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
         key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"])
@@ -108,36 +115,36 @@ def record(catalogue: Catalogue, results: Path) -> None:
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
-def variants_searched(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
+def list_searches(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
     """Return the runs of the hyperparameter searches before `runs`."""
     found = (searched(catalogue, run, scale, precision) for run in runs)
     return list(dict.fromkeys(run for run in found if run))
 
 
-def tried(catalogue: Catalogue, run: Run, scale: str, precision: str) -> int:
+def count_search_trainings(catalogue: Catalogue, run: Run, scale: str, precision: str) -> int:
     """Count the trainings of a search."""
     search = resolve_run(catalogue, run, scale, precision)["search"]
     return len(search["learning_rate"]) * len(search["batch_sentences"])
 
 
-def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
+def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
     sources, times = load_sources(), read_step_times()
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))
-        files = source_names(catalogue, config.scale, paper, own)
+        files = list_sources(catalogue, config.scale, paper, own)
         missing = {file for file in files if not (results / "downloads" / file).exists()}
         displays = shown_displays(catalogue.papers[paper], own)
         models = {
             name: load_repositories()[name]
-            for name in sorted(hub_models(catalogue, config.scale, config.precision, own))
+            for name in sorted(list_hub_models(catalogue, config.scale, config.precision, own))
             if not (results / "downloads/models" / name / "model.json").exists()
         }
         changed = intervened_runs(catalogue, paper, own)
         jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
-        if searches := variants_searched(catalogue, own, config.scale, config.precision):
+        if searches := list_searches(catalogue, own, config.scale, config.precision):
             jobs["search"] = len(searches)
             # A search may have another seed than the runs, and then starts from one more trained run.
             before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *own}
@@ -150,30 +157,37 @@ def summarise(catalogue: Catalogue, config: Config, results: Path) -> None:
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
         print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
-        print(f"  download   {amount([sources[file].bytes for file in missing])} in {len(missing)} files", end="")
-        print(f", {amount([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
+        print(
+            f"  download   {format_size([sources[file].bytes for file in missing])} in {len(missing)} files",
+            end="",
+        )
+        print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
         for name, model in models.items():
-            print(f"             {amount([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
-        trained = own + [run for run in searches for _ in range(tried(catalogue, run, config.scale, config.precision))]
+            print(f"             {format_size([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
+        trained = own + [
+            run
+            for run in searches
+            for _ in range(count_search_trainings(catalogue, run, config.scale, config.precision))
+        ]
         spent = {
-            device: hours_text(*hours(catalogue, trained, config.scale, config.precision, device))
+            device: format_hours(*estimate_hours(catalogue, trained, config.scale, config.precision, device))
             for device in ("cpu", "cuda")
         }
         print(f"  training   hours of CPU threads: {spent['cpu']}; or of GPU: {spent['cuda']}")
-        checkpoints = [checkpoint_bytes(times, run, config.scale) for run in own]
+        checkpoints = [estimate_checkpoint_bytes(times, run, config.scale) for run in own]
         disk = sum(
             catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]
         )
         print(
-            f"  disk       {amount(checkpoints)} of checkpoints"
+            f"  disk       {format_size(checkpoints)} of checkpoints"
             + (f", about {disk} GB to make large data sets" if disk else "")
         )
-        if measured := list(filter(None, (gpu_bytes(times, run, config.scale) for run in own))):
+        if measured := list(filter(None, (find_gpu_bytes(times, run, config.scale) for run in own))):
             print(f"  GPU memory {max(measured) / 1e9:.1f} GB at most, as measured")
     print(f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs")
 
 
-def amount(sizes: list[int | None]) -> str:
+def format_size(sizes: list[int | None]) -> str:
     """Return the sum of the known sizes and the number of unknown ones."""
     unknown = sum(size is None for size in sizes)
     if unknown and unknown == len(sizes):

@@ -10,7 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.commands.train import add_common_arguments, check_data, default_state, identity, read_spec
+from workflow_scripts.commands.train import (
+    add_common_arguments,
+    check_data,
+    choose_state_folder,
+    hash_inputs,
+    read_spec,
+)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, read_json, write_atomically, write_json
 from workflow_scripts.common.output_folder import check_replaceable, make_writable
@@ -49,7 +55,7 @@ def main(args: argparse.Namespace) -> None:
     search = parse_as(Search, spec.get("search", {}), args.run or args.spec, "search")
     if not search.learning_rate or spec["seed"] != search.seed:
         raise UserError(f"{args.run or args.spec}: key 'search' must have values, and be of the spec's seed")
-    args.state = args.state or default_state(args.out)
+    args.state = args.state or choose_state_folder(args.out)
     check_replaceable(args.out, OUTPUTS)
     make_writable(args.state)
     check_data(args.data, spec["task"], args.scale if args.run else None)
@@ -59,7 +65,7 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.search import COLUMNS, best_of, pairs
 
     fingerprint, device = fingerprint_search(spec), machine.choose_device(args.device)
-    origin = identity(spec, args.data, args.init)
+    origin = hash_inputs(spec, args.data, args.init)
     made_from, file = origin | {"code_digest": fingerprint.code}, args.state / "done.json"
     done = read_json(file) if file.exists() else {**made_from, "pairs": []}
     for name, value in made_from.items():
@@ -68,7 +74,7 @@ def main(args: argparse.Namespace) -> None:
             raise UserError(f"{file} was made with another {what}; delete {args.state} to start anew")
     candidates = pairs(spec, settings, search, args.data)
     for candidate in candidates[len(done["pairs"]) :]:
-        done["pairs"].append(train(args, spec, candidate, made_from, device))
+        done["pairs"].append(train_candidate(args, spec, candidate, made_from, device))
         write_json(file, done)
     best = best_of(done["pairs"])
     keys = ("learning_rate", "batch_sentences", "max_steps", "warmup_steps", "validate_every")
@@ -88,7 +94,7 @@ def main(args: argparse.Namespace) -> None:
     file.unlink()
 
 
-def train(
+def train_candidate(
     args: argparse.Namespace, spec: dict, settings: Training, made_from: dict[str, str], device: "torch.device"
 ) -> dict[str, Any]:
     """Train one pair, or resume its training, and return its row of search.csv."""

@@ -60,18 +60,23 @@ def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     )
     parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument("--save-every", type=seconds, default=60, metavar="SECONDS", help="least between saved states")
+    parser.add_argument(
+        "--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="least between saved states"
+    )
     parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Parse a number that is not negative."""
-    if not float(text) >= 0:
-        raise ValueError
-    return float(text)
+    try:
+        if (number := float(text)) >= 0:
+            return number
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0; give one such as 60")
 
 
-def default_state(out: Path) -> Path:
+def choose_state_folder(out: Path) -> Path:
     """Return OUT.state, next to `out`."""
     return out.with_name(f"{out.name}.state")
 
@@ -79,8 +84,8 @@ def default_state(out: Path) -> Path:
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
     spec, settings = read_spec(args)
-    settings = with_chosen(spec, settings, args.search)
-    args.state = args.state or default_state(args.out)
+    settings = apply_search_result(spec, settings, args.search)
+    args.state = args.state or choose_state_folder(args.out)
     check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
     make_writable(args.state)
     check_data(args.data, spec["task"], args.scale if args.run else None)
@@ -98,7 +103,7 @@ def main(args: argparse.Namespace) -> None:
     # Read before the first step: a plan that changes during the training is not the plan of this run.
     plans = plans_naming(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
     chosen = read_json(args.search)["chosen"] if args.search else None
-    origin = identity(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
+    origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         if settings.warmup >= settings.max_steps > 0:
@@ -138,19 +143,19 @@ def main(args: argparse.Namespace) -> None:
                 spec["training"]["precision"],
                 machine.describe(device),
             )
-            write_json(out / "record.json", made | costs(state, device) | {"analysis_plans": plans})
+            write_json(out / "record.json", made | summarise_costs(state, device) | {"analysis_plans": plans})
         folder.remove()
 
 
-def identity(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
+def hash_inputs(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
     """Return the digests of a training's inputs without the code."""
     from workflow_scripts.data.reading import data_digest
 
     found = {"spec_digest": digest(spec), "data_digest": data_digest(data)}
-    return found | ({"init_digest": weights_digest(init)} if init else {})
+    return found | ({"init_digest": hash_weights(init)} if init else {})
 
 
-def costs(state: "State", device: "torch.device") -> dict[str, Any]:
+def summarise_costs(state: "State", device: "torch.device") -> dict[str, Any]:
     """Return times and memory of a finished training for record.json.
 
     Times are sums over all invocations, without their start and end. Memory is the maximum over them.
@@ -171,7 +176,7 @@ def costs(state: "State", device: "torch.device") -> dict[str, Any]:
     }
 
 
-def with_chosen(spec: dict, settings: Training, file: Path | None) -> Training:
+def apply_search_result(spec: dict, settings: Training, file: Path | None) -> Training:
     """Apply the result of the search to the settings. Raises UserError if it is missing or of another spec."""
     name = "{task}/{method}/{variant}".format(**spec)
     if bool(file) != ("search" in spec):
@@ -187,7 +192,7 @@ def with_chosen(spec: dict, settings: Training, file: Path | None) -> Training:
     return settings.model_copy(update=found["chosen"])
 
 
-def weights_digest(folder: Path) -> str:
+def hash_weights(folder: Path) -> str:
     """Return the sha256 of model.safetensors; of a model in several files, over their names and contents."""
     whole = folder / "model.safetensors"
     files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))

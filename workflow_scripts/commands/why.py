@@ -15,8 +15,8 @@ from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.fingerprints import fingerprint_job
-from workflow_scripts.workflow.changes import few, result_changes
-from workflow_scripts.workflow.dry_run import planned_jobs, read_overrides
+from workflow_scripts.workflow.changes import describe_changes, join_first
+from workflow_scripts.workflow.dry_run import list_planned_jobs, read_overrides
 
 STAGES = (*RECORDS, "record_config")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
@@ -31,58 +31,62 @@ def main(args: argparse.Namespace) -> None:
     """Print one sentence per job of a dry run, jobs with a reason of their own first."""
     catalogue = load_catalogue()
     config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
-    jobs = planned_jobs(*(["--config", *args.config] if args.config else []), "--", *args.targets)
-    jobs.sort(key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), name(job)))
-    made_again = {file for job in jobs for file in job["output"]}
+    jobs = list_planned_jobs(*(["--config", *args.config] if args.config else []), "--", *args.targets)
+    jobs.sort(key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), format_job_name(job)))
+    rerun_files = {file for job in jobs for file in job["output"]}
     own, following = [], []
     for job in jobs:
-        reasons = list(own_reasons(catalogue, config, job, made_again))
+        reasons = list(find_rerun_reasons(catalogue, config, job, rerun_files))
         if reasons:
-            own.append(f"{name(job)}: {'; '.join(reasons)}")
+            own.append(f"{format_job_name(job)}: {'; '.join(reasons)}")
         else:
-            files = [file for file in job["input"] if file in made_again]
-            following.append(f"{name(job)}: reads {few(files, ', ')}, made again")
+            files = [file for file in job["input"] if file in rerun_files]
+            following.append(f"{format_job_name(job)}: reads {join_first(files, ', ')}, made again")
     for sentence in own + following:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
     print(f"{count} would run" + (f", {len(own)} of them for a reason of their own" if following else ""))
 
 
-def name(job: dict[str, Any]) -> str:
+def format_job_name(job: dict[str, Any]) -> str:
     """Name a job: `train scan-jump-x2/transformer/default/seed-1`."""
     wildcards = [value for key, value in job["wildcards"].items() if key != "scale"]
     return f"{job['rule']} {'/'.join(wildcards)}".strip()
 
 
-def own_reasons(catalogue: Catalogue, config: Config, job: dict[str, Any], made_again: set[str]) -> Iterator[str]:
+def find_rerun_reasons(
+    catalogue: Catalogue, config: Config, job: dict[str, Any], rerun_files: set[str]
+) -> Iterator[str]:
     """Return the reasons for which a job is stale, without inputs that another planned job updates."""
     missing = [file for file in job["output"] if not Path(file).exists()]
     if len(missing) == len(job["output"]):
         yield "has no results yet"
         return
     if missing:
-        yield f"{few(missing, ', ')} {'is' if len(missing) == 1 else 'are'} missing"
+        yield f"{join_first(missing, ', ')} {'is' if len(missing) == 1 else 'are'} missing"
     changes = []
     if now := fingerprint_job(catalogue, config, job["rule"], job["wildcards"]):
         record = RECORDS[job["rule"].removesuffix("_large")]
         try:
-            changes = result_changes(record.format(**job["wildcards"]), now, lambda key: set_in(catalogue, job, key))
+            changes = describe_changes(
+                record.format(**job["wildcards"]), now, lambda key: locate_setting(catalogue, job, key)
+            )
         except UserError as error:
             changes = [f"there is no record of what it was made from ({error})"]
         yield from changes
     for reason in job["reason"].split("; "):
         what, _, details = reason.partition(": ")
         if what == "Updated input files":
-            if changed := sorted(set(details.split(", ")) - made_again):
-                yield f"{few(changed, ', ')} changed after it was read"
+            if changed := sorted(set(details.split(", ")) - rerun_files):
+                yield f"{join_first(changed, ', ')} changed after it was read"
         elif what == "Params have changed since last execution":
             if not changes:  # else they explain it: the fingerprint is one of the parameters
-                yield from parameter_changes(details)
+                yield from describe_parameter_changes(details)
         elif what not in ("", "Missing output files", "Input files updated by another job"):
             yield reason
 
 
-def parameter_changes(details: str) -> Iterator[str]:
+def describe_parameter_changes(details: str) -> Iterator[str]:
     """Describe the parameters that Snakemake reports as changed: lists of runs by their difference, others by value."""
     values = re.search(r"before: (.*) now: (.*)", details)
     assert values, details  # Snakemake's own words
@@ -93,14 +97,14 @@ def parameter_changes(details: str) -> Iterator[str]:
         old = new = None
     if isinstance(old, list) and isinstance(new, list):
         if added := [value for value in new if value not in old]:
-            yield f"shows {few(added, ', ')} too"
+            yield f"shows {join_first(added, ', ')} too"
         if removed := [value for value in old if value not in new]:
-            yield f"shows {few(removed, ', ')} no more"
+            yield f"shows {join_first(removed, ', ')} no more"
     else:
         yield f"a parameter was {before.strip()} and is {now.strip()}"
 
 
-def set_in(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
+def locate_setting(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     """Return the file and key that set a value, in brackets; empty if unknown."""
     rule, wildcards = job["rule"], job["wildcards"]
     section, _, entry = key.partition(".")

@@ -75,7 +75,7 @@ def _path(root: Path, name: str) -> Path:
 
 
 @cache
-def closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
+def find_closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
     """Module name -> digest, for those of `modules` that are ours and everything of ours that they import."""
     found: dict[str, str] = {}
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
@@ -90,13 +90,13 @@ def closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
 @cache
 def code_digest(modules: tuple[str, ...], root: Path = PROJECT) -> str:
     """16 hex digits over the closure. A comment, a docstring or a moved line does not change it."""
-    lines = "\n".join(f"{name} {digest}" for name, digest in closure(modules, root).items())
+    lines = "\n".join(f"{name} {digest}" for name, digest in find_closure(modules, root).items())
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
 
 
-def definitions(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, dict[str, str]]:
+def hash_definitions(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, dict[str, str]]:
     """Module name -> name of each function, class and method -> digest; "" is all that stands outside of them."""
-    return {name: _definitions(_tree(root, name).body) for name in closure(modules, root)}
+    return {name: _definitions(_tree(root, name).body) for name in find_closure(modules, root)}
 
 
 def _definitions(body: list[ast.stmt], prefix: str = "") -> dict[str, str]:

@@ -26,18 +26,18 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.interventions.settings import WHERE, Options, installed
-from workflow_scripts.provenance.code import PACKAGE, code_digest, definitions
+from workflow_scripts.provenance.code import PACKAGE, code_digest, hash_definitions
 
 # Digests of the functions and classes that each code digest stands for: `why` finds the changed ones with them.
 STORE = Path("results/code")
-FINGERPRINT_PATTERN = re.compile(r"^given (?P<given>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
+FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`given` is JSON content, such as a spec; `modules` are the entry points of the code."""
+    """`spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code."""
 
-    given: Any
+    spec: Any
     modules: tuple[str, ...]
 
     @property
@@ -45,7 +45,7 @@ class Fingerprint:
         return code_digest(self.modules)
 
     def __str__(self) -> str:
-        return f"given {digest(self.given)}, code {self.code}"
+        return f"spec {digest(self.spec)}, code {self.code}"
 
 
 def fingerprint_data(spec: dict) -> Fingerprint:
@@ -53,14 +53,14 @@ def fingerprint_data(spec: dict) -> Fingerprint:
     return Fingerprint(spec, (f"{PACKAGE}.data.prepared", spec["prepare"]))
 
 
-def model_code(spec: dict) -> str:
+def name_model_module(spec: dict) -> str:
     """Return the name of the module that builds the model of a spec."""
     return f"{PACKAGE}.models.{spec['model']['name']}.model"
 
 
 def fingerprint_training(spec: dict) -> Fingerprint:
     """Fingerprint the training of a resolved run."""
-    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", model_code(spec)]
+    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", name_model_module(spec)]
     if spec["objective"]:
         modules.append(f"{PACKAGE}.objectives.{spec['objective']['name']}.objective")
     measures = spec["training"]["validation"].get("decoding", {}).get("measures", {})
@@ -74,7 +74,7 @@ def fingerprint_search(spec: dict) -> Fingerprint:
 
 def fingerprint_evaluation(settings: dict, spec: dict) -> Fingerprint:
     """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
-    modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", model_code(spec))
+    modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", name_model_module(spec))
     return Fingerprint(settings, (*modules, *settings["measures"]))
 
 
@@ -97,14 +97,14 @@ def fingerprint_candidates(spec: dict) -> Fingerprint:
 
 def fingerprint_intervention(settings: dict, spec: dict) -> Fingerprint:
     """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
-    return Fingerprint(settings, (f"{PACKAGE}.interventions.intervene", model_code(spec)))
+    return Fingerprint(settings, (f"{PACKAGE}.interventions.intervene", name_model_module(spec)))
 
 
 def fingerprint_analysis(
     entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None
 ) -> Fingerprint:
     """Fingerprint an entry of `analyses`. `numbers` are the published numbers that it reads instead of runs."""
-    models = sorted(set(map(model_code, specs)))
+    models = sorted(set(map(name_model_module, specs)))
     given = entry if numbers is None else {"entry": entry, "published": numbers}
     published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
     return Fingerprint(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))
@@ -115,17 +115,17 @@ def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: st
     entry = catalogue.papers[paper].displays[display]
     given = {
         "entry": entry,
-        "published": published(catalogue, paper, {display, *find_reference_displays(entry)}),
-        "caption": caption(catalogue, paper, display),
+        "published": select_published_rows(catalogue, paper, {display, *find_reference_displays(entry)}),
+        "caption": read_caption(catalogue, paper, display),
     }
     if kind == "table":
         parts = [*entry["rows"], *entry["columns"]]
         tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
-        given["titles"] = titles(catalogue, [paper], tasks)
+        given["titles"] = collect_titles(catalogue, [paper], tasks)
     return Fingerprint(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *([entry["module"]] if kind == "figure" else [])))
 
 
-def titles(
+def collect_titles(
     catalogue: Catalogue, papers: Iterable[str], tasks: Iterable[str], methods: Iterable[str] = ()
 ) -> dict[str, dict[str, str]]:
     """Return the titles of papers, tasks and methods."""
@@ -136,7 +136,7 @@ def titles(
     }
 
 
-def caption(catalogue: Catalogue, paper: str, display: str) -> str:
+def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
     """Return the caption of a display in the report; its title if papers/<paper>/captions has none."""
     file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
     return file.read_text().strip() if file.exists() else catalogue.papers[paper].displays[display]["title"]
@@ -152,11 +152,11 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
     given = {
         "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
         "displays": displays,
-        "published": {paper: published(catalogue, paper, names) for paper, names in displays.items()},
+        "published": {paper: select_published_rows(catalogue, paper, names) for paper, names in displays.items()},
         "plans": {paper: plan.model_dump(mode="json") for paper, plan in plans.items()},
         "runs": runs,
         "scale": catalogue.scales[scale].model_dump(),
-        "titles": titles(catalogue, papers, tasks, methods),
+        "titles": collect_titles(catalogue, papers, tasks, methods),
     }
     return Fingerprint(given, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
 
@@ -185,14 +185,14 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
             return fingerprint_intervention(resolve_intervention(catalogue, run, scale), spec)
         return fingerprint_evaluation(resolve_evaluation(catalogue, run, scale), spec)
     if rule == "claims":
-        runs = [str(run) for paper in config.papers for run in asked(config, paper, scale)]
+        runs = [str(run) for paper in config.papers for run in list_paper_runs(config, paper, scale)]
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
-        runs = display_runs(entry, asked(config, wildcards["paper"], scale))
+        runs = display_runs(entry, list_paper_runs(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
         return fingerprint_analysis(
-            entry, specs, published(catalogue, entry["published"]) if "published" in entry else None
+            entry, specs, select_published_rows(catalogue, entry["published"]) if "published" in entry else None
         )
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, rule, wildcards["paper"], wildcards["display"])
@@ -206,7 +206,9 @@ def find_reference_displays(entry: dict) -> set[str]:
     return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
 
 
-def published(catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
+def select_published_rows(
+    catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None
+) -> dict[str, dict[str, str]]:
     """Return the lines of published.csv of these displays (None: all), as cell -> column -> text.
 
     Only the displays that show a number depend on it, so that a corrected number reruns only these.
@@ -233,7 +235,7 @@ def _published(file: Path) -> dict[str, dict[str, str]]:
         raise UserError(f"{file}: not UTF-8 text; convert it") from error
 
 
-def asked(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
+def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
     """Return the runs that one paper requests at a scale, sorted.
 
     Its displays therefore depend neither on other papers nor on the order of the requests.
@@ -251,7 +253,7 @@ def store_definitions(found: Iterable[Fingerprint], store: Path = STORE) -> None
     """Store the definitions behind the code digests of jobs, so that a later `why` can name changed functions."""
     for fingerprint in found:
         if not (path := store / f"{fingerprint.code}.json").exists():
-            write_json(path, definitions(fingerprint.modules))
+            write_json(path, hash_definitions(fingerprint.modules))
 
 
 def load_definitions(code: str, store: Path = STORE) -> dict[str, dict[str, str]] | None:

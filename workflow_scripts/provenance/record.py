@@ -44,10 +44,10 @@ def make_record(
     data_digest: digest of the data of the result's task, or the digest of each input by its name.
     computed_on: the return value of `training.machine.describe`; None if the process did not load torch.
     """
-    where, seconds = computed_on or without_torch(), time.monotonic() - CLOCK
+    where, seconds = computed_on or describe_cpu(), time.monotonic() - CLOCK
     return {
         "fingerprint": str(fingerprint),
-        "spec": fingerprint.given,
+        "spec": fingerprint.spec,
         "code_digest": fingerprint.code,
         "data_digest": data_digest,
         "seed": seed,
@@ -60,11 +60,11 @@ def make_record(
         "resumed": 0,
         "peak_memory_bytes": measure_peak_memory(),
         **where,
-        **origin(),
+        **describe_origin(),
     }
 
 
-def without_torch() -> dict[str, Any]:
+def describe_cpu() -> dict[str, Any]:
     """Describe the machine as `training.machine.describe` does, without loading torch."""
     return {
         "device": "cpu",
@@ -80,6 +80,6 @@ def without_torch() -> dict[str, Any]:
     }
 
 
-def origin() -> dict[str, Any]:
+def describe_origin() -> dict[str, Any]:
     """Return the commit (None outside a git checkout), whether the code differs from it, host and versions."""
     return {**read_commit(), "host": platform.node(), "platform": platform.platform(), "versions": list_versions()}

@@ -6,46 +6,48 @@ from typing import Any
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import digest, format_canonical_json
-from workflow_scripts.provenance.code import definitions
+from workflow_scripts.provenance.code import hash_definitions
 from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_definitions
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
 
 
-def result_changes(record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: "") -> list[str]:
+def describe_changes(record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: "") -> list[str]:
     """Return one sentence per difference between the fingerprint in a result's record and `now`.
 
     Raises UserError if the record cannot be read.
     """
     content = read_json(record)
     if not now.modules:  # a download, whose manifest holds other content too
-        given = {key: value and content.get(key) for key, value in now.given.items()}
-        return list(fingerprint_changes(str(Fingerprint(given, ())), given, now, origin))
+        spec = {key: value and content.get(key) for key, value in now.spec.items()}
+        return list(compare_fingerprints(str(Fingerprint(spec, ())), spec, now, origin))
     if not FINGERPRINT_PATTERN.match(str(content.get("fingerprint"))) or "spec" not in content:
         return [f"{record} does not say what it was made from"]
-    return list(fingerprint_changes(content["fingerprint"], content["spec"], now, origin))
+    return list(compare_fingerprints(content["fingerprint"], content["spec"], now, origin))
 
 
-def fingerprint_changes(
-    before: str, given: Any, now: Fingerprint, origin: Callable[[str], str] = lambda key: ""
+def compare_fingerprints(
+    before: str, spec: Any, now: Fingerprint, origin: Callable[[str], str] = lambda key: ""
 ) -> Iterator[str]:
     """Describe keys and code that differ between the fingerprint `before`, in its short form, and `now`.
 
-    `given` is the content of the earlier fingerprint. `origin(key)` is appended to the sentence about a key.
+    `spec` is the content of the earlier fingerprint. `origin(key)` is appended to the sentence about a key.
     """
     digests = FINGERPRINT_PATTERN.match(before)
     assert digests, before
-    if digests["given"] != digest(now.given):
-        found = differences(given, now.given)
-        sentences = [f"{key} was {short(old)} and is {short(new)}{origin(key)}" for key, old, new in found]
-        yield few(sentences, "; ") or "its spec has changed"
+    if digests["spec"] != digest(now.spec):
+        found = find_differences(spec, now.spec)
+        sentences = [
+            f"{key} was {shorten_value(old)} and is {shorten_value(new)}{origin(key)}" for key, old, new in found
+        ]
+        yield join_first(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
         old = load_definitions(digests["code"])
-        yield few(code_changes(old, definitions(now.modules)), "; ") if old else "its code has changed"
+        yield join_first(compare_code(old, hash_definitions(now.modules)), "; ") if old else "its code has changed"
 
 
-def differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
+def find_differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield (key, old, new) of each value that differs. Keys look like `training.learning_rate` or `rows.3.variant`."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         old, new = ({str(i): value for i, value in enumerate(side)} for side in (old, new))
@@ -53,14 +55,14 @@ def differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, A
         for name in dict.fromkeys([*old, *new]):
             inner = f"{key}.{name}".lstrip(".")
             if name in old and name in new:
-                yield from differences(old[name], new[name], inner)
+                yield from find_differences(old[name], new[name], inner)
             else:
                 yield inner, old.get(name), new.get(name)
     elif old != new:
         yield key, old, new
 
 
-def code_changes(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> list[str]:
+def compare_code(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> list[str]:
     """Return a sentence such as `workflow_scripts/training/loop.py changed: train, update` for each changed module."""
     found = []
     for module in sorted(old.keys() | new.keys()):
@@ -70,17 +72,17 @@ def code_changes(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]])
             found.append(f"{file} is {'now imported' if before is None else 'no longer imported'}")
         elif before != after:
             names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
-            found.append(f"{file} changed: {few([name or 'module level' for name in names], ', ')}")
+            found.append(f"{file} changed: {join_first([name or 'module level' for name in names], ', ')}")
     return found
 
 
-def few(texts: list[str], separator: str) -> str:
+def join_first(texts: list[str], separator: str) -> str:
     """Join the first texts and say how many more there are."""
     more = len(texts) - MOST_CHANGES
     return separator.join(texts[:MOST_CHANGES]) + (f"{separator}and {more} more" if more > 0 else "")
 
 
-def short(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """Format a value as JSON, cut if it is long."""
     text = format_canonical_json(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -32,9 +32,15 @@ from workflow_scripts.config.run_specs import parent, resolve_run, searched
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.provenance.fingerprints import Fingerprint, asked, caption, fingerprint_job, store_definitions
+from workflow_scripts.provenance.fingerprints import (
+    Fingerprint,
+    fingerprint_job,
+    list_paper_runs,
+    read_caption,
+    store_definitions,
+)
 from workflow_scripts.workflow import resources
-from workflow_scripts.workflow.targets import downloaded, manifests
+from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
 
 
@@ -70,17 +76,17 @@ class Workflow:
 
     # fetch, prepare, candidates
 
-    def data_sources(self, wildcards: Wildcards) -> list[str]:
-        return downloaded(resolve_data(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+    def list_data_sources(self, wildcards: Wildcards) -> list[str]:
+        return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale)["sources"])
 
-    def data_source_manifests(self, wildcards: Wildcards) -> list[str]:
-        return manifests(self.data_sources(wildcards))
+    def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
+        return locate_manifests(self.list_data_sources(wildcards))
 
-    def candidate_sources(self, wildcards: Wildcards) -> list[str]:
-        return downloaded(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+    def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
+        return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale)["sources"])
 
-    def candidate_source_manifests(self, wildcards: Wildcards) -> list[str]:
-        return manifests(self.candidate_sources(wildcards))
+    def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
+        return locate_manifests(self.list_candidate_sources(wildcards))
 
     # search, train
 
@@ -110,39 +116,39 @@ class Workflow:
             )
         return self._init(*variant, seed, wildcards.scale)
 
-    def init_manifest(self, wildcards: Wildcards) -> list[str]:
+    def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
         """The file that holds the sha256 of the weights that a run starts from."""
         found = self._init_of(wildcards)
         return [found[0]] if found else []
 
-    def init_checkpoint(self, wildcards: Wildcards) -> list[str]:
+    def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         found = self._init_of(wildcards)
         return [f"{found[1]}/model.safetensors"] if found and found[0].endswith("run.json") else []
 
-    def init_option(self, wildcards: Wildcards) -> str:
+    def format_init_option(self, wildcards: Wildcards) -> str:
         found = self._init_of(wildcards)
         return f"--init {found[1]}" if found else ""
 
-    def search_result(self, wildcards: Wildcards) -> list[str]:
+    def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """The file with the learning rate and the batch size of a run, where a search chooses them."""
         variant = (wildcards.task, wildcards.method, wildcards.variant)
         found = self._search_seed(*variant, wildcards.scale)
         return [f"results/{wildcards.scale}/{search_folder(variant)}/chosen.json"] if found else []
 
-    def search_option(self, wildcards: Wildcards) -> str:
-        return " ".join(f"--search {file}" for file in self.search_result(wildcards))
+    def format_search_option(self, wildcards: Wildcards) -> str:
+        return " ".join(f"--search {file}" for file in self.find_search_result(wildcards))
 
-    def train_state(self, wildcards: Wildcards) -> str:
+    def locate_training_state(self, wildcards: Wildcards) -> str:
         """The folder from which a killed training resumes. It depends on the spec, the data and their code, so that no
         run resumes from the state of another. It is no output, since Snakemake deletes the outputs of a failed job."""
         given = dict(wildcards.items())
         jobs = [self._fingerprint("train", **given), self._data_fingerprint(wildcards)]
-        if self.search_result(wildcards):
+        if self.find_search_result(wildcards):
             del given["seed"]
             jobs.append(self._fingerprint("search", **given))
         return f"{_state_folder(wildcards)}/{wildcards.seed}/{digest(jobs)}"
 
-    def search_state(self, wildcards: Wildcards) -> str:
+    def locate_search_state(self, wildcards: Wildcards) -> str:
         """The folder from which a killed search resumes."""
         jobs = [self._fingerprint("search", **dict(wildcards.items())), self._data_fingerprint(wildcards)]
         return f"{_state_folder(wildcards)}/search/{digest(jobs)}"
@@ -158,11 +164,11 @@ class Workflow:
     def _analysis_runs(self, wildcards: Wildcards) -> list[Run]:
         return display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
-    def analysis_run_names(self, wildcards: Wildcards) -> list[str]:
+    def list_analysis_runs(self, wildcards: Wildcards) -> list[str]:
         """Commands get the names of their runs: an invocation's --config may have changed what config.yaml says."""
         return list(map(str, self._analysis_runs(wildcards)))
 
-    def analysis_inputs(self, wildcards: Wildcards) -> list[str]:
+    def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
         variants = intervened([entry])
         searches = (run.unseeded for run in runs if entry.get("searched"))
@@ -174,21 +180,21 @@ class Workflow:
             ),
             *(f"{root}/{intervention_folder(run)}/scores.csv" for run in runs if run.unseeded in variants),
             *sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in runs}),
-            *manifests(self.analysis_sources(wildcards)),
+            *locate_manifests(self.list_analysis_sources(wildcards)),
         ]
 
-    def analysis_sources(self, wildcards: Wildcards) -> list[str]:
+    def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         entry, runs = self._analysis(wildcards), self._analysis_runs(wildcards)
-        return downloaded(analysis_sources(self.catalogue, entry, runs, wildcards.scale))
+        return locate_downloads(analysis_sources(self.catalogue, entry, runs, wildcards.scale))
 
-    def analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
+    def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         root = f"results/{wildcards.scale}"
         return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in self._analysis_runs(wildcards)]
 
     # table, figure, claims
 
     def _asked(self, paper: str, scale: str) -> dict[Run, list[str]]:
-        return asked(self.config, paper, scale)
+        return list_paper_runs(self.config, paper, scale)
 
     def _display(self, wildcards: Wildcards) -> dict[str, Any]:
         return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
@@ -196,7 +202,7 @@ class Workflow:
     def _display_runs(self, wildcards: Wildcards) -> list[Run]:
         return display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
-    def display_run_names(self, wildcards: Wildcards) -> list[str]:
+    def list_display_runs(self, wildcards: Wildcards) -> list[str]:
         return list(map(str, self._display_runs(wildcards)))
 
     def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
@@ -211,13 +217,13 @@ class Workflow:
     def _display_inputs(self, wildcards: Wildcards) -> list[str]:
         return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
 
-    def figure_inputs(self, wildcards: Wildcards) -> list[str]:
+    def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
         """With the curves, where a figure draws them: a changed training may have unchanged scores."""
         runs = self._display_runs(wildcards) if self._display(wildcards).get("curves") else []
         curves = [f"results/{wildcards.scale}/{run_folder(run)}/training.csv" for run in runs]
         return self._display_inputs(wildcards) + curves
 
-    def table_inputs(self, wildcards: Wildcards) -> list[str]:
+    def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
         """With the data, of which a note under the table says how they differ from the paper's."""
         display, analyses = self._display(wildcards), self.catalogue.papers[wildcards.paper].analyses
         entries = [display, *(analyses[name] for name in display_analyses(display))]
@@ -226,27 +232,27 @@ class Workflow:
         data = [f"results/{wildcards.scale}/{data_folder(task)}/dataset.json" for task in tasks]
         return self._display_inputs(wildcards) + data
 
-    def display_group(self, wildcards: Wildcards) -> str:
+    def get_display_group(self, wildcards: Wildcards) -> str:
         return self._display(wildcards)["group"]
 
-    def display_labels(self, wildcards: Wildcards) -> dict[str, str]:
+    def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
         """One label only: with two, Snakemake's report loses the displays of a group that has two of them."""
         return {"display": "{source}: {title}".format(**self._display(wildcards))}
 
-    def display_caption(self, wildcards: Wildcards) -> str:
-        return caption(self.catalogue, wildcards.paper, wildcards.display)
+    def read_display_caption(self, wildcards: Wildcards) -> str:
+        return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
-    def claims_inputs(self, wildcards: Wildcards) -> list[str]:
+    def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
         """The scores that claims compare, and all runs: the overview page lists what was run."""
         scale, files = wildcards.scale, []
         for name in self.config.papers:
             paper = self.catalogue.papers[name]
             displays = claimed(paper, shown_displays(paper, self._asked(name, scale)))
             files += self._score_inputs(name, displays.values(), scale)
-        files += [f"results/{scale}/{run_folder(run)}/run.json" for run in self.claims_run_names(wildcards)]
+        files += [f"results/{scale}/{run_folder(run)}/run.json" for run in self.list_claims_runs(wildcards)]
         return list(dict.fromkeys(files))
 
-    def claims_run_names(self, wildcards: Wildcards) -> list[str]:
+    def list_claims_runs(self, wildcards: Wildcards) -> list[str]:
         return [str(run) for paper in self.config.papers for run in self._asked(paper, wildcards.scale)]
 
     # Resources
@@ -257,19 +263,21 @@ class Workflow:
             return self.config.device
         return "cuda" if self.submits_jobs() or which("nvidia-smi") else "cpu"
 
-    def run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
+    def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
         """A resource of a job on a run, or of its search; all seeds of a variant have the same."""
 
         def resource(wildcards: Wildcards, attempt: int) -> Any:
             run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
-            asked_for = resources.of_run(run, wildcards.scale, self._device(), attempt, self.config.gpu_option)
+            asked_for = resources.estimate_run_resources(
+                run, wildcards.scale, self._device(), attempt, self.config.gpu_option
+            )
             return getattr(asked_for, name)
 
         return resource
 
-    def fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
+    def get_fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
         """A resource of a rule whose jobs all ask for the same."""
-        return lambda wildcards, attempt: getattr(resources.fixed(rule, attempt), name)
+        return lambda wildcards, attempt: getattr(resources.get_fixed_resources(rule, attempt), name)
 
 
 def _state_folder(wildcards: Wildcards) -> str:

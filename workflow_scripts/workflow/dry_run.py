@@ -15,7 +15,7 @@ from workflow_scripts.common.errors import UserError
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
 
-def planned_jobs(*arguments: str) -> list[dict[str, Any]]:
+def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
     """List the jobs of `snakemake --dry-run`: rule, wildcards, input, output, command, reason.
 
     Jobs without output are left out. Raises UserError with Snakemake's message if it fails.

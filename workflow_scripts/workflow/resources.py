@@ -34,7 +34,7 @@ FIXED = {
 
 
 @cache
-def of_run(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str = "gpus") -> Resources:
+def estimate_run_resources(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str = "gpus") -> Resources:
     """Return the resources of a search, training, evaluation or intervention.
 
     The time does not grow with the attempt, because a training resumes. `gpu_option` is the key of config.yaml.
@@ -50,7 +50,7 @@ def of_run(run: Run, scale: str, device: str, attempt: int = 1, gpu_option: str 
     )
 
 
-def fixed(rule: str, attempt: int = 1) -> Resources:
+def get_fixed_resources(rule: str, attempt: int = 1) -> Resources:
     """Return the resources of a rule of FIXED."""
     first = FIXED[rule]
     return Resources(_doubled(first.mem_mb, attempt), first.runtime, first.threads)

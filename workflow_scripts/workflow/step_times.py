@@ -1,11 +1,11 @@
-"""Measured times of a training step, by machine: catalogue/step_times.csv."""
+"""Estimate training hours, checkpoint sizes and GPU memory from catalogue/step_times.csv, the measured step times."""
 
 import csv
 import statistics
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
@@ -21,7 +21,37 @@ def read_step_times() -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
+def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
+    """Estimate the training hours on one CPU thread, or on one device of another kind.
+
+    The second value is the number of runs without a recorded step time; the estimate leaves them out.
+    """
+    times, total, unknown = read_step_times(), 0.0, 0
+    for run in runs:
+        seconds = find_seconds_per_step(times, run, scale, device)
+        training = resolve_run(catalogue, run, scale, precision)["training"]
+        steps = (training["torch_threads"] if device == "cpu" else 1) * training["max_steps"]
+        if seconds is not None:
+            total += seconds * steps / 3600
+        elif steps:
+            unknown += 1
+    return total, unknown
+
+
+def format_hours(total: float, unknown: int) -> str:
+    """Format the return value of `hours`, such as `12 + 3 runs without a recorded step time`."""
+    if not unknown:
+        return _format_rounded(total)
+    known = f"{_format_rounded(total)} + " if total else ""
+    return f"{known}{unknown} run{'s' * (unknown > 1)} without a recorded step time"
+
+
+def _format_rounded(number: float) -> str:
+    """Format a number with two significant digits."""
+    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
+
+
+def find_seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
     """Return the recorded seconds per step of this run, else of similar runs; None if unknown."""
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
     alike = [row for row in same if is_alike(row, run)]
@@ -34,7 +64,7 @@ def seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: 
     return None
 
 
-def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
+def estimate_checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
     """Return the size of the run's checkpoint: as recorded, else of its hub model in float32; None if unknown."""
     rows = [row for row in times if row["scale"] == scale and is_alike(row, run)]
     if rows:
@@ -44,7 +74,7 @@ def checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int |
     return parameters and 4 * parameters
 
 
-def gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
+def find_gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
     """Return the largest GPU memory of similar trainings; None if none was measured."""
     rows = [row for row in times if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run)]
     return max((int(row["gpu_bytes"]) for row in rows), default=None)
@@ -63,10 +93,10 @@ def is_alike(row: dict[str, str], run: Run) -> bool:
     if catalogue.tasks[recorded.task].prepare != catalogue.tasks[run.task].prepare:
         return False
     ours, theirs = (resolve_run(catalogue, either, row["scale"]) for either in (run, recorded))
-    return sizes(ours) == sizes(theirs)
+    return select_sizes(ours) == select_sizes(theirs)
 
 
-def sizes(spec: dict[str, Any]) -> dict[str, int]:
+def select_sizes(spec: dict[str, Any]) -> dict[str, int]:
     """Return what determines the time of a step: the model's sizes without codebooks, and the tokens of a batch."""
     model = {key: n for key, n in spec["model"].items() if type(n) is int and not key.endswith("_codes")}
     return model | {"batch_tokens": spec["training"]["batch_tokens"]}

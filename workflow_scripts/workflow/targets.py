@@ -16,7 +16,7 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
-from workflow_scripts.provenance.fingerprints import asked
+from workflow_scripts.provenance.fingerprints import list_paper_runs
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Targets:
     config: Config
     catalogue: Catalogue
 
-    def displays(self, kind: str, outputs: Iterable[str]) -> list[str]:
+    def list_displays(self, kind: str, outputs: Iterable[str]) -> list[str]:
         """The outputs of every table or every figure."""
         names = [(paper, name) for paper, name, entry in self._shown() if entry["kind"] == kind]
         return self._formatted(outputs, [{"paper": paper, "display": name} for paper, name in names])
 
-    def analyses(self, outputs: Iterable[str]) -> list[str]:
+    def list_analyses(self, outputs: Iterable[str]) -> list[str]:
         """The outputs of every analysis that a table or figure shows."""
         names = dict.fromkeys((paper, name) for paper, _, entry in self._shown() for name in display_analyses(entry))
         return self._formatted(outputs, [{"paper": paper, "analysis": name} for paper, name in names])
 
-    def runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
+    def list_runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
         """The outputs of every run without its weights, which may be deleted after scoring."""
         changed = {
             run: None
@@ -51,16 +51,16 @@ class Targets:
         ]
         return [file for file in files if not file.endswith(".safetensors")]
 
-    def downloads(self) -> list[str]:
+    def list_downloads(self) -> list[str]:
         """All files and models that are needed from the network."""
         files, models = set(), set()
         for paper in self.config.papers:
-            files |= source_names(self.catalogue, self.config.scale, paper, self._asked(paper))
-            models |= hub_models(self.catalogue, self.config.scale, self.config.precision, self._asked(paper))
-        return downloaded(files) + [f"{DOWNLOADS}/models/{model}/model.json" for model in models]
+            files |= list_sources(self.catalogue, self.config.scale, paper, self._asked(paper))
+            models |= list_hub_models(self.catalogue, self.config.scale, self.config.precision, self._asked(paper))
+        return locate_downloads(files) + [f"{DOWNLOADS}/models/{model}/model.json" for model in models]
 
     def _asked(self, paper: str) -> dict[Run, list[str]]:
-        return asked(self.config, paper, self.config.scale)
+        return list_paper_runs(self.config, paper, self.config.scale)
 
     def _shown(self) -> list[tuple[str, str, dict[str, Any]]]:
         """(paper, name, entry) of each table and figure."""
@@ -74,7 +74,7 @@ class Targets:
         return [pattern.format(scale=self.config.scale, **found) for found in names for pattern in patterns]
 
 
-def source_names(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
+def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
     """The files of sources.yaml that `runs` need: for their data, a paper's analyses and its replacements of words."""
     runs = list(runs)
     prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
@@ -87,17 +87,17 @@ def source_names(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Ru
     return {file for spec in (*prepared, *replaced) for file in spec["sources"]}.union(*analysed)
 
 
-def hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
+def list_hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
     """The models of the hub that `runs` start from."""
     inits = [resolve_run(catalogue, run, scale, precision)["init"] or {} for run in runs]
     return {init["hub"] for init in inits if "hub" in init}
 
 
-def downloaded(sources: Iterable[str]) -> list[str]:
+def locate_downloads(sources: Iterable[str]) -> list[str]:
     """The files of sources.yaml that have these names, where they are downloaded to."""
     return [f"{DOWNLOADS}/{source}" for source in sources]
 
 
-def manifests(files: Iterable[str]) -> list[str]:
+def locate_manifests(files: Iterable[str]) -> list[str]:
     """The manifest of each downloaded file."""
     return [f"{file}.json" for file in files]

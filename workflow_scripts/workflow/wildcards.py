@@ -19,29 +19,29 @@ class Wildcards(Protocol):
 def match_names(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints that match names of the catalogue only, so that a misspelled target is refused."""
     return {
-        "scale": one_of(catalogue.scales),
-        "source": one_of(load_sources()),
-        "model": one_of(name for name, entry in load_repositories().items() if entry.kind == "model"),
-        "task": one_of(catalogue.tasks),
-        "method": one_of(catalogue.methods),
-        "variant": one_of({variant for method in catalogue.methods.values() for variant in method.variants}),
-        "paper": one_of(catalogue.papers),
-        "display": one_of({name for paper in catalogue.papers.values() for name in paper.displays}),
-        "analysis": one_of({name for paper in catalogue.papers.values() for name in paper.analyses}),
+        "scale": match_any(catalogue.scales),
+        "source": match_any(load_sources()),
+        "model": match_any(name for name, entry in load_repositories().items() if entry.kind == "model"),
+        "task": match_any(catalogue.tasks),
+        "method": match_any(catalogue.methods),
+        "variant": match_any({variant for method in catalogue.methods.values() for variant in method.variants}),
+        "paper": match_any(catalogue.papers),
+        "display": match_any({name for paper in catalogue.papers.values() for name in paper.displays}),
+        "analysis": match_any({name for paper in catalogue.papers.values() for name in paper.analyses}),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
         "seed": r"seed-\d+",
     }
 
 
-def large_data(catalogue: Catalogue) -> dict[str, str]:
+def match_large_data(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints for tasks that need much disk, at scales where their data are not stand-ins."""
     tasks = [name for name, task in catalogue.tasks.items() if task.disk]
     scales = [
         scale for scale in catalogue.scales if any(resolve_data(catalogue, task, scale)["sources"] for task in tasks)
     ]
-    return {"task": one_of(tasks), "scale": one_of(scales)}
+    return {"task": match_any(tasks), "scale": match_any(scales)}
 
 
-def one_of(names: Iterable[str]) -> str:
+def match_any(names: Iterable[str]) -> str:
     """Return a regular expression that matches these names only."""
     return "|".join(sorted(map(re.escape, names)))

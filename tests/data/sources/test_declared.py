@@ -12,7 +12,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.data.sources.declared import SOURCES_FILE, load_sources, select
-from workflow_scripts.workflow.targets import source_names
+from workflow_scripts.workflow.targets import list_sources
 
 TOY = {
     "datasets": {
@@ -82,7 +82,7 @@ def test_all_that_the_scale_full_needs_can_be_had_from_the_network():
     catalogue, sources, needed = load_catalogue(), load_sources(), set()
     for paper in catalogue.papers:
         runs = requested_runs(catalogue, load_config({"papers": [paper], "scale": "full"}))
-        needed |= source_names(catalogue, "full", paper, runs)
+        needed |= list_sources(catalogue, "full", paper, runs)
     assert len(needed) > 80
     for name in needed:
         urls = [url for packing in sources[name].alternatives for url in packing.urls]

@@ -16,7 +16,7 @@ from tests.data.file_server import serving
 from tests.data.hub_server import HubServer, sha256
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.train import weights_digest
+from workflow_scripts.commands.train import hash_weights
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.causal_lm.model import load
 
@@ -113,10 +113,10 @@ def test_weights_in_several_files(hub, fetch, gpt2, tmp_path):
     folder = tmp_path / "out" / OPEN
     assert held(folder).keys() == (TAKEN - {"model.safetensors"}) | SHARDED | {"model.json"}
     assert load(folder, {"family": "gpt2"}).config.n_layer == 2
-    digest = weights_digest(folder)
+    digest = hash_weights(folder)
     shutil.copytree(folder, tmp_path / "other")
     (tmp_path / "other/model-00002-of-00003.safetensors").write_bytes(b"other")
-    assert len(digest) == 64 and weights_digest(tmp_path / "other") != digest
+    assert len(digest) == 64 and hash_weights(tmp_path / "other") != digest
 
 
 def test_a_shard_that_only_the_index_has(hub, fetch, gpt2, tmp_path):
@@ -336,7 +336,7 @@ def test_a_run_starts_from_a_fetched_model(hub, fetch, gpt2, tmp_path, capfd):
 
     assert train() == 0
     run = json.loads((tmp_path / "run/run.json").read_text())
-    assert run["steps"] == 1 and run["init_digest"] == weights_digest(tmp_path / "out" / OPEN)
+    assert run["steps"] == 1 and run["init_digest"] == hash_weights(tmp_path / "out" / OPEN)
     assert load(tmp_path / "run/checkpoint", {"family": "gpt2"}).config.n_layer == 2
     capfd.readouterr()
     spec["init"]["revision"] = "1" * 40

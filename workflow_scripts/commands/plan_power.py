@@ -10,12 +10,12 @@ from workflow_scripts.config.requested import lineage
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.power import Power, powers
-from workflow_scripts.workflow.hours import hours, hours_text
+from workflow_scripts.workflow.step_times import estimate_hours, format_hours
 
 WIDTH = 100  # columns, if the terminal does not report its width
 
 
-def show(catalogue: Catalogue, config: Config, scale: str | None) -> None:
+def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None:
     """Print the primary claims of each chosen paper: the spread of the pilots, seeds, power, runs and core-hours.
 
     `scale` is the one that was asked for; without one, plans of any scale are shown.
@@ -93,4 +93,4 @@ def _runs(catalogue: Catalogue, config: Config, paper: Paper, plan: AnalysisPlan
 
 
 def _hours(catalogue: Catalogue, config: Config, runs: list[Run], scale: str) -> str:
-    return hours_text(*hours(catalogue, runs, scale, config.precision, "cpu"))
+    return format_hours(*estimate_hours(catalogue, runs, scale, config.precision, "cpu"))
