@@ -88,7 +88,7 @@ def main(args: argparse.Namespace) -> None:
             _write_claims(source / name, target / name, folder / name)
         scores = [file for run in folders for file in sorted(run.glob("*/scores.csv"))]
         _write_scores(scores, target / "scores.csv", folder / "scores.csv")
-        curves = [thin_curve(run, _rows(path / "training.csv")) for run, path in zip(runs, folders, strict=True)]
+        curves = [reduce_curve(run, _rows(path / "training.csv")) for run, path in zip(runs, folders, strict=True)]
         _write_curves([row for curve in curves for row in curve], target / "curves.csv", folder / "curves.csv")
         kept = [(run["run"], path) for run, path in zip(runs, folders, strict=True) if run.get("analysis_plans")]
         copy_predictions(kept, target, folder)
@@ -176,7 +176,7 @@ def _write_scores(new: list[Path], earlier: Path, out: Path) -> None:
     _write(sorted(rows, key=_run_of), out)
 
 
-def thin_curve(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[str, str]]:
+def reduce_curve(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[str, str]]:
     """Thin training.csv: keep all validation values, and at most LOSSES evenly spaced values of the loss."""
     losses = [row for row in curve if row["name"] == "loss"]
     every = -(-len(losses) // LOSSES) or 1
