@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from benchmarks.training_step import objective_of, step
@@ -10,7 +11,7 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import read_vocabulary
-from workflow_scripts.tasks.batching import bucketed, fixed_size
+from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 
@@ -27,9 +28,11 @@ def main() -> None:
     spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "full")
     model, objective = build_model(spec["model"], read_vocabulary(args.data)).train(), objective_of(spec)
     pairs = read_pairs(args.data, "train")
+    order, size = np.random.default_rng(0).permutation(len(pairs)), args.sentences
+    fixed = [pairs.make_batch(order[first : first + size]) for first in range(0, len(order), size)]
     epochs = {
-        "bucketed": bucketed(pairs, spec["training"]["batch_tokens"]),
-        f"fixed, {args.sentences} sentences": fixed_size(pairs, args.sentences, seed=0),
+        "bucketed": make_bucketed_batches(pairs, spec["training"]["batch_tokens"]),
+        f"fixed, {args.sentences} sentences": fixed,
     }
     contenders = {}
     for name, batches in epochs.items():

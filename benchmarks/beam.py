@@ -16,9 +16,9 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import read_table, read_vocabulary
-from workflow_scripts.tasks.batching import EOS, PAD, bucketed_rows, sequences
+from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.decoding import beam
+from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
 
 BEAM = 5
 
@@ -71,13 +71,13 @@ def main() -> None:
             model.target_embedding.weight[EOS] = 0
     table = read_table(args.data, "cg_test", ["source_ids"])
     chosen = np.linspace(0, len(table) - 1, min(args.sentences, len(table))).astype(int)
-    sources = sequences(table["source_ids"].take(chosen))
+    sources = to_sequences(table["source_ids"].take(chosen))
     length = sources.length + 1
-    batches = [torch.from_numpy(sources.padded(rows)) for rows in bucketed_rows(length, length, args.batch_tokens)]
+    batches = [torch.from_numpy(sources.pad(rows)) for rows in bucket_by_length(length, length, args.batch_tokens)]
 
     def ours(variant: str) -> None:
         for batch in batches:
-            beam(models[variant], batch, BEAM, args.length)
+            decode_with_beam(models[variant], batch, BEAM, args.length)
 
     def theirs() -> None:
         for batch in batches:

@@ -27,11 +27,17 @@ from workflow_scripts.models.cat.settings import Settings as CatSettings
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.objectives.compositional import objective as compositional
-from workflow_scripts.tasks.batching import Sequences
+from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.masked_lm import model as pretraining
-from workflow_scripts.tasks.masked_lm.batches import MaskedBatch, SentencePairs, Vocabulary, batch_rows, read_split
+from workflow_scripts.tasks.masked_lm.batches import (
+    MaskedBatch,
+    SentencePairs,
+    Vocabulary,
+    bucket_pairs,
+    read_ordered_sentences,
+)
 from workflow_scripts.tasks.masked_lm.loss import MaskedLoss
-from workflow_scripts.tasks.masked_lm.sememes import NONE, Lexicon, word_keys
+from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon, hash_words
 
 # Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of the small scale.
 SIZES = {"paper": (768, 3072, 12, 1000, 3152, 30522), "small": (128, 512, 4, 256, 3152, 8192)}
@@ -89,16 +95,18 @@ def random_pairs(vocabulary: int, count: int, longest: int, sememes: int) -> Sen
     """Pairs of random words, each with three sememes."""
     rng = np.random.default_rng(0)
 
-    def sentences() -> Sequences:
+    def sentences() -> RaggedSequences:
         length = rng.integers(longest // 3, longest + 1, count)
-        return Sequences(rng.integers(5, vocabulary, length.sum()).astype(np.int32), np.cumsum(length) - length, length)
+        return RaggedSequences(
+            rng.integers(5, vocabulary, length.sum()).astype(np.int32), np.cumsum(length) - length, length
+        )
 
     known = Vocabulary(2, 3, 4, np.arange(5, vocabulary), np.zeros(vocabulary, bool))
     tokens = np.arange(5, vocabulary)
-    keys = word_keys(tokens, np.arange(len(tokens)), np.arange(len(tokens)))
+    keys = hash_words(tokens, np.arange(len(tokens)), np.arange(len(tokens)))
     table = np.append(rng.integers(0, sememes, (len(tokens), 3)), [[NONE] * 3], 0).astype(np.int32)
     order = np.argsort(keys)
-    lexicon = Lexicon(keys[order], np.append(table[order], table[-1:], 0), np.append(np.full(len(tokens), 3), 0))
+    lexicon = SememeLexicon(keys[order], np.append(table[order], table[-1:], 0), np.append(np.full(len(tokens), 3), 0))
     return SentencePairs(sentences(), sentences(), known, 128, True, lexicon)
 
 
@@ -111,17 +119,17 @@ def mapped(pairs: SentencePairs, folder: Path) -> SentencePairs:
         columns[f"{side}_ids"] = pa.ListArray.from_arrays(offsets, pa.array(ragged.ids))
     pq.write_table(pa.table(columns), folder / "train.parquet")
     mapped_pairs.write(folder, "train", len(pairs))
-    first, second, orders = read_split(folder, "train")
+    first, second, orders = read_ordered_sentences(folder, "train")
     return replace(pairs, first=first, second=second, orders=orders)
 
 
 def making(pairs: SentencePairs, batch_tokens: int, times: int = 20) -> float:
     """Seconds to make a batch, on average over random ones."""
-    rows, rng = batch_rows(pairs, batch_tokens, None), np.random.default_rng(0)
+    rows, rng = bucket_pairs(pairs, batch_tokens, None), np.random.default_rng(0)
     chosen = [rows[int(i)] for i in rng.integers(0, len(rows), times)]
     began = time.perf_counter()
     for one in chosen:
-        pairs.batch(one, rng)
+        pairs.make_batch(one, rng)
     return (time.perf_counter() - began) / times
 
 
@@ -140,8 +148,8 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     """A training step of BERT, of Hugging Face's, of CAT; tokens a second; the share of making the batch."""
     vocabulary, sememes = SIZES[name][5], SIZES[name][4]
     pairs = random_pairs(vocabulary, 4 * batch_tokens // 64, 60, sememes)
-    rows, rng = batch_rows(pairs, batch_tokens, None)[-2], np.random.default_rng(0)
-    batch = pairs.batch(rows, rng)
+    rows, rng = bucket_pairs(pairs, batch_tokens, None)[-2], np.random.default_rng(0)
+    batch = pairs.make_batch(rows, rng)
     bert, cat = (
         pretraining.build({"name": model, **settings(name, model)}, vocabulary) for model in ("encoder", "cat")
     )

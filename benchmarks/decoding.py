@@ -9,10 +9,10 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import read_vocabulary
-from workflow_scripts.tasks.batching import bucketed
+from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.decoding import greedy
+from workflow_scripts.tasks.seq2seq.decoding import decode_greedily
 
 
 def main() -> None:
@@ -26,13 +26,13 @@ def main() -> None:
     spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "full")
     model = build_model(spec["model"], read_vocabulary(args.data)).eval()
     # An untrained model does not end its sentences: every output has the length of the longest reference of the batch.
-    batches = bucketed(read_pairs(args.data, "test"), 4096)
+    batches = make_bucketed_batches(read_pairs(args.data, "test"), 4096)
     batch = batches[len(batches) // 2]
     length = batch.target_out.size(1)
     print(f"{batch.source.size(0)} sentences of {batch.source.size(1)} words, outputs of {length} words")
     contenders = {
-        "cached": lambda: greedy(model, batch.source, length),
-        "uncached": lambda: greedy(model, batch.source, length, cached=False),
+        "cached": lambda: decode_greedily(model, batch.source, length),
+        "uncached": lambda: decode_greedily(model, batch.source, length, cached=False),
     }
     with torch.inference_mode():
         show("Greedy decoding on COGS", take_turns(contenders, args.rounds, warm_up=1), "cached")

@@ -19,12 +19,12 @@ from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import Sequences
+from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.sentence_prediction import model as sentence
-from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, sentence_batches
-from workflow_scripts.tasks.sentence_prediction.loss import sentence_loss
+from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, make_sentence_batches
+from workflow_scripts.tasks.sentence_prediction.loss import compute_sentence_loss
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-from workflow_scripts.training.loop import update
+from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2
 
@@ -33,9 +33,9 @@ def random_sentences(vocabulary: int, count: int, longest: int) -> Sentences:
     """Pairs of random words with random classes."""
     rng = np.random.default_rng(0)
 
-    def side() -> Sequences:
+    def side() -> RaggedSequences:
         length = rng.integers(longest // 3, longest + 1, count)
-        return Sequences(rng.integers(5, vocabulary, length.sum()), np.cumsum(length) - length, length)
+        return RaggedSequences(rng.integers(5, vocabulary, length.sum()), np.cumsum(length) - length, length)
 
     return Sentences(side(), side(), rng.integers(0, CLASSES, count), False, 128, 2, 3)
 
@@ -52,7 +52,7 @@ def stepping(problem: Problem, batches: Iterator[SentenceBatch]) -> Callable[[],
     """One step of the training loop on the next batch."""
     optimiser = torch.optim.AdamW(problem.model.parameters(), lr=1e-5, fused=True)
     fp32 = torch.autocast("cpu", enabled=False)
-    return lambda: update(problem, next(batches), optimiser, 1e-5, 1.0, fp32) and None
+    return lambda: update_weights(problem, next(batches), optimiser, 1e-5, 1.0, fp32) and None
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
         width, vocabulary = SIZES[name][0], SIZES[name][5]
         sentences = random_sentences(vocabulary, 32 * 12, 40)
         began = time.perf_counter()
-        batches = sentence_batches(sentences, 32768, 32, torch.device("cpu"))[1]
+        batches = make_sentence_batches(sentences, 32768, 32, torch.device("cpu"))[1]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
         head, problems = Settings(head_layers=2, head_width=width), {}
@@ -75,7 +75,7 @@ def main() -> None:
             section = {"name": kind, **settings(name, kind)}
             inner = model_module(section).build(settings(name, kind), vocabulary)
             model = sentence.build(inner, section, head, CLASSES)
-            problems[title] = Problem(model, sentence_loss, batches, lambda _: {})
+            problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
         config = encoder.configuration(EncoderSettings(**settings(name, "encoder")), vocabulary)
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
         hugging = BertForSequenceClassification._from_config(config).train()

@@ -140,7 +140,7 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     changed = encode_prompts(read_tokenizer(folder), texts, labels, TEMPLATE, bos=0)
     among, expected = np.unique(prompts.label), {}
     for row, (item, label) in enumerate(zip(items, prompts.label, strict=True)):
-        plain, replaced = (found.batch(np.array([row])) for found in (prompts, changed))
+        plain, replaced = (found.make_batch(np.array([row])) for found in (prompts, changed))
         with torch.no_grad():
             before, synonyms = (last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced))
         cap = pooled_logits(model, plain.ids, plain.words, [1], "mean")[0, 0]

@@ -137,5 +137,5 @@ def test_the_definitions_of_the_code_are_stored(tmp_path):
     train = of("train", **RUN)
     store_definitions([train, of("table", paper="sq_transformer", display="table1")], tmp_path)
     stored = load_definitions(train.code, tmp_path)
-    assert {"train", "update", "optimiser_for"} <= stored["workflow_scripts.training.loop"].keys()
+    assert {"train", "update_weights", "build_optimiser"} <= stored["workflow_scripts.training.loop"].keys()
     assert load_definitions("0" * 16, tmp_path) is None

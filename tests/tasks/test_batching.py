@@ -11,29 +11,28 @@ from workflow_scripts.data.datasets import scan
 from workflow_scripts.tasks import batching as module
 from workflow_scripts.tasks.batching import (
     Batch,
-    OnDemand,
-    Pairs,
-    bucketed,
-    bucketed_rows,
-    epoch_order,
-    fixed_size,
-    sequences,
-    training_batches,
+    LazyBatches,
+    SequencePairs,
+    bucket_by_length,
+    make_bucketed_batches,
+    make_training_batches,
+    permute_batches,
+    to_sequences,
 )
 
 token_lists = st.lists(st.integers(4, 40), max_size=9)
 examples = st.lists(st.tuples(token_lists, token_lists), min_size=1, max_size=60)
 
 
-def as_pairs(rows: list[tuple[list[int], list[int]]], chunks: int = 1) -> Pairs:
+def as_pairs(rows: list[tuple[list[int], list[int]]], chunks: int = 1) -> SequencePairs:
     """Pairs from Python lists, by way of Parquet-like columns in one or more chunks."""
     columns = []
     for side in (0, 1):
         lists = [row[side] for row in rows]
         size = -(-len(lists) // chunks)
         parts = [pa.array(lists[i : i + size], pa.list_(pa.int32())) for i in range(0, len(lists), size)]
-        columns.append(sequences(pa.chunked_array(parts)))
-    return Pairs(*columns)
+        columns.append(to_sequences(pa.chunked_array(parts)))
+    return SequencePairs(*columns)
 
 
 def unpadded(batch: Batch) -> list[tuple[list[int], list[int]]]:
@@ -51,7 +50,7 @@ def unpadded(batch: Batch) -> list[tuple[list[int], list[int]]]:
 
 @given(examples, st.integers(10, 80), st.integers(1, 3))
 def test_every_example_is_in_one_batch_and_no_batch_exceeds_the_budget(rows, budget, chunks):
-    batches = bucketed(as_pairs(rows, chunks), budget)
+    batches = make_bucketed_batches(as_pairs(rows, chunks), budget)
     assert sorted(row for batch in batches for row in unpadded(batch)) == sorted(rows)
     for batch in batches:
         count, longest = len(batch.source), max(batch.source.size(1), batch.target_out.size(1))
@@ -70,21 +69,21 @@ def test_batches_are_filled_in_order_of_length_until_the_next_example_would_not_
         current.append(row)
     expected.append(current)
     source, target = np.array(lengths).T
-    assert [chosen.tolist() for chosen in bucketed_rows(source, target, budget)] == expected
+    assert [chosen.tolist() for chosen in bucket_by_length(source, target, budget)] == expected
 
 
 @given(examples, st.integers(10, 80), st.integers(0, 2**31 - 1))
 def test_shuffled_rows_fill_batches_of_the_same_lengths(rows, budget, seed):
     source, target = np.array([(len(source) + 1, len(target) + 1) for source, target in rows]).T
-    shuffled = bucketed_rows(source, target, budget, shuffle_seed=seed)
+    shuffled = bucket_by_length(source, target, budget, shuffle_seed=seed)
     assert sorted(np.concatenate(shuffled).tolist()) == list(range(len(rows)))
-    for one, other in zip(shuffled, bucketed_rows(source, target, budget), strict=True):
+    for one, other in zip(shuffled, bucket_by_length(source, target, budget), strict=True):
         assert source[one].tolist() == source[other].tolist() and target[one].tolist() == target[other].tolist()
 
 
 def test_a_resumed_training_has_the_same_batches_and_another_seed_has_others():
     pairs, cpu = as_pairs([([4 + i % 30], [4 + i % 30]) for i in range(300)]), torch.device("cpu")
-    first, again, other = (training_batches(pairs, 64, cpu, shuffle_seed=seed) for seed in (7, 7, 8))
+    first, again, other = (make_training_batches(pairs, 64, cpu, shuffle_seed=seed) for seed in (7, 7, 8))
     assert all(torch.equal(one.source, two.source) for one, two in zip(first, again, strict=True))
     assert not all(torch.equal(one.source, two.source) for one, two in zip(first, other, strict=True))
 
@@ -123,50 +122,43 @@ def test_batches_of_addjump_2x_mix_first_words_as_fairseqs_do():
 
     upstream = distinct(fairseq_batches(source, target, 4096, seed=1))
     assert upstream == pytest.approx(10, abs=1)
-    assert distinct(bucketed_rows(source, target, 4096, shuffle_seed=1)) == pytest.approx(upstream, abs=0.5)
-    assert distinct(bucketed_rows(source, target, 4096)) < 6
+    assert distinct(bucket_by_length(source, target, 4096, shuffle_seed=1)) == pytest.approx(upstream, abs=0.5)
+    assert distinct(bucket_by_length(source, target, 4096)) < 6
 
 
 def test_an_example_longer_than_the_budget_is_refused():
     with pytest.raises(ValueError, match="8 tokens, more than 7"):
-        bucketed(as_pairs([([4], [5] * 7)]), 7)
-
-
-@given(examples, st.integers(1, 20))
-def test_fixed_size_batches_hold_every_example_once(rows, size):
-    batches = fixed_size(as_pairs(rows), size, seed=1)
-    assert sorted(row for batch in batches for row in unpadded(batch)) == sorted(rows)
-    assert [len(batch.source) for batch in batches[:-1]] == [size] * (len(batches) - 1)
+        make_bucketed_batches(as_pairs([([4], [5] * 7)]), 7)
 
 
 @given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(0, 1000))
 def test_an_epoch_visits_every_batch_once_in_an_order_fixed_by_seed_and_epoch(count, seed, epoch):
-    order = epoch_order(count, seed, epoch)
+    order = permute_batches(count, seed, epoch)
     assert sorted(order.tolist()) == list(range(count))
-    assert order.tolist() == epoch_order(count, seed, epoch).tolist()
+    assert order.tolist() == permute_batches(count, seed, epoch).tolist()
 
 
 def test_the_order_differs_by_epoch_and_by_seed():
-    orders = {tuple(epoch_order(50, seed, epoch)) for seed in range(4) for epoch in range(4)}
+    orders = {tuple(permute_batches(50, seed, epoch)) for seed in range(4) for epoch in range(4)}
     assert len(orders) == 16
 
 
 def test_sequences_of_a_slice_are_those_of_its_rows():
     column = pa.chunked_array([pa.array([[4], [5, 6], [], [7]], pa.list_(pa.int32()))]).slice(1, 2)
-    found = sequences(column)
+    found = to_sequences(column)
     assert found.ids.tolist() == [5, 6] and found.length.tolist() == [2, 0]
-    assert found.padded(np.array([1, 0])).tolist() == [[2, 0, 0], [5, 6, 2]]
+    assert found.pad(np.array([1, 0])).tolist() == [[2, 0, 0], [5, 6, 2]]
 
 
 @given(examples, st.integers(10, 80))
 def test_batches_on_demand_are_those_that_are_kept(rows, budget):
     pairs, cpu = as_pairs(rows), torch.device("cpu")
-    kept = training_batches(pairs, budget, cpu)
+    kept = make_training_batches(pairs, budget, cpu)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "KEPT_TOKENS", -1)
-        made = training_batches(pairs, budget, cpu)
-    assert isinstance(kept, list) and isinstance(made, OnDemand)
-    assert len(made) == len(kept) == len(bucketed(pairs, budget))
+        patch.setattr(module, "MAX_CACHED_TOKENS", -1)
+        made = make_training_batches(pairs, budget, cpu)
+    assert isinstance(kept, list) and isinstance(made, LazyBatches)
+    assert len(made) == len(kept) == len(make_bucketed_batches(pairs, budget))
     for one, other in zip(made, kept, strict=True):
         for name in ("source", "target_in", "target_out"):
             assert getattr(one, name).dtype == torch.int64

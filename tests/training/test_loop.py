@@ -16,8 +16,9 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.settings import Training
-from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, learning_rate, optimiser_for, train
-from workflow_scripts.training.state import State, StateFolder
+from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, build_optimiser, train
+from workflow_scripts.training.schedule import compute_learning_rate
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 CPU = torch.device("cpu")
 CPU = torch.device("cpu")
@@ -63,7 +64,7 @@ def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, 
 
 def run(
     problem: Problem, folder: Path, save_every: float = 60, settings: Training = SETTINGS
-) -> tuple[State, StateFolder]:
+) -> tuple[TrainingState, StateFolder]:
     """Train in `folder`; returns the final state and where it is kept."""
     torch.set_num_threads(1)
     folder.mkdir(exist_ok=True)
@@ -77,12 +78,12 @@ def test_a_warm_up_may_be_a_part_of_the_run(fraction, steps):
     parts, whole = (
         SETTINGS.model_copy(update=change) for change in ({"warmup_fraction": fraction}, {"warmup_steps": steps})
     )
-    assert [learning_rate(parts, step) for step in range(1, 13)] == [
-        learning_rate(whole, step) for step in range(1, 13)
+    assert [compute_learning_rate(parts, step) for step in range(1, 13)] == [
+        compute_learning_rate(whole, step) for step in range(1, 13)
     ]
 
 
-def by_name(state: State) -> dict[str, list[tuple[int, float]]]:
+def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:
     """The history as name -> (step, value)."""
     return {name: [(s, v) for s, n, v in state.history if n == name] for _, name, _ in state.history}
 
@@ -143,7 +144,7 @@ def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, v
 
     state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path)
     assert state.best_step == best and state.best_value == max(values)
-    assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
+    assert torch.equal(load_file(store.locate_best(best))["weight"], seen[best])
     assert model.training
 
 
@@ -157,11 +158,11 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
     def validate(_model: nn.Module) -> dict[str, float]:
         return dict(zip(("score", "loss"), map(float, next(found)), strict=True))
 
-    state, store = run(Problem(Line(), squared_error, BATCHES, validate, tie="loss"), tmp_path)
+    state, store = run(Problem(Line(), squared_error, BATCHES, validate, tie_break_metric="loss"), tmp_path)
     assert (state.best_step, state.best_value) == (best, max(values))
-    assert store.best_path(best).exists()
+    assert store.locate_best(best).exists()
     resumed = Line()
-    assert store.load(resumed, optimiser_for(resumed, SETTINGS)).best_tie == state.best_tie
+    assert store.load(resumed, build_optimiser(resumed, SETTINGS)).best_tie == state.best_tie
 
 
 @pytest.mark.parametrize(
@@ -188,8 +189,8 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_
     state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
     assert (state.best_step, state.kept["held_out"]["step"]) == (best, other_best)
     assert state.kept.keys() == {"held_out"} and state.kept["held_out"]["value"] == max(others)
-    assert torch.equal(load_file(store.best_path(best))["weight"], seen[best])
-    assert torch.equal(load_file(store.kept_path("held_out", other_best))["weight"], seen[other_best])
+    assert torch.equal(load_file(store.locate_best(best))["weight"], seen[best])
+    assert torch.equal(load_file(store.locate_kept("held_out", other_best))["weight"], seen[other_best])
     assert by_name(state)["valid_held_out_score"] == list(zip((5, 10, 12), others, strict=True))
     assert torch.equal(model.weight.detach(), seen[12])
     store.remove()
@@ -224,11 +225,11 @@ def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_
         return {"score": 0.0}
 
     expected, store = run(Problem(Line(), squared_error, BATCHES, score), tmp_path)
-    best = store.best_path(12).read_bytes()
+    best = store.locate_best(12).read_bytes()
     model = Line()
     found, store = run(Problem(model, squared_error, BATCHES, score), tmp_path)
     assert (found.step, found.history, found.best_step) == (12, expected.history, 12)
-    assert model.calls == 0 and store.best_path(12).read_bytes() == best
+    assert model.calls == 0 and store.locate_best(12).read_bytes() == best
 
 
 @pytest.mark.parametrize("when", ["step", "validation", "save"])
@@ -270,7 +271,7 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tm
 
     with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
         run(Problem(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
-    assert [path.name for path in StateFolder(tmp_path, {}).generations()] == ["step-5"]
+    assert [path.name for path in StateFolder(tmp_path, {}).list_saved_states()] == ["step-5"]
 
 
 class Saves(StateFolder):
@@ -281,7 +282,7 @@ class Saves(StateFolder):
     def during(self) -> None:
         time.sleep(self.seconds)
 
-    def save(self, state: State, *others) -> None:
+    def save(self, state: TrainingState, *others) -> None:
         super().save(state, *others)
         self.steps = (*self.steps, state.step)
         self.during()
@@ -318,4 +319,4 @@ def test_a_signal_during_a_save_ends_with_that_state(tmp_path):
     with pytest.raises(StopRequested) as stop:
         save_in(store, save_every=0, steps=40)
     assert (stop.value.step, store.steps) == (1, (1,))
-    assert store.generations()[0].name == "step-1"
+    assert store.list_saved_states()[0].name == "step-1"

@@ -3,8 +3,7 @@
 import pytest
 
 from workflow_scripts.tasks.settings import Training
-from workflow_scripts.training.loop import learning_rate
-from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root
+from workflow_scripts.training.schedule import compute_learning_rate
 
 
 def training_settings(**given: object) -> Training:
@@ -13,40 +12,27 @@ def training_settings(**given: object) -> Training:
     return Training(**common, **validation, log_every=5, torch_threads=1, **given)
 
 
-@pytest.mark.parametrize(
-    ("step", "rate"), [(1, 5e-4 / 4000), (1000, 1.25e-4), (4000, 5e-4), (16_000, 2.5e-4), (100_000, 1e-4)]
-)
-def test_it_rises_to_the_peak_and_falls_with_the_root(step, rate):
-    assert inverse_square_root(step, 5e-4, 4000) == pytest.approx(rate, rel=1e-12)
-
-
-def test_without_warm_up_it_starts_at_the_peak():
-    assert [inverse_square_root(step, 1.0, 0) for step in (1, 4, 100)] == [1.0, 0.5, 0.1]
-
-
-@pytest.mark.parametrize(("step", "rate"), [(1, 0.004), (250, 1.0), (500, 2.0), (501, 2.0), (15_000, 2.0)])
-def test_a_constant_rate_stays_at_its_peak(step, rate):
-    assert constant(step, 2.0, 500) == pytest.approx(rate, rel=1e-12)
+WARM_UP = {"learning_rate": 2.0, "warmup_steps": 500, "max_steps": 15_000}
+ROOT = {"learning_rate": 5e-4, "warmup_steps": 4000, "max_steps": 100_000}
+FALLING = {"schedule": "constant_then_linear", "decay_steps": 4500}
 
 
 @pytest.mark.parametrize(
-    ("step", "rate"), [(250, 1.0), (500, 2.0), (10_501, 2.0), (12_751, 1.0), (14_551, 0.2), (15_000, 2 / 4500)]
-)
-def test_a_constant_rate_may_fall_to_0_at_the_end(step, rate):
-    assert constant_then_linear(step, 2.0, 500, 4500, 15_000) == pytest.approx(rate, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("schedule", "expected"),
+    ("given", "rates"),
     [
-        ({"schedule": "constant"}, [0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
-        ({"schedule": "constant_then_linear", "decay_steps": 4}, [0.5, 1.0, 1.0, 1.0, 1.0, 0.75, 0.5, 0.25]),
-        ({"schedule": "linear"}, [0.0, 0.5, 1.0, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]),
+        (ROOT, {1: 5e-4 / 4000, 1000: 1.25e-4, 4000: 5e-4, 16_000: 2.5e-4, 100_000: 1e-4}),
+        ({"learning_rate": 1.0, "warmup_steps": 0, "max_steps": 100}, {1: 1.0, 4: 0.5, 100: 0.1}),
+        (WARM_UP | {"schedule": "constant"}, {1: 0.004, 250: 1.0, 500: 2.0, 501: 2.0, 15_000: 2.0}),
+        (WARM_UP | FALLING, {250: 1.0, 500: 2.0, 10_501: 2.0, 12_751: 1.0, 14_551: 0.2, 15_000: 2 / 4500}),
+        (
+            {"schedule": "linear", "learning_rate": 1.0, "warmup_steps": 2, "max_steps": 8},
+            {1: 0.0, 2: 0.5, 3: 1.0, 4: 5 / 6, 5: 4 / 6, 8: 1 / 6},
+        ),
     ],
 )
-def test_the_settings_choose_the_schedule(schedule, expected):
-    settings = training_settings(max_steps=8, learning_rate=1.0, warmup_steps=2, **schedule)
-    assert [learning_rate(settings, step) for step in range(1, 9)] == pytest.approx(expected)
+def test_the_rate_is_that_of_the_schedule(given, rates):
+    settings = training_settings(**given)
+    assert {step: compute_learning_rate(settings, step) for step in rates} == pytest.approx(rates, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.history import read_history, write_history
-from workflow_scripts.training.state import State, StateFolder
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 IDENTITY = {"spec_digest": "s", "data_digest": "d"}
 
@@ -39,17 +39,17 @@ def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> float:
     return loss.item()
 
 
-def saved_steps(folder: Path, count: int) -> tuple[nn.Module, torch.optim.Optimizer, State, StateFolder]:
+def saved_steps(folder: Path, count: int) -> tuple[nn.Module, torch.optim.Optimizer, TrainingState, StateFolder]:
     """A run that has saved a state, and its best weights, after each of `count` steps."""
     model, optimiser = small_run()
-    store, state = StateFolder(folder, IDENTITY), State()
+    store, state = StateFolder(folder, IDENTITY), TrainingState()
     folder.mkdir(parents=True, exist_ok=True)
     for _ in range(count):
         save_step(model, optimiser, state, store)
     return model, optimiser, state, store
 
 
-def save_step(model: nn.Module, optimiser: torch.optim.Optimizer, state: State, store: StateFolder) -> None:
+def save_step(model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState, store: StateFolder) -> None:
     loss = step(model, optimiser)
     state.step += 1
     state.history.append((state.step, "loss", loss))
@@ -131,7 +131,7 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
         store, (found_model, found_optimiser) = StateFolder(folder, IDENTITY), small_run(seed=99)
         found = store.load(found_model, found_optimiser)
         reached.add(found.step)
-        assert store.best_path(found.best_step).exists()
+        assert store.locate_best(found.best_step).exists()
         if found.step == 2:
             assert torch.equal(found_model[0].weight, step_2)
             save_step(found_model, found_optimiser, found, store)
@@ -170,7 +170,7 @@ def test_when_no_state_can_be_read_the_run_starts_anew(tmp_path):
     saved_steps(tmp_path, 2)
     for path in tmp_path.glob("step-*/state.json"):
         path.write_text("{")
-    assert StateFolder(tmp_path, IDENTITY).load(*small_run()) == State()
+    assert StateFolder(tmp_path, IDENTITY).load(*small_run()) == TrainingState()
 
 
 @pytest.mark.parametrize("name", ["spec_digest", "data_digest"])
@@ -198,9 +198,9 @@ def test_a_state_of_code_that_kept_no_further_weights_is_refused_for_its_code_al
 
 def test_a_second_holder_of_the_lock_is_refused_until_the_first_is_done(tmp_path):
     first, second = StateFolder(tmp_path, IDENTITY), StateFolder(tmp_path, IDENTITY)
-    with first.locked(), pytest.raises(UserError, match=f"in use by process {os.getpid()}"), second.locked():
+    with first.lock(), pytest.raises(UserError, match=f"in use by process {os.getpid()}"), second.lock():
         pass
-    with second.locked():
+    with second.lock():
         pass
 
 
@@ -209,7 +209,7 @@ def test_removing_the_state_leaves_the_files_of_others(tmp_path):
         _, _, _, store = saved_steps(tmp_path / folder, 3)
         if folder == "shared":
             (tmp_path / "shared/thesis.tex").touch()
-        with store.locked():
+        with store.lock():
             store.remove()
     assert [path.name for path in tmp_path.rglob("*")] == ["shared", "thesis.tex"]
 

@@ -12,7 +12,7 @@ from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
-from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 BATCH_TOKENS = 4096
@@ -36,8 +36,8 @@ def fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: 
     lengths = [side.length[drawn] + 1 for side in (pairs.source, pairs.target)]
     longest = int(max(length.max() for length in lengths))
     found: dict[tuple[str, int], list[Tensor]] = {}
-    for rows in bucketed_rows(*lengths, max(BATCH_TOKENS, longest)):
-        batch = pairs.batch(drawn[rows])
+    for rows in bucket_by_length(*lengths, max(BATCH_TOKENS, longest)):
+        batch = pairs.make_batch(drawn[rows])
         with torch.no_grad():
             encoder, memory = model.encoder_fusion(batch.source)
             decoder = model.decoder_fusion(memory, batch.target_in)

@@ -17,8 +17,8 @@ from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.models.loading import model_module
-from workflow_scripts.tasks.masked_lm.batches import read_sentences
-from workflow_scripts.tasks.masked_lm.sememes import NONE, read_lexicon
+from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
+from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
 BATCH = 64  # sentences
 COLUMNS = {
@@ -58,7 +58,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     scores = []
     for run in runs:
         model, tokenizer = load(run)
-        lexicon, count = read_lexicon(run.data, tokenizer)
+        lexicon, count = read_sememe_lexicon(run.data, tokenizer)
         continues = read_vocabulary(tokenizer, run.data / "tokenizer.json").continues
         if model.config.last_codes != count:
             raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
@@ -72,7 +72,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                 found = word_tables(word, weights, own[own != NONE], names, given["top"])
                 for name, table in found.items():
                     tables[name].append(table.assign(**run.columns()))
-        first, _ = read_sentences(run.data, given["split"])
+        first, _ = read_sentence_ids(run.data, given["split"])
         drawn = np.sort(np.random.default_rng(given["seed"]).permutation(len(first.length))[: given["sentences"]])
         texts = [first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])] for i in drawn]
         used = [np.zeros(codebook.codebook.shape[0]) for codebook in model.codebooks]
@@ -148,7 +148,7 @@ def of_words(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(O of the last layer, is it gold) of the words that have sememes: both [W, K], O the mean over a word's pieces.
 
-    number, pieces, sememes: as `Lexicon.look_up` gives them.
+    number, pieces, sememes: as `SememeLexicon.look_up` gives them.
     """
     weights = np.zeros((len(pieces), batch.codes[-1].shape[-1]))
     np.add.at(weights, number, batch.codes[-1][batch.words])

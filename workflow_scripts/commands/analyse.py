@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.analyses.trained import TrainedRun
     from workflow_scripts.evaluation.published import read_published
     from workflow_scripts.evaluation.scores import write_scores
-    from workflow_scripts.training.machine import describe
+    from workflow_scripts.training.machine import describe_device
 
     trained, specs = [], []
     for run in runs:
@@ -72,5 +72,5 @@ def main(args: argparse.Namespace) -> None:
             "checkpoints_sha256": {str(run): hash_file(run.folder / "checkpoint/model.safetensors") for run in trained},
         }
         write_json(out / "analysis.json", content)
-        made = make_record(fingerprint, digests, precision="fp32", computed_on=describe(torch.device("cpu")))
+        made = make_record(fingerprint, digests, precision="fp32", computed_on=describe_device(torch.device("cpu")))
         write_json(out / "record.json", made)

@@ -17,7 +17,7 @@ from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Evaluation
-from workflow_scripts.tasks.trained_run import checked_run, read_run
+from workflow_scripts.tasks.trained_run import read_checked_run, read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,15 +41,15 @@ def main(args: argparse.Namespace) -> None:
     settings = read_evaluation_settings(read_run(args.run_dir), args)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
 
-    run = checked_run(args.run_dir, args.data)
+    run = read_checked_run(args.run_dir, args.data)
 
     import pyarrow.parquet as pq
 
     from workflow_scripts.tasks.base import Score
-    from workflow_scripts.training.machine import choose_device, describe, prepare
+    from workflow_scripts.training.machine import choose_device, describe_device, set_seed_and_threads
 
     device, spec = choose_device(args.device), run["spec"]
-    prepare(spec["seed"], spec["training"]["torch_threads"], device)
+    set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
     score: Score = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.scoring").score
     predictions, scores = score(run, args.run_dir / "checkpoint", args.data, settings, device, args.progress)
     run_columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> None:
         }
         write_json(out / "evaluation.json", content)
         fingerprint, precision = fingerprint_evaluation(content["spec"], spec), spec["training"]["precision"]
-        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe(device))
+        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe_device(device))
         write_json(out / "record.json", made)
 
 

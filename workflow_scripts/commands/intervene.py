@@ -43,10 +43,10 @@ def main(args: argparse.Namespace) -> None:
 
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.interventions.intervene import intervene
-    from workflow_scripts.training.machine import choose_device, describe, prepare
+    from workflow_scripts.training.machine import choose_device, describe_device, set_seed_and_threads
 
     device = choose_device(args.device)
-    prepare(spec["seed"], spec["training"]["torch_threads"], device)
+    set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
     candidates, match = args.candidates / "candidates.parquet", find_match_rule(run)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with Reporter(run["run"], total, args.progress, unit="interventions") as reporter:
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> None:
         }
         write_json(out / "intervention.json", content)
         fingerprint, precision = fingerprint_intervention(content["spec"], spec), spec["training"]["precision"]
-        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe(device))
+        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe_device(device))
         write_json(out / "record.json", made)
 
 

@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> None:
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training import machine
-    from workflow_scripts.training.search import COLUMNS, best_of, pairs
+    from workflow_scripts.training.search import COLUMNS, find_best, list_candidates
 
     fingerprint, device = fingerprint_search(spec), machine.choose_device(args.device)
     origin = hash_inputs(spec, args.data, args.init)
@@ -72,11 +72,11 @@ def main(args: argparse.Namespace) -> None:
         if done[name] != value:
             what = name.removesuffix("_digest")
             raise UserError(f"{file} was made with another {what}; delete {args.state} to start anew")
-    candidates = pairs(spec, settings, search, args.data)
+    candidates = list_candidates(spec, settings, search, args.data)
     for candidate in candidates[len(done["pairs"]) :]:
         done["pairs"].append(train_candidate(args, spec, candidate, made_from, device))
         write_json(file, done)
-    best = best_of(done["pairs"])
+    best = find_best(done["pairs"])
     keys = ("learning_rate", "batch_sentences", "max_steps", "warmup_steps", "validate_every")
     with write_atomically(args.out) as out:
         out.mkdir()
@@ -88,7 +88,11 @@ def main(args: argparse.Namespace) -> None:
         content["chosen"] = {key: getattr(candidates[best], key) for key in keys}
         write_json(out / "chosen.json", content)
         made = make_record(
-            fingerprint, origin["data_digest"], spec["seed"], spec["training"]["precision"], machine.describe(device)
+            fingerprint,
+            origin["data_digest"],
+            spec["seed"],
+            spec["training"]["precision"],
+            machine.describe_device(device),
         )
         write_json(out / "record.json", made)
     file.unlink()
@@ -100,16 +104,16 @@ def train_candidate(
     """Train one pair, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
-    from workflow_scripts.training.search import train_pair
+    from workflow_scripts.training.search import train_candidate
     from workflow_scripts.training.state import StateFolder
 
     name = f"{settings.learning_rate:g}-{settings.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)
     make_writable(folder.folder)
     label = "{task}/{method}/{variant} {name}".format(**spec, name=name)
-    with folder.locked(), Reporter(label, settings.max_steps, args.progress) as reporter:
+    with folder.lock(), Reporter(label, settings.max_steps, args.progress) as reporter:
         try:
-            row = train_pair(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
+            row = train_candidate(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
             reporter.print_line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
             sys.exit(128 + stop.number)

@@ -25,7 +25,8 @@ from workflow_scripts.tasks.settings import Training
 if TYPE_CHECKING:
     import torch
 
-    from workflow_scripts.training.state import State
+    from workflow_scripts.training.state import TrainingState
+
 
 SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "problem", "objective", "training")
 
@@ -105,7 +106,7 @@ def main(args: argparse.Namespace) -> None:
     chosen = read_json(args.search)["chosen"] if args.search else None
     origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
-    with folder.locked(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
+    with folder.lock(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
         if settings.warmup >= settings.max_steps > 0:
             steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
             reporter.print_line(
@@ -141,7 +142,7 @@ def main(args: argparse.Namespace) -> None:
                 origin["data_digest"],
                 spec["seed"],
                 spec["training"]["precision"],
-                machine.describe(device),
+                machine.describe_device(device),
             )
             write_json(out / "record.json", made | summarise_costs(state, device) | {"analysis_plans": plans})
         folder.remove()
@@ -155,7 +156,7 @@ def hash_inputs(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str
     return found | ({"init_digest": hash_weights(init)} if init else {})
 
 
-def summarise_costs(state: "State", device: "torch.device") -> dict[str, Any]:
+def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str, Any]:
     """Return times and memory of a finished training for record.json.
 
     Times are sums over all invocations, without their start and end. Memory is the maximum over them.

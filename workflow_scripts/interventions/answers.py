@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.models.causal_lm.model import begin_token
 from workflow_scripts.models.hugging_face import read_tokenizer
-from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
-from workflow_scripts.tasks.prompt.scoring import load_model, matches, predict, token_texts
-from workflow_scripts.tasks.trained_run import checked_run
+from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, load_model, matches, predict_answers
+from workflow_scripts.tasks.trained_run import read_checked_run
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -49,13 +49,13 @@ class Subject:
     @classmethod
     def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "Subject":
         """Load the model of a run, read its prompts, and answer them unchanged."""
-        run = checked_run(run_dir, data)
+        run = read_checked_run(run_dir, data)
         model = load_model(run["spec"], run_dir / "checkpoint", device)
         folder = run_dir / "checkpoint"
         prompts = read_prompts(run["spec"], model, folder, data, split)
         table = read_table(data, split, ["item", "content", "label"]).take(prompts.items)
         contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
-        texts = token_texts(folder, model)
+        texts = decode_vocabulary(folder, model)
         subject = cls(model, folder, run["spec"], device, prompts, contents, answers, items, texts, match)
         distinct = np.unique(prompts.label)
         if len(distinct) <= FEW_ANSWERS:
@@ -71,13 +71,13 @@ class Subject:
     def batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
         """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
         length = prompts.length
-        chosen = bucketed_rows(length, np.zeros_like(length), max(BATCH_TOKENS, int(length.max())))
-        return np.concatenate(chosen), [prompts.batch(rows).to(self.device) for rows in chosen]
+        chosen = bucket_by_length(length, np.zeros_like(length), max(BATCH_TOKENS, int(length.max())))
+        return np.concatenate(chosen), [prompts.make_batch(rows).to(self.device) for rows in chosen]
 
     def rights(self, prompts: Prompts) -> dict[str, np.ndarray]:
         """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
         among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
-        written, chosen = predict(self.model, prompts, among, BATCH_TOKENS, self.device)
+        written, chosen = predict_answers(self.model, prompts, among, BATCH_TOKENS, self.device)
         found = {"vocabulary": matches(written, self.prompts.label, self.texts, self.match)}
         return found if self.labels is None else found | {"labels": chosen == self.prompts.label}
 

@@ -42,7 +42,7 @@ def make_record(
     """Return the FIELDS of a result that this process has just made.
 
     data_digest: digest of the data of the result's task, or the digest of each input by its name.
-    computed_on: the return value of `training.machine.describe`; None if the process did not load torch.
+    computed_on: the return value of `training.machine.describe_device`; None if the process did not load torch.
     """
     where, seconds = computed_on or describe_cpu(), time.monotonic() - CLOCK
     return {
@@ -65,7 +65,7 @@ def make_record(
 
 
 def describe_cpu() -> dict[str, Any]:
-    """Describe the machine as `training.machine.describe` does, without loading torch."""
+    """Describe the machine as `training.machine.describe_device` does, without loading torch."""
     return {
         "device": "cpu",
         "device_name": read_cpu_name(),

@@ -19,20 +19,18 @@ Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
 class Problem:
     """Model, batches, loss and validation of one training.
 
-    `validate(model)` is called in eval mode without gradients and returns named values. The training settings name the
-    value that chooses the best weights (greater is better). A model may define `after_step()`, called after each
-    update. `write_beside(folder)` writes further files of a checkpoint. `tie` names a value that decides between
-    equally good validations: the lowest is the best. If it is equal too, or there is no `tie`, the latest is the best.
-
-    The name of a value on a further split is `<split>_<value>`.
+    `validate(model)` is called in eval mode without gradients and returns named values; on a further split, the name is
+    `<split>_<value>`. The training settings name the value that chooses the best weights: greater is better. Of equal
+    ones the lowest `tie_break_metric`, if one is named, is the best, and then the latest. `save_extra_files(folder)`
+    writes further files of a checkpoint. A model may define `after_step()`, called after each update.
     """
 
     model: nn.Module
     loss: Loss
     batches: Sequence[Any]
     validate: Callable[[nn.Module], dict[str, float]]
-    write_beside: Callable[[Path], None] | None = None
-    tie: str | None = None
+    save_extra_files: Callable[[Path], None] | None = None
+    tie_break_metric: str | None = None
 
 
 class MakeProblem(Protocol):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 PAD, EOS, UNK = 0, 2, 3
-KEPT_TOKENS = 100_000_000  # of 8 bytes each
+MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
 
 
 class TensorBatch:
@@ -35,7 +35,7 @@ class Batch(TensorBatch):
 
 
 @dataclass(frozen=True)
-class Sequences:
+class RaggedSequences:
     """N ragged sequences: sequence i is ids[start[i] : start[i] + length[i]], without EOS.
 
     start and length are int64. ids keep the width of the file, since those of 36 million pairs must fit into memory.
@@ -45,7 +45,7 @@ class Sequences:
     start: np.ndarray
     length: np.ndarray
 
-    def padded(self, rows: np.ndarray) -> np.ndarray:
+    def pad(self, rows: np.ndarray) -> np.ndarray:
         """Return [len(rows), longest + 1] int64: the sequences of `rows`, each followed by EOS and PAD."""
         length = self.length[rows]
         column = np.arange(length.max() + 1)
@@ -58,33 +58,33 @@ class Sequences:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class SequencePairs:
     """The sequence pairs of one split, in the order of its file."""
 
-    source: Sequences
-    target: Sequences
+    source: RaggedSequences
+    target: RaggedSequences
 
     def __len__(self) -> int:
         return len(self.source.length)
 
-    def batch(self, rows: np.ndarray) -> Batch:
+    def make_batch(self, rows: np.ndarray) -> Batch:
         """The pairs of `rows` [B] as one padded batch."""
-        target_out = self.target.padded(rows)
+        target_out = self.target.pad(rows)
         target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
         # The EOS of target_out would be an input after the end of shorter rows: pad it.
         target_in[np.arange(target_in.shape[1]) > self.target.length[rows][:, None]] = PAD
-        return Batch(*(torch.from_numpy(table) for table in (self.source.padded(rows), target_in, target_out)))
+        return Batch(*(torch.from_numpy(table) for table in (self.source.pad(rows), target_in, target_out)))
 
 
-def sequences(column: pa.ChunkedArray) -> Sequences:
+def to_sequences(column: pa.ChunkedArray) -> RaggedSequences:
     """Read the rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
     lists = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.list_(pa.int64()))
     # to_numpy() would load pandas.
     ids, offsets = np.from_dlpack(lists.flatten()), np.from_dlpack(lists.offsets).astype(np.int64)
-    return Sequences(ids, offsets[:-1] - offsets[0], np.diff(offsets))
+    return RaggedSequences(ids, offsets[:-1] - offsets[0], np.diff(offsets))
 
 
-def bucketed_rows(
+def bucket_by_length(
     source_length: np.ndarray,
     target_length: np.ndarray,
     batch_tokens: int,
@@ -116,17 +116,17 @@ def bucketed_rows(
     return batches
 
 
-def bucketed(pairs: Pairs, batch_tokens: int) -> list[Batch]:
-    """Make length-bucketed batches of all pairs; see `bucketed_rows`. Their composition never changes."""
-    rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
-    return [pairs.batch(chosen) for chosen in rows]
+def make_bucketed_batches(pairs: SequencePairs, batch_tokens: int) -> list[Batch]:
+    """Make length-bucketed batches of all pairs; see `bucket_by_length`. Their composition never changes."""
+    rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
+    return [pairs.make_batch(chosen) for chosen in rows]
 
 
 @dataclass(frozen=True)
-class OnDemand(Sequence[Batch]):
+class LazyBatches(Sequence[Batch]):
     """Batches that are made at each access, because all at once would take too much memory."""
 
-    pairs: Pairs
+    pairs: SequencePairs
     rows: list[np.ndarray]
     device: torch.device
 
@@ -134,30 +134,24 @@ class OnDemand(Sequence[Batch]):
         return len(self.rows)
 
     def __getitem__(self, index: int) -> Batch:
-        return self.pairs.batch(self.rows[index]).to(self.device)
+        return self.pairs.make_batch(self.rows[index]).to(self.device)
 
 
-def training_batches(
-    pairs: Pairs, batch_tokens: int, device: torch.device, shuffle_seed: int | None = None
+def make_training_batches(
+    pairs: SequencePairs, batch_tokens: int, device: torch.device, shuffle_seed: int | None = None
 ) -> Sequence[Batch]:
-    """Make length-bucketed batches of all pairs on `device`; see `bucketed_rows`.
+    """Make length-bucketed batches of all pairs on `device`; see `bucket_by_length`.
 
     Their composition follows from the arguments alone, so a resumed training has the same batches. They are made once,
     or at each access if they have more than KEPT_TOKENS tokens.
     """
-    rows = bucketed_rows(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, shuffle_seed=shuffle_seed)
-    batches = OnDemand(pairs, rows, device)
+    rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, shuffle_seed=shuffle_seed)
+    batches = LazyBatches(pairs, rows, device)
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
-    return batches if tokens > KEPT_TOKENS else list(batches)
+    return batches if tokens > MAX_CACHED_TOKENS else list(batches)
 
 
-def fixed_size(pairs: Pairs, size: int, seed: int) -> list[Batch]:
-    """Make batches of `size` random rows (the last may be smaller), as a baseline for bucketing."""
-    order = np.random.default_rng(seed).permutation(len(pairs))
-    return [pairs.batch(order[first : first + size]) for first in range(0, len(order), size)]
-
-
-def epoch_order(count: int, seed: int, epoch: int) -> np.ndarray:
+def permute_batches(count: int, seed: int, epoch: int) -> np.ndarray:
     """Return the order [count] in which epoch `epoch` visits the batches, a function of the arguments alone.
 
     Therefore the position in the data needs no state except the step number.

@@ -16,7 +16,7 @@ def read_run(run_dir: Path) -> dict[str, Any]:
     return run
 
 
-def checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
+def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
     """Read run.json. Raises UserError if it was changed, or if run and data do not belong together."""
     from workflow_scripts.data.reading import data_digest
 

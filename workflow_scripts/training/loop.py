@@ -15,11 +15,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import epoch_order
+from workflow_scripts.tasks.batching import permute_batches
 from workflow_scripts.tasks.settings import Training
-from workflow_scripts.training.machine import attempt, used
-from workflow_scripts.training.schedule import constant, constant_then_linear, inverse_square_root, linear
-from workflow_scripts.training.state import State, StateFolder
+from workflow_scripts.training.machine import describe_attempt, measure_usage
+from workflow_scripts.training.schedule import compute_learning_rate
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 # A state is saved at most so often that saving takes a twentieth of the time, however large the model is.
 SAVE_SHARE = 1 / 20
@@ -34,7 +34,7 @@ class StopRequested(Exception):  # noqa: N818
 
 
 @contextmanager
-def stop_signals() -> Iterator[list[int]]:
+def record_stop_signals() -> Iterator[list[int]]:
     """Yield a list that receives the number of each SIGTERM or SIGINT that arrives in the block."""
     received: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)
@@ -46,7 +46,7 @@ def stop_signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def optimiser_for(model: nn.Module, settings: Training) -> torch.optim.AdamW:
+def build_optimiser(model: nn.Module, settings: Training) -> torch.optim.AdamW:
     """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`."""
     return torch.optim.AdamW(
         model.parameters(),
@@ -66,28 +66,28 @@ def train(
     folder: StateFolder,
     reporter: Reporter,
     save_every_seconds: float,
-) -> State:
+) -> TrainingState:
     """Train from the saved state (or from nothing) to `max_steps`: update k, from 1, is made on the k-th batch of the
     epochs' orders, one epoch after the other. A state is saved at each validation and every `save_every_seconds`, or
     more seldom where that takes long.
 
-    Returns the final state; the best weights lie at `folder.best_path(state.best_step)`, those that are best on a
+    Returns the final state; the best weights lie at `folder.locate_best(state.best_step)`, those that are best on a
     further split of `settings.also_keep` at `folder.kept_path(split, state.kept[split]["step"])`, and the model has the
     last ones.
     Raises StopRequested after a SIGTERM or SIGINT, in the last step too, and UserError when the loss is not finite;
     both leave a good state.
     """
     model, batches = problem.model, problem.batches
-    optimiser = optimiser_for(model, settings)
+    optimiser = build_optimiser(model, settings)
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
     state = folder.load(model, optimiser)
     reporter.resume(state.step)
-    call = attempt(device, state.step)
+    call = describe_attempt(device, state.step)
     state.attempts.append(call)
     rows: list[dict[str, Tensor]] = []  # what each step since the last look at the values logged
     epoch, order = -1, np.empty(0, np.int64)
     model.train()
-    with stop_signals() as received:
+    with record_stop_signals() as received:
         saved = timed = time.monotonic()
         wait = save_every_seconds
         timed_step, seconds_before = state.step, state.seconds - saved
@@ -96,32 +96,32 @@ def train(
         while state.step < settings.max_steps and not stop:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
-                order = epoch_order(len(batches), seed, epoch)
+                order = permute_batches(len(batches), seed, epoch)
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
-            rate = learning_rate(settings, state.step)
-            rows.append(update(problem, batch, optimiser, rate, settings.clip_norm, autocast))
+            rate = compute_learning_rate(settings, state.step)
+            rows.append(update_weights(problem, batch, optimiser, rate, settings.clip_norm, autocast))
 
             last = state.step == settings.max_steps
             validates = last or state.step % settings.validate_every == 0
             if last or state.step % settings.log_every == 0:
-                read_values(rows, state)
+                collect_logged_values(rows, state)
                 now = time.monotonic()
                 state.interval_seconds.append((now - timed) / (state.step - timed_step))
                 timed, timed_step = now, state.step
                 reporter.update_values(log_means(state, rate))
             began = time.monotonic()
             if validates:
-                read_values(rows, state)
+                collect_logged_values(rows, state)
                 reporter.set_stage("validate")
                 reporter.update_values(validate(problem, settings, folder, state))
             stop = received[0] if received else 0
             if validates or stop or began - saved >= wait:
-                read_values(rows, state)
+                collect_logged_values(rows, state)
                 reporter.set_stage("save")
                 saving = time.monotonic()
                 state.seconds = seconds_before + time.monotonic()
-                call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, **used(cpu_start)}
+                call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, **measure_usage(cpu_start)}
                 folder.save(state, model, optimiser)
                 reporter.set_stage("train")
                 saved = time.monotonic()
@@ -137,24 +137,11 @@ def train(
     if not settings.max_steps:  # a model that is scored as it starts
         validate(problem, settings, folder, state)
     if "last_step" not in call:  # no step was left to make
-        call |= {"last_step": state.step, "seconds": 0.0, **used(cpu_start)}
+        call |= {"last_step": state.step, "seconds": 0.0, **measure_usage(cpu_start)}
     return state
 
 
-def learning_rate(settings: Training, step: int) -> float:
-    """Return the learning rate of update `step`, from 1."""
-    peak, warmup = settings.learning_rate, settings.warmup
-    match settings.schedule:
-        case "linear":
-            return linear(step, peak, warmup, settings.max_steps)
-        case "constant":
-            return constant(step, peak, warmup)
-        case "constant_then_linear":
-            return constant_then_linear(step, peak, warmup, settings.decay_steps, settings.max_steps)
-    return inverse_square_root(step, peak, warmup)
-
-
-def update(
+def update_weights(
     problem: Problem,
     batch: Any,
     optimiser: torch.optim.Optimizer,
@@ -180,7 +167,7 @@ def update(
     return {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
 
 
-def read_values(rows: list[dict[str, Tensor]], state: State) -> None:
+def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -> None:
     """Move the values of `rows`, one per step, to `state.pending` as floats. Raises UserError for a non-finite loss."""
     for name in {name: None for row in rows for name in row}:
         values = torch.stack([row[name] for row in rows if name in row]).tolist()
@@ -197,7 +184,7 @@ def read_values(rows: list[dict[str, Tensor]], state: State) -> None:
             )
 
 
-def log_means(state: State, rate: float) -> dict[str, float]:
+def log_means(state: TrainingState, rate: float) -> dict[str, float]:
     """Append the mean of each pending value and the learning rate to the history. Return the means."""
     means = {name: math.fsum(values) / len(values) for name, values in state.pending.items()}
     state.history += [(state.step, name, value) for name, value in means.items()]
@@ -206,7 +193,7 @@ def log_means(state: State, rate: float) -> dict[str, float]:
     return {"loss": means["loss"]}
 
 
-def validate(problem: Problem, settings: Training, folder: StateFolder, state: State) -> dict[str, float]:
+def validate(problem: Problem, settings: Training, folder: StateFolder, state: TrainingState) -> dict[str, float]:
     """Validate, append the values to the history and keep the weights when they are the best, on the validation split
     or on a further one; returns the metric.
 
@@ -218,12 +205,12 @@ def validate(problem: Problem, settings: Training, folder: StateFolder, state: S
         values = problem.validate(problem.model)
     problem.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
-    tie = values[problem.tie] if problem.tie else 0.0
+    tie = values[problem.tie_break_metric] if problem.tie_break_metric else 0.0
     if state.best_value is None or (values[metric], -tie) >= (state.best_value, -state.best_tie):
         state.best_step, state.best_value, state.best_tie = state.step, values[metric], tie
         folder.keep_best(state, problem.model)
     for split in settings.kept_splits:
-        value, tie = values[f"{split}_{metric}"], values[f"{split}_{problem.tie}"] if problem.tie else 0.0
+        value, tie = values[f"{split}_{metric}"], values[f"{split}_{problem.tie}"] if problem.tie_break_metric else 0.0
         before = state.kept.get(split)
         if before is None or (value, -tie) >= (before["value"], -before["tie"]):
             state.kept[split] = {"step": state.step, "value": value, "tie": tie}

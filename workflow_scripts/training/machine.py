@@ -26,7 +26,7 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def prepare(seed: int, threads: int, device: torch.device) -> None:
+def set_seed_and_threads(seed: int, threads: int, device: torch.device) -> None:
     """Seed every random generator, set the number of threads and, on the CPU, require deterministic algorithms."""
     random.seed(seed)
     np.random.seed(seed)
@@ -43,7 +43,7 @@ def prepare(seed: int, threads: int, device: torch.device) -> None:
 Generators = tuple[dict[str, Tensor], dict]
 
 
-def random_states() -> Generators:
+def get_random_states() -> Generators:
     """Return the states of this process's random generators, for CUDA of its own device."""
     tensors = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
@@ -53,7 +53,7 @@ def random_states() -> Generators:
 
 
 def set_random_states(states: Generators) -> None:
-    """Restore the random generators to the return value of `random_states`."""
+    """Restore the random generators to the return value of `get_random_states`."""
     tensors, facts = states
     torch.set_rng_state(tensors["torch"])
     if "cuda" in tensors:
@@ -64,20 +64,20 @@ def set_random_states(states: Generators) -> None:
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
 
 
-def driver() -> str | None:
+def read_driver_version() -> str | None:
     """Return the version of the NVIDIA driver, from the file of its kernel module."""
     file = Path("/proc/driver/nvidia/version")
     found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text()) if file.exists() else None
     return found and found[1]
 
 
-def describe(device: torch.device) -> dict[str, Any]:
+def describe_device(device: torch.device) -> dict[str, Any]:
     """Describe this process and its device for `make_record`."""
     on_gpu = device.type == "cuda"
     return {
         "device": device.type,
         "device_name": torch.cuda.get_device_name(device) if on_gpu else read_cpu_name(),
-        "driver": driver() if on_gpu else None,
+        "driver": read_driver_version() if on_gpu else None,
         "cuda": torch.version.cuda if on_gpu else None,
         "cpu": read_cpu_name(),
         "cores": os.cpu_count(),
@@ -88,10 +88,10 @@ def describe(device: torch.device) -> dict[str, Any]:
     }
 
 
-def attempt(device: torch.device, step: int) -> dict[str, Any]:
+def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
     """Return the record of one training invocation, which begins after `step`. The loop adds times and memory."""
     named = ("device", "device_name", "driver", "cuda")
-    here = {name: value for name, value in describe(device).items() if name in named}
+    here = {name: value for name, value in describe_device(device).items() if name in named}
     return {
         "host": platform.node(),
         "started": STARTED,
@@ -101,7 +101,7 @@ def attempt(device: torch.device, step: int) -> dict[str, Any]:
     }
 
 
-def used(cpu_before: float = 0.0) -> dict[str, Any]:
+def measure_usage(cpu_before: float = 0.0) -> dict[str, Any]:
     """Return CPU seconds since `cpu_before` and the largest memory use of this process, on its GPU too."""
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     return {

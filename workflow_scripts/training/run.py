@@ -14,8 +14,8 @@ from workflow_scripts.objectives.loading import build_objective
 from workflow_scripts.tasks.base import MakeProblem, Problem
 from workflow_scripts.tasks.settings import LAST, Training
 from workflow_scripts.training import loop
-from workflow_scripts.training.machine import prepare
-from workflow_scripts.training.state import State, StateFolder
+from workflow_scripts.training.machine import set_seed_and_threads
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 
 def train_run(
@@ -27,13 +27,13 @@ def train_run(
     folder: StateFolder,
     reporter: Reporter,
     save_every: float,
-) -> tuple[Problem, State]:
+) -> tuple[Problem, TrainingState]:
     """Train from the state in the locked `folder`, or from the start. The problem's model then has the last weights.
 
     `settings` are the training settings of `spec`, or those that a search tries instead. Raises loop.StopRequested
     after a signal, and UserError if files are broken or the GPU's memory is full.
     """
-    prepare(spec["seed"], settings.torch_threads, device)
+    set_seed_and_threads(spec["seed"], settings.torch_threads, device)
     make_problem: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
     problem = make_problem(spec, settings, data, init, device)
     problem = replace(problem, loss=build_objective(spec["objective"], problem.loss))
@@ -43,12 +43,14 @@ def train_run(
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
 
 
-def write_checkpoint(out: Path, problem: Problem, settings: Training, state: State, folder: StateFolder) -> None:
+def write_checkpoint(
+    out: Path, problem: Problem, settings: Training, state: TrainingState, folder: StateFolder
+) -> None:
     """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
-    write_tensors(read_weights(folder.best_path(state.best_step)), out / "model.safetensors")
+    write_tensors(read_weights(folder.locate_best(state.best_step)), out / "model.safetensors")
     for split, kept in state.kept.items():
-        write_tensors(read_weights(folder.kept_path(split, kept["step"])), out / f"{split}.safetensors")
+        write_tensors(read_weights(folder.locate_kept(split, kept["step"])), out / f"{split}.safetensors")
     if LAST in settings.also_keep:
         write_tensors(named_weights(problem.model), out / f"{LAST}.safetensors")
-    if problem.write_beside:
-        problem.write_beside(out)
+    if problem.save_extra_files:
+        problem.save_extra_files(out)

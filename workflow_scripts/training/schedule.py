@@ -1,35 +1,23 @@
-"""Learning-rate schedules: functions of the step alone, so that resuming needs no scheduler state."""
+"""The learning rate as a function of the step alone, so that resuming needs no scheduler state."""
+
+from workflow_scripts.tasks.settings import Training
 
 
-def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
-    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then peak * sqrt(warmup / step).
+def compute_learning_rate(settings: Training, step: int) -> float:
+    """Return the learning rate of update `step`, from 1.
 
-    With warmup_steps = 0 the decay starts at the first update.
+    It rises linearly to the peak during the warm-up. Then `inverse_square_root` is peak * sqrt(warm-up / step), and
+    `linear` falls to 0 after `max_steps`, `constant_then_linear` only during the last `decay_steps`. As in Hugging
+    Face's schedule, `linear` has the rate 0 at the first update of a warm-up; the others reach the peak at its last.
     """
-    warmup = max(warmup_steps, 1)
-    return peak * min(step / warmup, (warmup / step) ** 0.5)
-
-
-def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then linear to 0 after `max_steps`.
-
-    As in Hugging Face's schedule, it is the rate after k updates: with a warm-up the first update has rate 0. A run
-    that is no longer than its warm-up never reaches the peak.
-    """
-    done = step - 1
-    if done < warmup_steps:
-        return peak * done / warmup_steps
-    return peak * (max_steps - done) / max(max_steps - warmup_steps, 1)
-
-
-def constant(step: int, peak: float, warmup_steps: int) -> float:
-    """Learning rate of update `step` (from 1): linear to `peak` at `warmup_steps`, then `peak`."""
-    return peak * min(step / max(warmup_steps, 1), 1.0)
-
-
-def constant_then_linear(step: int, peak: float, warmup_steps: int, decay_steps: int, max_steps: int) -> float:
-    """Learning rate of update `step` (from 1): as `constant`, then linear to 0 over the last `decay_steps` updates.
-
-    The last update still has the rate peak / decay_steps: 0 is reached after it.
-    """
-    return constant(step, peak, warmup_steps) * min((max_steps - step + 1) / decay_steps, 1.0)
+    peak, warmup, max_steps = settings.learning_rate, settings.warmup, settings.max_steps
+    if settings.schedule == "linear":
+        done = step - 1
+        return peak * done / warmup if done < warmup else peak * (max_steps - done) / max(max_steps - warmup, 1)
+    warmup = max(warmup, 1)
+    if settings.schedule == "inverse_square_root":
+        return peak * min(step / warmup, (warmup / step) ** 0.5)
+    rate = peak * min(step / warmup, 1.0)
+    if settings.schedule == "constant_then_linear":
+        rate *= min((max_steps - step + 1) / settings.decay_steps, 1.0)
+    return rate

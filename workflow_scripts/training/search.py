@@ -16,7 +16,7 @@ COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric
 VALIDATIONS = 2  # in a pass over the training set, where the search counts these
 
 
-def pairs(spec: dict, settings: Training, search: Search, data: Path) -> list[Training]:
+def list_candidates(spec: dict, settings: Training, search: Search, data: Path) -> list[Training]:
     """Return the training settings of each pair.
 
     If the search counts epochs, the number of steps follows from the rows of the training set. The warm-up is the same
@@ -36,7 +36,7 @@ def pairs(spec: dict, settings: Training, search: Search, data: Path) -> list[Tr
     return found
 
 
-def train_pair(
+def train_candidate(
     spec: dict[str, Any],
     settings: Training,
     data: Path,
@@ -59,6 +59,6 @@ def train_pair(
     }
 
 
-def best_of(rows: list[dict[str, Any]]) -> int:
+def find_best(rows: list[dict[str, Any]]) -> int:
     """Return the position of the best row of search.csv, the first of equal ones."""
     return max(range(len(rows)), key=lambda position: rows[position]["value"])

@@ -32,13 +32,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.models.weights import load_weights, named_weights, write_tensors
 from workflow_scripts.training.history import read_history, write_history
-from workflow_scripts.training.machine import random_states, set_random_states
+from workflow_scripts.training.machine import get_random_states, set_random_states
 
 TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
 
 
 @dataclass
-class State:
+class TrainingState:
     """All that a resumed run needs besides weights, optimiser and random generators."""
 
     step: int = 0
@@ -62,7 +62,7 @@ def _flush(path: Path) -> None:
 
 
 class StateFolder:
-    """Saves and loads the state of one run. `locked` lets only one process do so at a time.
+    """Saves and loads the state of one run. `lock` lets only one process do so at a time.
 
     A run resumes only from a state with the same `identity` (digests of spec and data).
     """
@@ -72,7 +72,7 @@ class StateFolder:
         self.identity = identity
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the lock of the existing folder. Raises UserError if another process has it."""
         with open(self.folder / "lock", "a+") as stream:
             try:
@@ -94,29 +94,29 @@ class StateFolder:
         with open(self.folder / "log.txt", "a") as stream:
             stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
 
-    def best_path(self, step: int) -> Path:
+    def locate_best(self, step: int) -> Path:
         """Return the file of the best weights, validated at `step`."""
         return self.folder / f"best-{step}.safetensors"
 
-    def kept_path(self, split: str, step: int) -> Path:
+    def locate_kept(self, split: str, step: int) -> Path:
         """Return the file of the weights that are best on a further split, validated at `step`."""
         return self.folder / f"best-on-{split}-{step}.safetensors"
 
-    def generations(self) -> list[Path]:
+    def list_saved_states(self) -> list[Path]:
         """List the complete saved states, newest first."""
         found = {
             int(match[1]): path for path in self.folder.iterdir() if (match := re.fullmatch(r"step-(\d+)", path.name))
         }
         return [found[step] for step in sorted(found, reverse=True)]
 
-    def keep_best(self, state: State, model: nn.Module) -> None:
+    def keep_best(self, state: TrainingState, model: nn.Module) -> None:
         """Write the weights as those of the best validation, at `state.best_step`."""
-        state.best_sha256 = self._keep(self.best_path(state.best_step), model)
+        state.best_sha256 = self._keep(self.locate_best(state.best_step), model)
 
-    def keep_for(self, split: str, state: State, model: nn.Module) -> None:
+    def keep_for(self, split: str, state: TrainingState, model: nn.Module) -> None:
         """Write the weights as the best on a further split, at `state.kept[split]["step"]`."""
         found = state.kept[split]
-        found["sha256"] = self._keep(self.kept_path(split, found["step"]), model)
+        found["sha256"] = self._keep(self.locate_kept(split, found["step"]), model)
 
     def _keep(self, path: Path, model: nn.Module) -> str:
         """Write the weights atomically. Return the file's sha256."""
@@ -127,7 +127,7 @@ class StateFolder:
         os.replace(part, path)
         return digest
 
-    def save(self, state: State, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    def save(self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Write a new saved state with all random generators, and delete all but the one before it."""
         generation = self.folder / f"step-{state.step}"
         part = self.folder / f".{generation.name}.part"
@@ -135,7 +135,7 @@ class StateFolder:
         tensors = {f"weights/{name}": tensor for name, tensor in named_weights(model).items()}
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
-        generators, of_python = random_states()
+        generators, of_python = get_random_states()
         tensors |= {f"generator/{name}": value for name, value in generators.items()}
         write_tensors(tensors, part / TENSORS)
         facts = {**vars(state), **self.identity, "generators": of_python}
@@ -152,7 +152,7 @@ class StateFolder:
 
     def _drop_old(self) -> None:
         """Keep two saved states and the best weights that they name."""
-        generations = self.generations()
+        generations = self.list_saved_states()
         for old in generations[2:]:
             shutil.rmtree(old, ignore_errors=True)
         wanted = {path for kept in generations[:2] for path in self._weights_of(read_json(kept / FACTS))}
@@ -162,17 +162,19 @@ class StateFolder:
 
     def _weights_of(self, facts: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
-        best = {self.best_path(facts["best_step"]): facts["best_sha256"]} if facts["best_step"] else {}
-        return best | {self.kept_path(name, its["step"]): its["sha256"] for name, its in facts.get("kept", {}).items()}
+        best = {self.locate_best(facts["best_step"]): facts["best_sha256"]} if facts["best_step"] else {}
+        return best | {
+            self.locate_kept(name, its["step"]): its["sha256"] for name, its in facts.get("kept", {}).items()
+        }
 
-    def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+    def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
         """Restore the newest readable state into model, optimiser and generators. Return State() if there is none.
 
         Raises UserError if the state has another spec or other data.
         """
         for part in self.folder.glob(".*.part"):  # what a killed process was writing
             shutil.rmtree(part) if part.is_dir() else part.unlink()
-        for generation in self.generations():
+        for generation in self.list_saved_states():
             facts = self._intact(generation)
             if facts is None:
                 self.log(f"{generation.name} is damaged: removed, trying the one before")
@@ -188,7 +190,7 @@ class StateFolder:
             self.log(f"resumed from {generation.name}")
             return state
         self.log("started")
-        return State()
+        return TrainingState()
 
     def _intact(self, generation: Path) -> dict | None:
         """Read a saved state; None unless each of its files and all best weights have their sha256."""
@@ -203,7 +205,9 @@ class StateFolder:
         except (OSError, ValueError):
             return None
 
-    def _restore(self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+    def _restore(
+        self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer
+    ) -> TrainingState:
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "generator": {}}
         for name, tensor in load_file(generation / TENSORS).items():
             group, rest = name.split("/", 1)
@@ -215,13 +219,13 @@ class StateFolder:
             per_parameter.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]})
         set_random_states((groups["generator"], facts.pop("generators")))
-        state = State(**facts, history=read_history(generation / HISTORY))
+        state = TrainingState(**facts, history=read_history(generation / HISTORY))
         state.resumed += 1
         return state
 
     def remove(self) -> None:
         """Delete the state of a complete run, and the folder unless it holds other files."""
-        for generation in self.generations():
+        for generation in self.list_saved_states():
             shutil.rmtree(generation)
         for path in (*self.folder.glob("best-*.safetensors"), self.folder / "log.txt", self.folder / "lock"):
             path.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKE
 from workflow_scripts.data.formats import punkt, sememes
 from workflow_scripts.data.prepared import write_data
 from workflow_scripts.data.stand_ins import corpora
-from workflow_scripts.tasks.masked_lm.batches import read_sentences, read_split
+from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
 
 SPEC = {"task": "t", "prepare": "workflow_scripts.data.datasets.wikipedia_bookcorpus", "options": {}, "sources": []}
 TEXT = (
@@ -70,10 +70,10 @@ def test_every_file_that_training_reads(tmp_path, sources):
     }
     counts = summary["splits"]
     for split, found in counts.items():
-        first, second = read_sentences(out, split)
+        first, second = read_sentence_ids(out, split)
         assert len(first.length) == len(second.length) == found["rows"] == found["wikipedia"] + found["bookcorpus"]
         assert len(first.ids) + len(second.ids) == found["tokens"]
-        assert (read_split(out, split)[2] is not None) == (split == "train")
+        assert (read_ordered_sentences(out, split)[2] is not None) == (split == "train")
     assert counts["valid"]["rows"] == (counts["train"]["rows"] + counts["valid"]["rows"]) // 5
     assert summary["protocol"] == "paper"
     assert counts["train"]["bookcorpus"] + counts["valid"]["bookcorpus"] == corpora.LINES // 2
@@ -101,7 +101,7 @@ def test_lines_of_books_in_their_order(tmp_path, sources):
 
 def test_long_sentences_are_cut(tmp_path, sources):
     out, _ = made(tmp_path, sources, longest=3)
-    first, second = read_sentences(out, "train")
+    first, second = read_sentence_ids(out, "train")
     assert first.length.max() == second.length.max() == 3
 
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats import mapped_pairs
-from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.masked_lm.batches import (
     Orders,
     SentencePairs,
     Vocabulary,
-    batch_ends,
-    batch_rows,
-    read_sentences,
-    read_split,
+    bucket_pairs,
+    find_batch_ends,
+    read_ordered_sentences,
+    read_sentence_ids,
 )
 
 VOCABULARY = Vocabulary(2, 3, 4, np.arange(5, 100), np.zeros(100, bool))
@@ -48,8 +48,8 @@ def test_they_are_the_pairs_of_the_file_and_their_orders(tmp_path_factory, count
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(mapped_pairs, "ROWS", rows)
         mapped_pairs.write(folder, "train", count)
-    first, second, orders = read_split(folder, "train")
-    for mapped, plain in zip((first, second), read_sentences(folder, "train"), strict=True):
+    first, second, orders = read_ordered_sentences(folder, "train")
+    for mapped, plain in zip((first, second), read_sentence_ids(folder, "train"), strict=True):
         for name in ("ids", "start", "length"):
             assert np.array_equal(getattr(mapped, name), getattr(plain, name)), name
     both = first.length + second.length
@@ -67,23 +67,23 @@ def test_they_are_the_pairs_of_the_file_and_their_orders(tmp_path_factory, count
 )
 def test_batches_have_as_many_rows_as_those_that_are_made_from_the_lengths(lengths, limit, tokens, sentences):
     width = np.minimum(np.array(lengths) + 3, limit)
-    theirs = bucketed_rows(width, np.zeros_like(width), max(tokens, limit), sentences)
-    ends = batch_ends(np.bincount(lengths), limit, tokens, sentences)
+    theirs = bucket_by_length(width, np.zeros_like(width), max(tokens, limit), sentences)
+    ends = find_batch_ends(np.bincount(lengths), limit, tokens, sentences)
     assert np.diff([0, *ends]).tolist() == [len(rows) for rows in theirs]
 
 
 def test_a_batch_is_that_of_the_pairs_in_memory(tmp_path):
     write_pairs(tmp_path, 500)
     mapped_pairs.write(tmp_path, "train", 500)
-    first, second, orders = read_split(tmp_path, "train")
+    first, second, orders = read_ordered_sentences(tmp_path, "train")
     mapped = SentencePairs(first, second, VOCABULARY, 16, True, orders=orders)
     # The same order of equal lengths, which the draw of false pairs depends on.
-    plain = SentencePairs(*read_sentences(tmp_path, "train"), VOCABULARY, 16, True)
-    rows = batch_rows(mapped, 128, 12)
+    plain = SentencePairs(*read_sentence_ids(tmp_path, "train"), VOCABULARY, 16, True)
+    rows = bucket_pairs(mapped, 128, 12)
     assert sorted(np.concatenate(list(rows))) == list(range(500))
-    assert [len(chosen) for chosen in rows] == [len(chosen) for chosen in batch_rows(plain, 128, 12)]
+    assert [len(chosen) for chosen in rows] == [len(chosen) for chosen in bucket_pairs(plain, 128, 12)]
     for chosen in (rows[0], rows[7], rows[len(rows) - 1]):
-        one, other = (pairs.batch(chosen, np.random.default_rng(1)) for pairs in (mapped, plain))
+        one, other = (pairs.make_batch(chosen, np.random.default_rng(1)) for pairs in (mapped, plain))
         assert all(
             np.array_equal(getattr(one, name), getattr(other, name)) for name in ("ids", "labels", "types", "follows")
         )
@@ -91,7 +91,7 @@ def test_a_batch_is_that_of_the_pairs_in_memory(tmp_path):
 
 def test_a_split_without_the_files_is_read_into_memory(tmp_path):
     write_pairs(tmp_path, 5)
-    first, _, orders = read_split(tmp_path, "train")
+    first, _, orders = read_ordered_sentences(tmp_path, "train")
     assert orders is None and len(first.length) == 5
     assert isinstance(SentencePairs(first, first, VOCABULARY, 16, True).orders, Orders)
 
@@ -106,7 +106,7 @@ def test_a_broken_file_is_one_line(tmp_path, broken):
     if broken != "missing":
         file.write_bytes(content[:200] if broken == "cut" else b"x" * 300)
     with pytest.raises(UserError, match=r"second_start.npy cannot be read .*prepare it again") as caught:
-        read_split(tmp_path, "train")
+        read_ordered_sentences(tmp_path, "train")
     assert "\n" not in str(caught.value)
 
 
@@ -123,13 +123,14 @@ mapped_pairs.write(pathlib.Path(sys.argv[1]), "train", int(sys.argv[2]))
 written = kilobytes("VmHWM")  # the peak, unlike getrusage's not that of the process that started this one
 
 import torch
-from workflow_scripts.tasks.masked_lm.batches import Drawn, SentencePairs, Vocabulary, batch_rows, read_split
+from workflow_scripts.tasks.masked_lm.batches import RandomMaskBatches, SentencePairs, Vocabulary
+from workflow_scripts.tasks.masked_lm.batches import bucket_pairs, read_ordered_sentences
 
 vocabulary = Vocabulary(2, 3, 4, np.arange(5, 100), np.zeros(100, bool))
 before, most = kilobytes("RssAnon"), 0  # without what files are mapped to
-first, second, orders = read_split(pathlib.Path(sys.argv[1]), "train")
+first, second, orders = read_ordered_sentences(pathlib.Path(sys.argv[1]), "train")
 pairs = SentencePairs(first, second, vocabulary, 64, True, orders=orders)
-drawn = Drawn(pairs, batch_rows(pairs, 4096, None), torch.device("cpu"))
+drawn = RandomMaskBatches(pairs, bucket_pairs(pairs, 4096, None), torch.device("cpu"))
 for index in np.random.default_rng(0).permutation(len(drawn))[:200]:
     drawn[index]
     most = max(most, kilobytes("RssAnon") - before)

@@ -10,7 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
-from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
+from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with_beam
 
 torch.set_num_threads(1)
 ROOT = Path(__file__).parents[3]
@@ -93,9 +93,9 @@ def test_padded_batch_equals_single_sentences_and_decoding_equals_the_whole(name
     for row, (s, t) in enumerate(zip([6, 2, 4], [3, 5, 4], strict=True)):
         alone = model(source[row : row + 1, :s], target_in[row : row + 1, :t]).logits
         torch.testing.assert_close(logits[row : row + 1, :t], alone, atol=2e-5, rtol=1e-4)
-    cached = greedy(model, source, 15)
-    assert torch.equal(cached, greedy(model, source, 15, cached=False))
-    assert torch.equal(cached, beam(model, source, 1, 15))
+    cached = decode_greedily(model, source, 15)
+    assert torch.equal(cached, decode_greedily(model, source, 15, cached=False))
+    assert torch.equal(cached, decode_with_beam(model, source, 1, 15))
 
 
 def test_the_encoder_fuses_its_own_layers():

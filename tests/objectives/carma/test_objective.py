@@ -38,7 +38,7 @@ LAYERS = {"last_block_mi": 2, "last_block_stability": 2}
 spoken = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=4)
 
 
-def random_states(batch, layers=2, d=5, seed=0):
+def get_random_states(batch, layers=2, d=5, seed=0):
     torch.manual_seed(seed)
     return [torch.randn(*batch.ids.shape, d) for _ in range(layers)]
 
@@ -94,7 +94,7 @@ def test_mi_equals_the_loop_over_layers_sentences_words_and_tokens(
     words, bos, joined, padding, spans, positives, similarity, seed
 ):
     batch = prompts(words, bos=bos)
-    states = random_states(batch, seed=seed)
+    states = get_random_states(batch, seed=seed)
     places, counted = with_bos(batch.words, batch.real, joined)
     if padding:
         counted = counted | ~batch.real
@@ -108,7 +108,7 @@ def test_mi_equals_the_loop_over_layers_sentences_words_and_tokens(
 @given(words=spoken, count=st.integers(1, 6), spans=st.sampled_from(["own", "batch"]), seed=st.integers(0, 99))
 def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
     batch = prompts(words)
-    states = random_states(batch, seed=seed)
+    states = get_random_states(batch, seed=seed)
     terms = find_terms(batch.words, batch.real, spans, "pairwise")
     negatives = draw(terms.allowed, count)
     assert not negatives[~terms.allowed].any()
@@ -141,7 +141,7 @@ def test_mi_gradient_against_finite_differences(similarity, positives, spans):
     batch = prompts([[2, 1, 3], [1, 1]])
     terms = find_terms(batch.words, batch.real, spans, positives)
     negatives = draw(terms.allowed, 2).double()
-    states = [state.double().requires_grad_() for state in random_states(batch, d=3)]
+    states = [state.double().requires_grad_() for state in get_random_states(batch, d=3)]
 
     def loss(*layers):
         return mutual_information(similarities(list(layers), similarity), terms, negatives, 0.5)[0]
@@ -160,7 +160,7 @@ def test_states_of_zero_have_a_finite_gradient():
 @given(words=spoken, more=st.integers(1, 5), count=st.sampled_from([0, 3]), seed=st.integers(0, 99))
 def test_mi_and_stability_do_not_see_padding(words, more, count, seed):
     batch, padded = prompts(words), prompts(words, more_padding=more)
-    states = random_states(batch, seed=seed)
+    states = get_random_states(batch, seed=seed)
     wider = [torch.nn.functional.pad(state, (0, 0, 0, more), value=9.0) for state in states]
     torch.manual_seed(seed)
     loss, pairs = mi(states, batch.words, batch.real, count)
@@ -173,7 +173,7 @@ def test_mi_and_stability_do_not_see_padding(words, more, count, seed):
 
 def test_mi_of_a_batch_is_the_mean_over_the_pairs_of_its_sentences():
     batch = prompts(SENTENCES)
-    states = random_states(batch)
+    states = get_random_states(batch)
     whole, pairs = mi(states, batch.words, batch.real)
     alone = [mi([state[[b]] for state in states], batch.words[[b]], batch.real[[b]]) for b in range(len(SENTENCES))]
     assert int(pairs) == sum(int(count) for _, count in alone) == 9
@@ -184,14 +184,14 @@ def test_mi_of_a_batch_is_the_mean_over_the_pairs_of_its_sentences():
 
 def test_a_word_that_is_its_whole_sentence_has_no_negatives_and_counts_nowhere():
     alone, both = prompts([[3]]), prompts([[3], [2, 1]])
-    assert int(mi(random_states(alone), alone.words, alone.real, 5)[1]) == 0
-    loss, pairs = mi(random_states(both), both.words, both.real, 5)
+    assert int(mi(get_random_states(alone), alone.words, alone.real, 5)[1]) == 0
+    loss, pairs = mi(get_random_states(both), both.words, both.real, 5)
     second = both.rows([1])
-    states = [state[1:] for state in random_states(both)]
+    states = [state[1:] for state in get_random_states(both)]
     assert int(pairs) == 1
     assert torch.isfinite(loss)
     torch.testing.assert_close(
-        mi(states, second.words, second.real)[0], mi(random_states(both), both.words, both.real)[0]
+        mi(states, second.words, second.real)[0], mi(get_random_states(both), both.words, both.real)[0]
     )
 
 
@@ -212,13 +212,13 @@ def test_bos_joins_the_first_word_or_counts_nowhere():
 @given(words=spoken, layers=st.integers(2, 4), seed=st.integers(0, 99))
 def test_stability_by_hand(words, layers, seed):
     batch = prompts(words, more_padding=2)
-    states = random_states(batch, layers, seed=seed)
+    states = get_random_states(batch, layers, seed=seed)
     assert float(stability(states, batch.real)) == pytest.approx(stability_by_hand(states, batch.real), rel=1e-4)
 
 
 def test_stability_of_equal_opposite_and_growing_layers():
     batch = prompts(SENTENCES)
-    state = random_states(batch)[0]
+    state = get_random_states(batch)[0]
     assert float(stability([state] * 4, batch.real)) == 0
     assert float(stability([state, -state, state], batch.real)) == pytest.approx(4)
     assert float(stability([state, 3 * state], batch.real)) == pytest.approx(4 / 10)
@@ -226,7 +226,7 @@ def test_stability_of_equal_opposite_and_growing_layers():
 
 def test_stability_gradient_against_finite_differences():
     batch = prompts([[2, 1], [1]])
-    states = [state.double().requires_grad_() for state in random_states(batch, 3, d=3)]
+    states = [state.double().requires_grad_() for state in get_random_states(batch, 3, d=3)]
     assert torch.autograd.gradcheck(lambda *layers: stability(list(layers), batch.real), states)
 
 
@@ -312,7 +312,7 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
     ours, theirs = (torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted))
     for a, b in zip(ours, theirs, strict=True):
         assert torch.allclose(a, 0.7 * b, atol=1e-6)
-    states = [state.requires_grad_() for state in random_states(batch)]
+    states = [state.requires_grad_() for state in get_random_states(batch)]
     nothing, _ = mi(states, batch.words, batch.real)
     nothing.backward()
     assert not any(state.grad.any() for state in states)

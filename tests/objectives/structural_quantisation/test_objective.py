@@ -15,7 +15,7 @@ from workflow_scripts.objectives.structural_quantisation.objective import (
     stream_distance,
 )
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.loss import WordLoss, word_cross_entropy
+from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
 
 torch.set_num_threads(1)
 
@@ -180,7 +180,7 @@ def test_loss_is_the_weighted_sum_of_its_parts(name):
     )
     torch.testing.assert_close(loss.detach(), expected)
     logits = model.eval()(batch().source, batch().target_in).logits
-    torch.testing.assert_close(parts["word"], word_cross_entropy(logits, batch().target_out, 0.1).detach())
+    torch.testing.assert_close(parts["word"], compute_word_cross_entropy(logits, batch().target_out, 0.1).detach())
     for weight in weights:
         model.train()
         torch.manual_seed(0)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workflow_scripts.tasks.language_modelling.problem import read_texts, text_batch
+from workflow_scripts.tasks.language_modelling.problem import pad_texts, read_text_pieces
 
 TEXTS = [[5], [6, 7, 8], [9] * 4, [10, 11, 12, 13, 14], list(range(20, 33))]
 
@@ -21,7 +21,7 @@ def test_texts_are_cut_into_pieces_of_which_each_predicts_something(tmp_path: Pa
         whole = [*([] if bos is None else [bos]), *text, 1]
         pieces = [whole[start : start + limit] for start in range(0, len(whole), limit)]
         expected += [piece for piece in pieces if len(piece) > 1]
-    texts = read_texts(tmp_path, "train", bos, limit)
-    batch = text_batch(texts, np.arange(len(texts.length)))
+    texts = read_text_pieces(tmp_path, "train", bos, limit)
+    batch = pad_texts(texts, np.arange(len(texts.length)))
     assert [ids[real].tolist() for ids, real in zip(batch.ids, batch.real, strict=True)] == expected
     assert (batch.ids[~batch.real] == 2).all()

@@ -12,10 +12,16 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.data.formats import wordpiece
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
-from workflow_scripts.tasks.batching import sequences
-from workflow_scripts.tasks.masked_lm.batches import NEIGHBOURS, Drawn, SentencePairs, batch_rows, fixed_batches
+from workflow_scripts.tasks.batching import to_sequences
+from workflow_scripts.tasks.masked_lm.batches import (
+    NEIGHBOURS,
+    RandomMaskBatches,
+    SentencePairs,
+    bucket_pairs,
+    make_fixed_batches,
+)
 from workflow_scripts.tasks.masked_lm.loss import IGNORED
-from workflow_scripts.tasks.masked_lm.sememes import NONE, read_lexicon
+from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
 TEXTS = ["the old goat runs", "a small tent of the desert", "goats, and runners", "running on and on", "an oar"]
 SEMEMES = {"goat": [4, 1], "goats": [1], "runners": [0, 2, 5], "on": [3], "small tent": [5], "zzz": [2]}
@@ -41,7 +47,7 @@ def folder(tokenizer, tmp_path):
 def pairs_of(tokenizer, texts: list[tuple[str, str]], limit: int = 64, **options) -> SentencePairs:
     def side(number: int):
         encoded = tokenizer.encode_batch([pair[number] for pair in texts], add_special_tokens=False)
-        return sequences(pa.chunked_array([pa.array([row.ids for row in encoded], pa.list_(pa.int32()))]))
+        return to_sequences(pa.chunked_array([pa.array([row.ids for row in encoded], pa.list_(pa.int32()))]))
 
     vocabulary = read_vocabulary(tokenizer, "tokenizer.json")
     return SentencePairs(side(0), side(1), vocabulary, limit, **{"next_sentence": False, **options})
@@ -61,7 +67,7 @@ def whole(batch) -> torch.Tensor:
 
 def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
     texts = [(TEXTS[0], TEXTS[1]), (TEXTS[4], TEXTS[2]), (TEXTS[3], TEXTS[3])]
-    batch = pairs_of(tokenizer, texts).batch(np.array([2, 0, 1]), np.random.default_rng(0))
+    batch = pairs_of(tokenizer, texts).make_batch(np.array([2, 0, 1]), np.random.default_rng(0))
     tokenizer.enable_padding(pad_id=0)
     theirs = tokenizer.encode_batch([texts[2], texts[0], texts[1]])
     tokenizer.no_padding()
@@ -74,10 +80,10 @@ def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
 @settings(max_examples=50, deadline=None)
 @given(first=st.integers(1, 30), second=st.integers(1, 30), limit=st.integers(5, 40))
 def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first, second, limit):
-    column = lambda n: sequences(pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))]))  # noqa: E731
+    column = lambda n: to_sequences(pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))]))  # noqa: E731
     tokenizer = wordpiece.train(60, TEXTS)
     pairs = SentencePairs(column(first), column(second), read_vocabulary(tokenizer, "x"), limit, False)
-    ids = whole(pairs.batch(np.array([0]), np.random.default_rng(0)))[0].tolist()
+    ids = whole(pairs.make_batch(np.array([0]), np.random.default_rng(0)))[0].tolist()
     end = ids.index(3)
     a, b = ids[1:end], ids[end + 1 : -1]
     assert a == list(range(5, 5 + len(a))) and b == list(range(5, 5 + len(b)))
@@ -88,7 +94,7 @@ def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first,
 
 def test_masks_have_berts_shares_and_never_fall_on_special_tokens(tokenizer):
     pairs = random_pairs(tokenizer, 3000)
-    batch = pairs.batch(np.arange(3000), np.random.default_rng(0))
+    batch = pairs.make_batch(np.arange(3000), np.random.default_rng(0))
     ids, chosen = whole(batch), batch.labels.ne(IGNORED)
     special = ids.le(4)
     assert not (chosen & special).any() and (~special).sum() > 20_000
@@ -104,7 +110,7 @@ def test_masks_have_berts_shares_and_never_fall_on_special_tokens(tokenizer):
 def test_half_of_the_second_sentences_are_others_of_about_the_same_length(tokenizer):
     pairs = random_pairs(tokenizer, 4000, next_sentence=True)
     rows = np.arange(4000)
-    batch = pairs.batch(rows, np.random.default_rng(0))
+    batch = pairs.make_batch(rows, np.random.default_rng(0))
     assert batch.follows.float().mean() == pytest.approx(0.5, abs=0.03)
     others = pairs._others(rows, np.random.default_rng(1))
     assert (others != rows).all() and len(set(others)) > 2000
@@ -119,7 +125,7 @@ def test_half_of_the_second_sentences_are_others_of_about_the_same_length(tokeni
 def pairs_of_rows(pairs: SentencePairs, rows: np.ndarray):
     """The same pairs, none of them false."""
     plain = SentencePairs(pairs.first, pairs.second, pairs.vocabulary, pairs.limit, False)
-    return plain.batch(rows, np.random.default_rng(0))
+    return plain.make_batch(rows, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -129,10 +135,10 @@ def test_few_pairs_have_few_others(tokenizer, count):
 
 
 def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
-    lexicon, count = read_lexicon(folder, tokenizer)
+    lexicon, count = read_sememe_lexicon(folder, tokenizer)
     assert count == 6
     pairs = pairs_of(tokenizer, [("the goat, goats", "runners on zzz goat"), ("an oar", "on")], lexicon=lexicon)
-    batch = pairs.batch(np.array([0, 1]), np.random.default_rng(0))
+    batch = pairs.make_batch(np.array([0, 1]), np.random.default_rng(0))
     ids = whole(batch)
     for row in range(2):
         words: list[list[int]] = []
@@ -158,27 +164,27 @@ def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, fold
     cases = {"GOAT": [5], "Goat": [0], "goat": [4, 1], "ON": [3], "On": [2, 3], "Tent": [5], "tents": [0]}
     lists = pa.array([cases[word] for word in sorted(cases)], pa.list_(pa.int32()))
     pq.write_table(pa.table({"word": sorted(cases), "sememes": lists}), folder / "sememes.parquet")
-    lexicon, _ = read_lexicon(folder, tokenizer)
+    lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     texts = ["goat", "Goat", "on", "tent"]
     batch = pairs_of(tokenizer, [(text, "zzz") for text in texts], lexicon=lexicon)
-    batch = batch.batch(np.arange(4), np.random.default_rng(0))
+    batch = batch.make_batch(np.arange(4), np.random.default_rng(0))
     found = [sorted(n for n in batch.gold[row, 1].tolist() if n != NONE) for row in range(4)]
     assert found == [[1, 4], [1, 4], [2, 3], [5]]
 
 
 def test_masked_words_and_words_of_several_pieces_can_be_left_out(tokenizer, folder):
-    lexicon, _ = read_lexicon(folder, tokenizer)
+    lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     pieces = {word: len(tokenizer.encode(word, add_special_tokens=False).ids) for word in ("goat", "runners", "on")}
     assert min(pieces.values()) == 1 < max(pieces.values())
     texts = [("goat runners on", "on runners goat")] * 50
     every = pairs_of(tokenizer, texts, lexicon=lexicon)
     rows = np.arange(50)
-    total = every.batch(rows, np.random.default_rng(0)).share.sum().item()
+    total = every.make_batch(rows, np.random.default_rng(0)).share.sum().item()
     assert total == pytest.approx(300)
     single = pairs_of(tokenizer, texts, lexicon=lexicon, several_pieces=False)
     expected = 100 * sum(count == 1 for count in pieces.values())
-    assert single.batch(rows, np.random.default_rng(0)).share.sum().item() == pytest.approx(expected)
-    seen = pairs_of(tokenizer, texts, lexicon=lexicon, masked_words=False).batch(rows, np.random.default_rng(0))
+    assert single.make_batch(rows, np.random.default_rng(0)).share.sum().item() == pytest.approx(expected)
+    seen = pairs_of(tokenizer, texts, lexicon=lexicon, masked_words=False).make_batch(rows, np.random.default_rng(0))
     assert not seen.share[seen.labels.ne(IGNORED)].any() and 150 < seen.share.sum() < 270
 
 
@@ -189,9 +195,9 @@ def test_words_are_found_however_many_there_are(tokenizer, folder):
     sememes = {word: [int(n) for n in rng.choice(6, rng.integers(1, 4), replace=False)] for word in words[::2]}
     lists = pa.array(list(sememes.values()), pa.list_(pa.int32()))
     pq.write_table(pa.table({"word": list(sememes), "sememes": lists}), folder / "sememes.parquet")
-    lexicon, _ = read_lexicon(folder, tokenizer)
+    lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     pairs = pairs_of(tokenizer, [(word, word) for word in words], lexicon=lexicon)
-    batch = pairs.batch(np.arange(len(words)), np.random.default_rng(0))
+    batch = pairs.make_batch(np.arange(len(words)), np.random.default_rng(0))
     for row, word in enumerate(words):
         expected = [] if 1 in tokenizer.encode(word).ids else sorted(sememes.get(word, []))
         assert sorted(n for n in batch.gold[row, 1].tolist() if n != NONE) == expected
@@ -199,7 +205,7 @@ def test_words_are_found_however_many_there_are(tokenizer, folder):
 
 def test_batches_of_a_run_are_drawn_anew_and_follow_numpys_generator(tokenizer):
     pairs = random_pairs(tokenizer, 200, next_sentence=True)
-    drawn = Drawn(pairs, batch_rows(pairs, 256, None), CPU)
+    drawn = RandomMaskBatches(pairs, bucket_pairs(pairs, 256, None), CPU)
     np.random.seed(5)
     first = [drawn[0], drawn[0]]
     np.random.seed(5)
@@ -215,7 +221,7 @@ def test_masks_of_validation_are_always_the_same_and_leave_the_run_alone(tokeniz
     pairs = random_pairs(tokenizer, 100, next_sentence=True)
     np.random.seed(5)
     before = np.random.get_state()[1].tolist()
-    one, other = fixed_batches(pairs, 512, CPU), fixed_batches(pairs, 512, CPU)
+    one, other = make_fixed_batches(pairs, 512, CPU), make_fixed_batches(pairs, 512, CPU)
     assert np.random.get_state()[1].tolist() == before
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(one, other, strict=True))
 
@@ -227,4 +233,4 @@ def test_another_tokenizer_or_broken_sememes_are_one_line(tokenizer, folder):
         read_vocabulary(Tokenizer(models.BPE()), folder / "tokenizer.json")
     write_json(folder / "sememe_names.json", NAMES[:3])
     with pytest.raises(UserError, match="disagree"):
-        read_lexicon(folder, tokenizer)
+        read_sememe_lexicon(folder, tokenizer)

@@ -15,9 +15,9 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.loading import model_module
-from workflow_scripts.tasks.masked_lm.batches import batch_rows
+from workflow_scripts.tasks.masked_lm.batches import bucket_pairs
 from workflow_scripts.tasks.masked_lm.loss import IGNORED
-from workflow_scripts.tasks.masked_lm.problem import read_pairs
+from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 from workflow_scripts.tasks.masked_lm.scoring import load_model
 
 WITHOUT_NEXT_SENTENCE = ("roberta-style", "distilbert")
@@ -85,10 +85,10 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
     assert tuple(dict.fromkeys(scores["readout"])) == readouts
 
     model = load_model(spec, trained / "out/checkpoint").eval()
-    pairs, rng = read_pairs(spec, data, "valid"), np.random.default_rng(0)
+    pairs, rng = read_sentence_pairs(spec, data, "valid"), np.random.default_rng(0)
     nats, right, follows = ({name: [] for name in readouts} for _ in range(3))
-    for rows in batch_rows(pairs, 512, None):
-        batch = pairs.batch(rows, rng)
+    for rows in bucket_pairs(pairs, 512, None):
+        batch = pairs.make_batch(rows, rng)
         for row in range(len(rows)):
             length = int(batch.real[row].sum())
             ids, types = batch.ids[row : row + 1, :length], batch.types[row : row + 1, :length]
@@ -115,8 +115,8 @@ def test_options_of_the_sememes_have_their_defaults_in_a_spec_that_leaves_them_o
     problem = {key: value for key, value in spec["problem"].items() if key not in ("masked_words", "several_pieces")}
     shares = {}
     for name, changes in {"default": {}, "seen": {"masked_words": False}, "none": {"sememes": False}}.items():
-        pairs = read_pairs(spec | {"problem": problem | changes}, data, "valid")
-        shares[name] = pairs.batch(np.arange(20), np.random.default_rng(0)).share.gt(0).sum().item()
+        pairs = read_sentence_pairs(spec | {"problem": problem | changes}, data, "valid")
+        shares[name] = pairs.make_batch(np.arange(20), np.random.default_rng(0)).share.gt(0).sum().item()
     assert shares["default"] > shares["seen"] > shares["none"] == 0
 
 

@@ -78,8 +78,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stopping_at(step: int) -> Callable:
-    """`loop.update`, but at that step of this process SIGTERM arrives."""
-    update, steps = loop.update, itertools.count(1)
+    """`loop.update_weights`, but at that step of this process SIGTERM arrives."""
+    update, steps = loop.update_weights, itertools.count(1)
 
     def stopping(*arguments):
         if next(steps) == step:
@@ -96,7 +96,7 @@ def test_a_run_has_the_same_weights_also_when_it_was_stopped(place, monkeypatch)
         spec = causal_spec("prompt", objective=CARMA, **given)
         if name == "stopped":
             with monkeypatch.context() as patched, pytest.raises(SystemExit) as stopped:
-                patched.setattr(loop, "update", stopping_at(8))
+                patched.setattr(loop, "update_weights", stopping_at(8))
                 train(place, name, spec, "prompts", *init)
             assert stopped.value.code == 143
         assert train(place, name, spec, "prompts", *init) == 0

@@ -19,7 +19,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.cap import pooled_logits
 from workflow_scripts.models.causal_lm.model import last_logits, load
 from workflow_scripts.tasks.prompt import problem as prompt
-from workflow_scripts.tasks.prompt.batches import OUTSIDE, encode_prompts, first_words, word_numbers
+from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, group_words
 from workflow_scripts.tasks.prompt.problem import read_prompts
 from workflow_scripts.tasks.settings import Training
 
@@ -98,7 +98,7 @@ def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is
     right, nats = [], []
     with torch.no_grad():
         for row, label in enumerate(prompts.label):
-            batch = prompts.batch(np.array([row]))
+            batch = prompts.make_batch(np.array([row]))
             logits = last_logits(task.model, batch.ids, batch.last)[0]
             right.append(logits.argmax() == label)
             nats.append(-float(logits.log_softmax(-1)[label]))
@@ -198,7 +198,7 @@ def test_groups_of_words_are_what_cap_pools(place):
         assert len(found) == len(expected)
         assert np.array_equal(np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1])
     # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens over as one word.
-    batch, words = grouped.batch(np.arange(8)), plain.batch(np.arange(8)).words
+    batch, words = grouped.make_batch(np.arange(8)), plain.make_batch(np.arange(8)).words
     by_phrase, by_word = (pooled_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words))
     by_hand = torch.where((words > 0) & (words <= words.amax(1, keepdim=True) - 4), 1, words)
     assert not torch.allclose(by_phrase, by_word)
@@ -210,14 +210,14 @@ def test_the_first_word_of_a_group(runs, before):
     runs = [run for run, after in zip(runs, [*runs[1:], (None, 0)], strict=True) if run[0] != after[0]]
     groups = [number for number, size in runs for _ in range(size)]
     count = before + len(groups) + 2
-    found = first_words(groups, before, count)
+    found = group_words(groups, before, count)
     starts = np.cumsum([0] + [size for _, size in runs])[:-1] + before
     expected = [start for start, (_, size) in zip(starts, runs, strict=True) for _ in range(size)]
     assert found.tolist() == [*range(before), *expected, count - 2, count - 1]
 
 
 def test_the_word_of_a_token_is_that_of_its_last_character():
-    assert word_numbers("ab cd  e", np.array([2, 3, 5, 6, 8, 0])).tolist() == [0, 1, 1, 2, 3, 0]
+    assert assign_words("ab cd  e", np.array([2, 3, 5, 6, 8, 0])).tolist() == [0, 1, 1, 2, 3, 0]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 from tokenizers import Tokenizer, decoders, models
 
 from workflow_scripts.models.causal_lm.model import build
-from workflow_scripts.tasks.prompt.scoring import matches, token_texts
+from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches
 
 
 def test_an_answer_is_right_as_a_token_or_by_its_text(tmp_path):
@@ -15,7 +15,7 @@ def test_an_answer_is_right_as_a_token_or_by_its_text(tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     # The last two rows of the model's embeddings belong to no token, as in Qwen2.5.
     model = build({"family": "qwen2", "layers": 1, "heads": 2, "width": 8, "feed_forward": 8}, 8)
-    texts = token_texts(tmp_path, model)
+    texts = decode_vocabulary(tmp_path, model)
     assert texts.tolist() == ["positive", "positive", "Positive", "negative", "posit", "", "", ""]
     written, label = np.arange(8), np.zeros(8, int)
     assert matches(written, label, texts, "token").tolist() == [True] + 7 * [False]

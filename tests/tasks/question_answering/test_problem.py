@@ -23,7 +23,7 @@ from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.weights import named_weights, write_tensors
 from workflow_scripts.tasks.question_answering.batches import NOT_HERE, read_windows
-from workflow_scripts.tasks.question_answering.model import best_spans
+from workflow_scripts.tasks.question_answering.model import find_best_spans
 from workflow_scripts.tasks.question_answering.settings import Settings
 
 
@@ -73,7 +73,7 @@ def test_the_tokens_of_an_answer_are_its_text(place, longest):
 
 def test_batches_allow_the_paragraph_alone(place):
     found, tokenizer = windows(place, "test")
-    rows, batches = found.batches(300, 5, torch.device("cpu"))
+    rows, batches = found.make_batches(300, 5, torch.device("cpu"))
     assert sorted(np.concatenate(rows)) == list(range(len(found.item)))
     for chosen, batch in zip(rows, batches, strict=True):
         assert batch.ids.numel() <= 300 and len(chosen) <= 5
@@ -85,7 +85,7 @@ def test_batches_allow_the_paragraph_alone(place):
 @given(st.integers(2, 7), st.integers(1, 7), st.integers(0, 1000))
 def test_the_likeliest_span(size, longest, seed):
     scores = torch.randn(2, 2, size, generator=torch.Generator().manual_seed(seed))
-    best, first, last = best_spans(scores, longest)
+    best, first, last = find_best_spans(scores, longest)
     for row in range(2):
         spans = [(a, b) for a, b in itertools.product(range(1, size), repeat=2) if a <= b < a + longest]
         right = max(spans, key=lambda span: float(scores[row, 0, span[0]] + scores[row, 1, span[1]]))

@@ -9,7 +9,12 @@ from tokenizers.processors import BertProcessing
 
 from tests.training.sentence_toy import write_pairs, write_tokenizer
 from workflow_scripts.data.reading import read_table
-from workflow_scripts.tasks.sentence_prediction.batches import Sentences, Sequences, read_sentences, sentence_batches
+from workflow_scripts.tasks.sentence_prediction.batches import (
+    RaggedSequences,
+    Sentences,
+    make_sentence_batches,
+    read_sentences,
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +34,7 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()
     table = read_table(folder, "test", ["first", "second", "label"]).to_pydict()
-    rows, batches = sentence_batches(found, 300, 7, torch.device("cpu"))
+    rows, batches = make_sentence_batches(found, 300, 7, torch.device("cpu"))
     assert sorted(np.concatenate(rows).tolist()) == list(range(60))
     for chosen, batch in zip(rows, batches, strict=True):
         assert len(chosen) <= 7 and batch.ids[:, 0].numel() <= 300
@@ -46,16 +51,16 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
         assert batch.label.tolist() == [table["label"][row] for row in chosen]
 
 
-def ragged(lengths: list[int]) -> Sequences:
+def ragged(lengths: list[int]) -> RaggedSequences:
     length = np.array(lengths, np.int64)
-    return Sequences(np.arange(10, 11 + length.sum()), np.cumsum(length) - length, length)
+    return RaggedSequences(np.arange(10, 11 + length.sum()), np.cumsum(length) - length, length)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=6), st.integers(5, 40))
 def test_what_is_too_long_is_cut_to_the_limit_and_no_more(lengths, limit):
     first, second = (ragged(list(side)) for side in zip(*lengths, strict=True))
     pairs = Sentences(first, second, np.zeros(len(lengths)), False, limit, 2, 3)
-    batch = pairs.batch(np.arange(len(lengths)))
+    batch = pairs.make_batch(np.arange(len(lengths)))
     for row, (one, other) in enumerate(lengths):
         real = batch.real[row, 0]
         assert int(real.sum()) == min(one + other + 3, limit) == pairs.length[row]
@@ -73,6 +78,8 @@ def test_what_is_too_long_is_cut_to_the_limit_and_no_more(lengths, limit):
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=6), st.integers(5, 20))
 def test_single_sentences_are_cut(lengths, limit):
-    batch = Sentences(ragged(lengths), None, np.zeros(len(lengths)), False, limit, 2, 3).batch(np.arange(len(lengths)))
+    batch = Sentences(ragged(lengths), None, np.zeros(len(lengths)), False, limit, 2, 3).make_batch(
+        np.arange(len(lengths))
+    )
     assert batch.real.sum(-1).flatten().tolist() == [min(length + 2, limit) for length in lengths]
     assert not batch.types.any()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.models.small_models import ALL, FUSED, make, sentences
-from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
+from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with_beam
 
 torch.set_num_threads(1)
 
@@ -34,9 +34,9 @@ def test_cached_uncached_and_beam_of_one_agree(name):
     for seed in range(6):
         model = ready_to_end(name, seed)
         source = sentences([6, 2, 4, 1, 3, 5, 6, 2, 3], seed=seed)
-        cached = greedy(model, source, 40)
-        assert rows(cached) == rows(greedy(model, source, 40, cached=False))
-        assert rows(cached) == rows(beam(model, source, 1, 40))
+        cached = decode_greedily(model, source, 40)
+        assert rows(cached) == rows(decode_greedily(model, source, 40, cached=False))
+        assert rows(cached) == rows(decode_with_beam(model, source, 1, 40))
         lengths_seen |= set(map(len, rows(cached)))
     assert len(lengths_seen) > 2
 
@@ -61,7 +61,7 @@ def test_logits_of_each_step_are_those_of_the_whole_target(name):
 def test_greedy_takes_the_arg_max_of_every_prefix(name):
     model = ready_to_end(name, 1)
     source = sentences([4, 5, 2])
-    for row, found in enumerate(rows(greedy(model, source, 9))):
+    for row, found in enumerate(rows(decode_greedily(model, source, 9))):
         prefix = [2]
         for token in found:
             logits = model(source[row : row + 1], torch.tensor([prefix])).logits[0, -1]
@@ -93,7 +93,7 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(name, length_penalty):
         source = sentences([4, 2, 5], vocabulary=6, seed=seed)
         with torch.no_grad():
             expected = [exhaustive(model, row[None, : int(row.ne(0).sum())], 6, 4, length_penalty) for row in source]
-            found = beam(model, source, 4**4, 4, length_penalty)
+            found = decode_with_beam(model, source, 4**4, 4, length_penalty)
         assert rows(found) == expected
 
 
@@ -105,16 +105,16 @@ def test_each_sentence_has_its_own_limit(name):
     alone = [source[row, None, :length] for row, length in enumerate(lengths)]
     for search, expected in (
         (
-            lambda ids, limit: beam(model, ids, 4**4, limit),
+            lambda ids, limit: decode_with_beam(model, ids, 4**4, limit),
             [exhaustive(model, ids, 6, int(limit), 1.0) for ids, limit in zip(alone, limits, strict=True)],
         ),
         (
-            lambda ids, limit: greedy(model, ids, limit),
-            [rows(greedy(model, ids, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)],
+            lambda ids, limit: decode_greedily(model, ids, limit),
+            [rows(decode_greedily(model, ids, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)],
         ),
         (
-            lambda ids, limit: beam(model, ids, 2, limit),
-            [rows(beam(model, ids, 2, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)],
+            lambda ids, limit: decode_with_beam(model, ids, 2, limit),
+            [rows(decode_with_beam(model, ids, 2, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)],
         ),
     ):
         assert [[token for token in row if token] for row in search(source, limits).tolist()] == expected
@@ -150,7 +150,7 @@ def test_a_narrow_beam_keeps_what_a_search_by_hand_keeps(name, width, length_pen
         searched_by_hand(model, source[row, None, :length], width, 9, length_penalty)
         for row, length in enumerate(lengths)
     ]
-    assert rows(beam(model, source, width, 9, length_penalty)) == expected
+    assert rows(decode_with_beam(model, source, width, 9, length_penalty)) == expected
 
 
 def test_a_beam_is_never_worse_than_greedy():
@@ -159,7 +159,7 @@ def test_a_beam_is_never_worse_than_greedy():
         model = ready_to_end("relative", seed)
         source = sentences([5], seed=seed)
         scores = []
-        for ids in (greedy(model, source, 12), beam(model, source, 5, 12)):
+        for ids in (decode_greedily(model, source, 12), decode_with_beam(model, source, 5, 12)):
             if ids[0, -1] != 2:
                 break
             logits = model(source, torch.cat([torch.tensor([[2]]), ids[:, :-1]], dim=1)).logits
@@ -174,6 +174,6 @@ def test_a_beam_is_never_worse_than_greedy():
 def test_the_batch_does_not_change_a_beam():
     model = ready_to_end("sal-code", 2)
     source = sentences([6, 2, 4, 5])
-    together = rows(beam(model, source, 3, 10))
-    alone = [rows(beam(model, row[None, : int(row.ne(0).sum())], 3, 10))[0] for row in source]
+    together = rows(decode_with_beam(model, source, 3, 10))
+    alone = [rows(decode_with_beam(model, row[None, : int(row.ne(0).sum())], 3, 10))[0] for row in source]
     assert together == alone

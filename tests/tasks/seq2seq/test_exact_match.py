@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from workflow_scripts.tasks.batching import bucketed
+from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.exact_match import all_tokens_right, teacher_forced
+from workflow_scripts.tasks.seq2seq.exact_match import find_exact_matches, score_teacher_forced
 
 
 def decoded_alone(model: torch.nn.Module, source: torch.Tensor, longest: int) -> list[int]:
@@ -22,16 +22,16 @@ def decoded_alone(model: torch.nn.Module, source: torch.Tensor, longest: int) ->
 def test_it_equals_decoding_every_sentence_alone(trained):
     torch.set_num_threads(1)
     model, _, _ = load_run(trained / "out", trained / "data")
-    batches = bucketed(read_pairs(trained / "data", "test"), 100)
+    batches = make_bucketed_batches(read_pairs(trained / "data", "test"), 100)
     right = []
     for batch in batches:
-        forced = all_tokens_right(model(batch.source, batch.target_in).logits, batch.target_out)
+        forced = find_exact_matches(model(batch.source, batch.target_in).logits, batch.target_out)
         for row, source in enumerate(batch.source):
             reference = [token for token in batch.target_out[row].tolist() if token]
             right.append(decoded_alone(model, source[source != 0], len(reference)) == reference)
             assert forced[row] == right[-1]
     assert 10 < sum(right) < 110, "the toy run must be right on some sentences and wrong on others"
-    found = teacher_forced(model, batches)
+    found = score_teacher_forced(model, batches)
     assert found["log_likelihood"] == -found["cross_entropy"]
     assert found["exact_match"] == pytest.approx(100 * sum(right) / 120)
 
@@ -40,17 +40,17 @@ def test_it_equals_decoding_every_sentence_alone(trained):
 def test_cross_entropy_is_the_mean_over_the_tokens_of_all_batches(trained):
     torch.set_num_threads(1)
     model, _, _ = load_run(trained / "out", trained / "data")
-    batches = bucketed(read_pairs(trained / "data", "valid"), 64)
+    batches = make_bucketed_batches(read_pairs(trained / "data", "valid"), 64)
     nats = []
     for batch in batches:
         for source, target_in, target_out in zip(batch.source, batch.target_in, batch.target_out, strict=True):
             length = int((target_out != 0).sum())
             logits = model(source[None, source != 0], target_in[None, :length]).logits[0].double()
             nats += (logits.logsumexp(-1) - logits[torch.arange(length), target_out[:length]]).tolist()
-    assert teacher_forced(model, batches)["cross_entropy"] == pytest.approx(sum(nats) / len(nats), rel=1e-5)
+    assert score_teacher_forced(model, batches)["cross_entropy"] == pytest.approx(sum(nats) / len(nats), rel=1e-5)
 
 
 def test_one_wrong_token_is_enough_and_padding_counts_for_nothing():
     logits = torch.nn.functional.one_hot(torch.tensor([[5, 2, 4], [5, 2, 4], [5, 4, 2]]), 6).float()
     target = torch.tensor([[5, 2, 0], [4, 2, 0], [5, 4, 2]])
-    assert all_tokens_right(logits, target).tolist() == [True, False, True]
+    assert find_exact_matches(logits, target).tolist() == [True, False, True]

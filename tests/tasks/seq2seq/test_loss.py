@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.models.small_models import decoder_input, make, sentences
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.loss import WordLoss, word_cross_entropy
+from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
 
 torch.set_num_threads(1)
 
@@ -35,7 +35,7 @@ def test_word_cross_entropy_by_hand(lengths, smoothing, seed):
     target = sentences(lengths, vocabulary=7, seed=seed)
     torch.manual_seed(seed)
     logits = torch.randn(*target.shape, 7)
-    assert float(word_cross_entropy(logits, target, smoothing)) == pytest.approx(
+    assert float(compute_word_cross_entropy(logits, target, smoothing)) == pytest.approx(
         by_hand(logits, target, smoothing), abs=1e-5
     )
 

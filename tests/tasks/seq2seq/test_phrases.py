@@ -19,9 +19,9 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.carma import objective as carma
-from workflow_scripts.tasks.batching import Pairs, bucketed, sequences
+from workflow_scripts.tasks.batching import SequencePairs, make_bucketed_batches, to_sequences
 from workflow_scripts.tasks.seq2seq.loss import WordLoss
-from workflow_scripts.tasks.seq2seq.phrases import PhrasePairs, with_phrases
+from workflow_scripts.tasks.seq2seq.phrases import PhrasePairs, mark_phrases
 
 torch.set_num_threads(1)
 
@@ -30,20 +30,20 @@ SMALL = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 8, "dropout": 0.0}
 CARMA = {"last_block_mi": 1, "last_block_stability": 1}
 
 
-def as_pairs(sentences: list[str]) -> Pairs:
+def as_pairs(sentences: list[str]) -> SequencePairs:
     """Pairs of these sentences, and themselves as their targets; ids count from 4."""
     words = sorted({word for sentence in sentences for word in sentence.split(" ")})
     ids = [[4 + words.index(word) for word in sentence.split(" ")] for sentence in sentences]
-    column = sequences(pa.chunked_array([pa.array(ids, pa.list_(pa.int32()))]))
-    return Pairs(column, column)
+    column = to_sequences(pa.chunked_array([pa.array(ids, pa.list_(pa.int32()))]))
+    return SequencePairs(column, column)
 
 
 def phrase_pairs(sentences: list[str], phrase: str) -> PhrasePairs:
-    return with_phrases(as_pairs(sentences), sentences, phrase)
+    return mark_phrases(as_pairs(sentences), sentences, phrase)
 
 
 def words_of(sentences: list[str], phrase: str) -> list[list[int]]:
-    return phrase_pairs(sentences, phrase).batch(np.arange(len(sentences))).words.tolist()
+    return phrase_pairs(sentences, phrase).make_batch(np.arange(len(sentences))).words.tolist()
 
 
 def found(task: str, sentence: str) -> list[str]:
@@ -116,7 +116,7 @@ def test_words_by_hand(letters: list[list[str]], budget: int):
 
     letter = dict(enumerate(sorted({name for row in letters for name in row}), start=4))
     rows = []
-    for batch in bucketed(phrase_pairs([" ".join(row) for row in letters], "a (b )*c"), budget):
+    for batch in make_bucketed_batches(phrase_pairs([" ".join(row) for row in letters], "a (b )*c"), budget):
         for ids, words in zip(batch.source.tolist(), batch.words.tolist(), strict=True):
             end = ids.index(2)
             rows.append([letter[i] for i in ids[:end]])
@@ -126,8 +126,8 @@ def test_words_by_hand(letters: list[list[str]], budget: int):
 
 def test_a_batch_keeps_its_other_parts_and_its_words_when_it_moves():
     sentences = ["turn left", "run"]
-    plain = as_pairs(sentences).batch(np.arange(2))
-    batch = phrase_pairs(sentences, TASKS["scan-jump"].phrases).batch(np.arange(2)).to(torch.device("cpu"))
+    plain = as_pairs(sentences).make_batch(np.arange(2))
+    batch = phrase_pairs(sentences, TASKS["scan-jump"].phrases).make_batch(np.arange(2)).to(torch.device("cpu"))
     for name in ("source", "target_in", "target_out"):
         assert torch.equal(getattr(batch, name), getattr(plain, name))
     assert batch.words.dtype == torch.int64
@@ -143,7 +143,7 @@ def test_no_regular_expression_is_one_line():
 def losses(sentences: list[str], phrase: str | None, **settings: object):
     """(loss, parts, batch) of CARMA on a small encoder, always with the same weights and draws."""
     pairs = phrase_pairs(sentences, phrase) if phrase else as_pairs(sentences)
-    batch = pairs.batch(np.arange(len(sentences)))
+    batch = pairs.make_batch(np.arange(len(sentences)))
     torch.manual_seed(0)
     model = seq2seq.build(SMALL, 30, 30)
     return *carma.build(CARMA | settings, WordLoss())(model, batch), batch, model

@@ -32,9 +32,9 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.reading import data_digest
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.decoding import beam
-from workflow_scripts.tasks.seq2seq.outputs import decode
-from workflow_scripts.tasks.seq2seq.scoring import same_structure
+from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
+from workflow_scripts.tasks.seq2seq.predictions import decode
+from workflow_scripts.tasks.seq2seq.scoring import match_structures
 from workflow_scripts.tasks.settings import Evaluation
 
 SETTINGS = {"splits": ["test", "valid"], "beam": 1, "max_length": 12, "batch_tokens": 60}
@@ -175,7 +175,7 @@ def test_every_sentence_gets_its_own_beam_search(trained):
     with Reporter("run", len(table), "none") as reporter:
         found = decode(model, table, vocabulary["target"], settings, torch.device("cpu"), reporter)
     for row, text in list(zip(table["source_ids"].to_pylist(), found, strict=True))[:20]:
-        ids = beam(model, torch.tensor([[*row, 2]]), 4, 12)[0].tolist()
+        ids = decode_with_beam(model, torch.tensor([[*row, 2]]), 4, 12)[0].tolist()
         assert text == " ".join(TARGET_WORDS[token] for token in ids if token not in (0, 2))
 
 
@@ -285,5 +285,5 @@ def test_structure_is_right_when_only_the_verbs_are_wrong():
         "I_TURN_LEFT I_JUMP I_TURN_LEFT": False,
         "": False,
     }
-    right = same_structure(list(outputs), [target] * len(outputs), r"I_(WALK|LOOK|RUN|JUMP)\d*")
+    right = match_structures(list(outputs), [target] * len(outputs), r"I_(WALK|LOOK|RUN|JUMP)\d*")
     assert right.tolist() == list(outputs.values())

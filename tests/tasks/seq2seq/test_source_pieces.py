@@ -12,7 +12,7 @@ from tests.models.small_roberta import SIZES, tokenizer, write_roberta
 from tests.training.toy import assert_one_error, here, toy_spec, write_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.roberta_decoder.pieces import read_pieces
-from workflow_scripts.tasks.batching import sequences
+from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
 TEXTS = ["a b c d", "e f g h", "a a", "h g f e d c b a"]
@@ -41,9 +41,9 @@ def test_pieces_are_the_tokenizers_with_our_special_ids(tmp_path: Path) -> None:
     table = pa.table({"source": TEXTS, "source_ids": [[9]] * 4, "target_ids": [[5]] * 4})
     cut = pieces.cut(table)
     assert cut.column_names == table.column_names
-    found = sequences(cut["source_ids"])
+    found = to_sequences(cut["source_ids"])
     for row, text in enumerate(TEXTS):
-        ids = found.padded(np.array([row]))[0][:-1]
+        ids = found.pad(np.array([row]))[0][:-1]
         assert [words[i] for i in ids] == made.encode(text).tokens
     assert "".join(words[i] for i in found.ids).replace("Ġ", " ") == "".join(TEXTS)
 

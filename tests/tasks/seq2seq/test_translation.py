@@ -26,7 +26,7 @@ from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined
+from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.settings import Evaluation
 
 RUN = "cognition/transformer/default/seed-1"
@@ -44,10 +44,10 @@ def data(tmp_path_factory) -> Path:
 
 def test_parts_are_joined():
     tokens = ["服@@ 务@@ 员 很 累 。", "a b"]
-    assert joined(tokens, "tokens") == tokens
-    assert joined(tokens, "words") == ["服务员 很 累 。", "a b"]
-    assert joined(tokens, "text") == ["服务员很累。", "ab"]
-    assert joined(["服@@ 务@@"], "text") == ["服务"]  # cut off within a word
+    assert join_tokens(tokens, "tokens") == tokens
+    assert join_tokens(tokens, "words") == ["服务员 很 累 。", "a b"]
+    assert join_tokens(tokens, "text") == ["服务员很累。", "ab"]
+    assert join_tokens(["服@@ 务@@"], "text") == ["服务"]  # cut off within a word
 
 
 def bleu_by_hand(hypotheses: list[list[str]], references: list[list[str]]) -> float:

@@ -15,7 +15,7 @@ from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
-from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, means, sentence_nats, word_nats
+from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, average_nll, compute_masked_nll, compute_next_sentence_nll
 from workflow_scripts.tasks.masked_lm.model import Pretraining
 
 
@@ -83,8 +83,10 @@ def tasks(model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence:
 
     NSP is 0 without `next_sentence`.
     """
-    words = means(word_nats(model, states, batch))
-    return words, means(sentence_nats(model, states, batch)) if next_sentence else torch.zeros_like(words)
+    words = average_nll(compute_masked_nll(model, states, batch))
+    return words, average_nll(compute_next_sentence_nll(model, states, batch)) if next_sentence else torch.zeros_like(
+        words
+    )
 
 
 def semantic_sufficiency(

@@ -7,7 +7,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.loss import WordLoss, word_cross_entropy
+from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
 
 
 def cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ def build(settings: dict, word_loss: WordLoss) -> Loss:
 
     def objective(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = model(batch.source, batch.target_in)
-        parts = {"word": word_cross_entropy(output.logits, batch.target_out, word_loss.label_smoothing)}
+        parts = {"word": compute_word_cross_entropy(output.logits, batch.target_out, word_loss.label_smoothing)}
         loss = parts["word"]
         if output.terms:
             for side in ("source", "target"):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD
-from workflow_scripts.tasks.batching import Sequences, TensorBatch, sequences
+from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, to_sequences
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class TextBatch(TensorBatch):
     real: Tensor
 
 
-def read_texts(data: Path, split: str, bos: int | None, limit: int) -> Sequences:
+def read_text_pieces(data: Path, split: str, bos: int | None, limit: int) -> RaggedSequences:
     """Read the token ids of a split, with `bos` (if given) before and EOS after each text, cut into pieces.
 
     A piece has at most `limit` tokens.
     """
-    texts = sequences(read_table(data, split, ["ids"])["ids"])
+    texts = to_sequences(read_table(data, split, ["ids"])["ids"])
     extra = 1 + (bos is not None)
     # Lay all texts out in one row, each with its special tokens.
     length = texts.length + extra
@@ -41,10 +41,10 @@ def read_texts(data: Path, split: str, bos: int | None, limit: int) -> Sequences
     number = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     piece_length = np.minimum(length[which] - number * limit, limit)
     several = piece_length > 1  # a single token predicts nothing
-    return Sequences(ids, (start[which] + number * limit)[several], piece_length[several])
+    return RaggedSequences(ids, (start[which] + number * limit)[several], piece_length[several])
 
 
-def text_batch(texts: Sequences, rows: np.ndarray) -> TextBatch:
+def pad_texts(texts: RaggedSequences, rows: np.ndarray) -> TextBatch:
     """Make one padded batch of the texts of `rows`."""
     length = texts.length[rows]
     real = np.arange(length.max()) < length[:, None]

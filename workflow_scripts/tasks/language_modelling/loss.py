@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from workflow_scripts.tasks.language_modelling.batches import TextBatch
 
 
-def token_nats(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:
+def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:
     """Return -log p(token | tokens before it) of every real token but the first of each text: [n], in nats."""
     states = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
     predicted = batch.real[:, 1:]
@@ -26,5 +26,5 @@ class TokenLoss:
     label_smoothing: float = 0.0
 
     def __call__(self, model: nn.Module, batch: TextBatch) -> tuple[Tensor, dict[str, Tensor]]:
-        loss = token_nats(model, batch, self.label_smoothing).mean()
+        loss = compute_token_nll(model, batch, self.label_smoothing).mean()
         return loss, {"token": loss.detach()}

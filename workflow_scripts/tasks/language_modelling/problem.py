@@ -14,9 +14,9 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.causal_lm.model import begin_token, build
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import bucketed_rows
-from workflow_scripts.tasks.language_modelling.batches import TextBatch, read_texts, text_batch
-from workflow_scripts.tasks.language_modelling.loss import TokenLoss, token_nats
+from workflow_scripts.tasks.batching import bucket_by_length
+from workflow_scripts.tasks.language_modelling.batches import TextBatch, pad_texts, read_text_pieces
+from workflow_scripts.tasks.language_modelling.loss import TokenLoss, compute_token_nll
 from workflow_scripts.tasks.language_modelling.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -34,32 +34,32 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     limit = model.config.max_position_embeddings
 
     def batches(split: str) -> list[TextBatch]:
-        found = read_texts(data, split, bos, limit)
-        chosen = bucketed_rows(
+        found = read_text_pieces(data, split, bos, limit)
+        chosen = bucket_by_length(
             found.length, np.zeros_like(found.length), max(settings.batch_tokens, limit), settings.batch_sentences
         )
-        return [text_batch(found, rows).to(device) for rows in chosen]
+        return [pad_texts(found, rows).to(device) for rows in chosen]
 
     valid = batches(settings.validation["split"])
 
-    write_beside = companions(model.config, data)
+    save_extra_files = companions(model.config, data)
     return Problem(
         model,
         TokenLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing),
         batches("train"),
-        lambda model: likelihood(model, valid),
-        write_beside,
+        lambda model: compute_likelihood(model, valid),
+        save_extra_files,
     )
 
 
-def likelihood(model: nn.Module, batches: Sequence[TextBatch]) -> dict[str, float]:
+def compute_likelihood(model: nn.Module, batches: Sequence[TextBatch]) -> dict[str, float]:
     """Return the mean log-likelihood of a token given those before it (nats), and the perplexity.
 
     Call it in eval mode without gradients.
     """
     nats = tokens = torch.zeros((), dtype=torch.float64)
     for batch in batches:
-        found = token_nats(model, batch)
+        found = compute_token_nll(model, batch)
         nats, tokens = nats + found.double().sum(), tokens + len(found)
     mean = float(nats / tokens)
     return {"log_likelihood": -mean, "perplexity": math.exp(mean)}

@@ -11,9 +11,9 @@ import torch
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import begin_token, load
-from workflow_scripts.tasks.batching import bucketed_rows
-from workflow_scripts.tasks.language_modelling.batches import read_texts, text_batch
-from workflow_scripts.tasks.language_modelling.loss import token_nats
+from workflow_scripts.tasks.batching import bucket_by_length
+from workflow_scripts.tasks.language_modelling.batches import pad_texts, read_text_pieces
+from workflow_scripts.tasks.language_modelling.loss import compute_token_nll
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -26,17 +26,17 @@ def score(
     model = load(checkpoint, sizes).to(device).eval()
     limit = model.config.max_position_embeddings
     bos = begin_token(model, sizes.get("bos", False), run["run"])
-    splits = {split: read_texts(data, split, bos, limit) for split in settings.splits}
+    splits = {split: read_text_pieces(data, split, bos, limit) for split in settings.splits}
     tables, scores = [], []
     with Reporter(run["run"], sum(len(texts.length) for texts in splits.values()), progress, unit="texts") as reporter:
         for split, texts in splits.items():
             reporter.set_stage(f"read {split}")
             nats, length = np.empty(len(texts.length)), texts.length
             budget = max(settings.batch_tokens, int(length.max()))
-            for rows in bucketed_rows(length, np.zeros_like(length), budget):
-                batch = text_batch(texts, rows).to(device)
+            for rows in bucket_by_length(length, np.zeros_like(length), budget):
+                batch = pad_texts(texts, rows).to(device)
                 per_token = torch.zeros(batch.ids[:, 1:].shape, dtype=torch.float64, device=device)
-                per_token[batch.real[:, 1:]] = token_nats(model, batch).double()
+                per_token[batch.real[:, 1:]] = compute_token_nll(model, batch).double()
                 nats[rows] = per_token.sum(-1).cpu()
                 reporter.advance(len(rows))
             tokens = length - 1

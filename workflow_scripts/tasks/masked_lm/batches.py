@@ -14,8 +14,8 @@ from workflow_scripts.data.formats.mapped_pairs import SIDES, folder_of
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import Vocabulary
-from workflow_scripts.tasks.batching import Sequences, TensorBatch, bucketed_rows, sequences
-from workflow_scripts.tasks.masked_lm.sememes import NONE, Lexicon
+from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length, to_sequences
+from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon
 
 if TYPE_CHECKING:
     pass
@@ -67,12 +67,12 @@ class SentencePairs:
     the lengths if not given.
     """
 
-    first: Sequences
-    second: Sequences
+    first: RaggedSequences
+    second: RaggedSequences
     vocabulary: Vocabulary
     limit: int
     next_sentence: bool
-    lexicon: Lexicon | None = None
+    lexicon: SememeLexicon | None = None
     masked_words: bool = True
     several_pieces: bool = True
     orders: Orders | None = None
@@ -87,7 +87,7 @@ class SentencePairs:
     def __len__(self) -> int:
         return len(self.first.length)
 
-    def batch(self, rows: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
+    def make_batch(self, rows: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
         """The pairs of `rows` with masks, and second sentences, drawn from `rng`."""
         follows, partners = np.ones(len(rows), bool), rows
         if self.next_sentence:
@@ -156,7 +156,7 @@ class SentencePairs:
 
 
 @dataclass(frozen=True)
-class Drawn(Sequence[MaskedBatch]):
+class RandomMaskBatches(Sequence[MaskedBatch]):
     """Batches whose rows never change. Their masks are sampled at each access.
 
     The samples come from numpy's global generator, whose state is saved with a run.
@@ -171,12 +171,12 @@ class Drawn(Sequence[MaskedBatch]):
 
     def __getitem__(self, index: int) -> MaskedBatch:
         seed = np.random.randint(2**32, size=4, dtype=np.uint32)
-        batch = self.pairs.batch(self.rows[index], np.random.default_rng(seed))
+        batch = self.pairs.make_batch(self.rows[index], np.random.default_rng(seed))
         return batch if self.device.type == "cpu" else batch.to(self.device)
 
 
 @dataclass(frozen=True)
-class Runs(Sequence[np.ndarray]):
+class ContiguousRows(Sequence[np.ndarray]):
     """Rows of batches that are contiguous in an order [N] of all rows: batch i ends before ends[i]."""
 
     order: np.ndarray
@@ -189,18 +189,20 @@ class Runs(Sequence[np.ndarray]):
         return self.order[self.ends[index - 1] if index else 0 : self.ends[index]]
 
 
-def batch_rows(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
-    """Return the rows of each batch of similar length; see `batching.bucketed_rows`."""
+def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
+    """Return the rows of each batch of similar length; see `batching.bucket_by_length`."""
     if pairs.orders.by_length is not None:
-        return Runs(pairs.orders.by_length, batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences))
+        return ContiguousRows(
+            pairs.orders.by_length, find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
+        )
     length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
-    return bucketed_rows(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
+    return bucket_by_length(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
 
 
-def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
+def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
     """Return the ends of the batches of rows that are sorted by length, from the counts of lengths 0, 1, 2, ...
 
-    Lengths are without special tokens. The result equals `batching.bucketed_rows`, without reading the rows.
+    Lengths are without special tokens. The result equals `batching.bucket_by_length`, without reading the rows.
     """
     behind = counts.cumsum()  # the last row of each length
     width = np.minimum(np.arange(len(counts)) + 3, limit)
@@ -214,13 +216,13 @@ def batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentence
     return ends[1:]
 
 
-def fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device) -> list[MaskedBatch]:
+def make_fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device) -> list[MaskedBatch]:
     """Make batches of all pairs with masks that are the same each time and for every run."""
     rng = np.random.default_rng(0)
-    return [pairs.batch(rows, rng).to(device) for rows in batch_rows(pairs, batch_tokens, None)]
+    return [pairs.make_batch(rows, rng).to(device) for rows in bucket_pairs(pairs, batch_tokens, None)]
 
 
-def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | None]:
+def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences, Orders | None]:
     """Read the first and second sentences of a split as ids without special tokens, and their orders.
 
     All of them are memory-mapped. A split without mapped files is read into memory, without orders. Raises UserError if
@@ -228,7 +230,7 @@ def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | N
     """
     folder = folder_of(data, split)
     if not folder.exists():
-        return *read_sentences(data, split), None
+        return *read_sentence_ids(data, split), None
 
     def mapped(name: str) -> np.ndarray:
         try:
@@ -238,12 +240,14 @@ def read_split(data: Path, split: str) -> tuple[Sequences, Sequences, Orders | N
                 f"{folder / name}.npy cannot be read ({error}); delete {data} and prepare it again"
             ) from error
 
-    first, second = (Sequences(*(mapped(f"{side}_{part}") for part in ("ids", "start", "length"))) for side in SIDES)
+    first, second = (
+        RaggedSequences(*(mapped(f"{side}_{part}") for part in ("ids", "start", "length"))) for side in SIDES
+    )
     return first, second, Orders(*map(mapped, ("by_second", "rank", "by_length", "counts")))
 
 
-def read_sentences(data: Path, split: str) -> tuple[Sequences, Sequences]:
+def read_sentence_ids(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences]:
     """Read the first and second sentences of a split into memory, as ids without special tokens."""
     # One side after the other: each lies in memory twice while it is read.
-    first, second = (sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
+    first, second = (to_sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
     return first, second

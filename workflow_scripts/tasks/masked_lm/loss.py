@@ -9,7 +9,7 @@ from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import Pretraining
 
 
-def word_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
+def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n].
 
     Only masked tokens get scores of the vocabulary, which are the costly part.
@@ -18,12 +18,12 @@ def word_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
 
 
-def sentence_nats(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
+def compute_next_sentence_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
     return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
 
 
-def means(nats: Tensor) -> Tensor:
+def average_nll(nats: Tensor) -> Tensor:
     """Return the mean over the items: nats [n] -> scalar; 0 without items."""
     return nats.sum() / max(len(nats), 1)
 
@@ -39,9 +39,9 @@ class MaskedLoss:
 
     def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
         states = next(iter(model.hidden(batch.ids, batch.real, batch.types).values()))
-        loss = means(word_nats(model, states, batch))
+        loss = average_nll(compute_masked_nll(model, states, batch))
         parts = {"mlm": loss.detach()}
         if self.next_sentence:
-            follows = means(sentence_nats(model, states, batch))
+            follows = average_nll(compute_next_sentence_nll(model, states, batch))
             loss, parts["nsp"] = loss + follows, follows.detach()
         return loss, parts

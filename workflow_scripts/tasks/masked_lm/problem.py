@@ -12,16 +12,16 @@ from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
-    Drawn,
     MaskedBatch,
+    RandomMaskBatches,
     SentencePairs,
-    batch_rows,
-    fixed_batches,
-    read_split,
+    bucket_pairs,
+    make_fixed_batches,
+    read_ordered_sentences,
 )
-from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, word_nats
+from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, compute_masked_nll
 from workflow_scripts.tasks.masked_lm.model import Pretraining, build
-from workflow_scripts.tasks.masked_lm.sememes import read_lexicon
+from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
 from workflow_scripts.tasks.masked_lm.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -38,21 +38,23 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     model = build(spec["model"], tokenizer.get_vocab_size()).to(device)
     if settings.gradient_checkpointing:
         checkpoint_blocks(model.encoder)
-    train = read_pairs(spec, data, "train")
-    valid = fixed_batches(read_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device)
-    batches = Drawn(train, batch_rows(train, settings.batch_tokens, settings.batch_sentences), device)
+    train = read_sentence_pairs(spec, data, "train")
+    valid = make_fixed_batches(
+        read_sentence_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device
+    )
+    batches = RandomMaskBatches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
 
-    write_beside = companions(model.encoder.config, data)
+    save_extra_files = companions(model.encoder.config, data)
     return Problem(
         model,
         MaskedLoss(parse_as(Settings, spec["problem"], "problem").next_sentence),
         batches,
-        lambda model: likelihood(model, valid),
-        write_beside,
+        lambda model: compute_masked_likelihood(model, valid),
+        save_extra_files,
     )
 
 
-def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
+def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
     """Read the pairs of a split, with the sememes of their words if the settings `problem` ask for them.
 
     Raises UserError if the last codebook has another number of codes than the data have sememes.
@@ -61,7 +63,7 @@ def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
     settings = parse_as(Settings, spec["problem"], "problem")
     options: dict = {"next_sentence": settings.next_sentence}
     if settings.sememes:
-        options["lexicon"], count = read_lexicon(data, tokenizer)
+        options["lexicon"], count = read_sememe_lexicon(data, tokenizer)
         if count != spec["model"]["last_codes"]:
             raise UserError(
                 f"{spec['task']}/{spec['method']}: model.last_codes is {spec['model']['last_codes']}, but {data} has "
@@ -69,17 +71,17 @@ def read_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
             )
         options |= {"masked_words": settings.masked_words, "several_pieces": settings.several_pieces}
     vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
-    first, second, options["orders"] = read_split(data, split)
+    first, second, options["orders"] = read_ordered_sentences(data, split)
     return SentencePairs(first, second, vocabulary, settings.longest, **options)
 
 
-def likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:
+def compute_masked_likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:
     """Return the mean log-likelihood of a masked token by the model's first readout, in nats.
 
     Call it in eval mode without gradients.
     """
     nats = words = torch.zeros((), dtype=torch.float64)
     for batch in batches:
-        found = word_nats(model, next(iter(model.hidden(batch.ids, batch.real, batch.types).values())), batch)
+        found = compute_masked_nll(model, next(iter(model.hidden(batch.ids, batch.real, batch.types).values())), batch)
         nats, words = nats + found.double().sum(), words + len(found)
     return {"log_likelihood": -float(nats / words)}

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
-from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch, batch_rows
-from workflow_scripts.tasks.masked_lm.loss import sentence_nats, word_nats
+from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch, bucket_pairs
+from workflow_scripts.tasks.masked_lm.loss import compute_masked_nll, compute_next_sentence_nll
 from workflow_scripts.tasks.masked_lm.model import Pretraining, build
-from workflow_scripts.tasks.masked_lm.problem import read_pairs
+from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -27,7 +27,7 @@ def score(
     The masks are the same for every run with next sentences, and for every run without.
     """
     model = load_model(run["spec"], checkpoint).to(device).eval()
-    splits = {split: read_pairs(run["spec"], data, split) for split in settings.splits}
+    splits = {split: read_sentence_pairs(run["spec"], data, split) for split in settings.splits}
     tables, scores = [], []
     with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="pairs") as reporter:
         for split, pairs in splits.items():
@@ -35,11 +35,11 @@ def score(
             # Rows are those of the file: pairs of a batch are not its neighbours.
             found: dict[str, dict[str, np.ndarray]] = {}
             rng = np.random.default_rng(0)
-            for rows in batch_rows(pairs, settings.batch_tokens, None):
-                batch = pairs.batch(rows, rng).to(device)
+            for rows in bucket_pairs(pairs, settings.batch_tokens, None):
+                batch = pairs.make_batch(rows, rng).to(device)
                 for readout, states in model.hidden(batch.ids, batch.real, batch.types).items():
                     columns = found.setdefault(readout, {})
-                    for name, values in of_pairs(model, states, batch).items():
+                    for name, values in score_pairs(model, states, batch).items():
                         columns.setdefault(name, np.empty(len(pairs)))[rows] = values.cpu()
                 reporter.advance(len(rows))
             for readout, columns in found.items():
@@ -61,7 +61,7 @@ def load_model(spec: dict, checkpoint: Path) -> Pretraining:
     return model
 
 
-def of_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
+def score_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
     """Return for each pair, [B] float64: nats of its masked tokens, their number, how many are right, and whether the
     answer on the second sentence is right.
     """
@@ -74,15 +74,15 @@ def of_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str
 
     right = model.heads["words"](states[chosen]).argmax(-1).eq(batch.labels[chosen])
     return {
-        "nats": per_pair(word_nats(model, states, batch)),
+        "nats": per_pair(compute_masked_nll(model, states, batch)),
         "masked": chosen.sum(1).double(),
         "right": per_pair(right),
-        "follows_right": sentence_nats(model, states, batch).lt(torch.tensor(2.0).log()).double(),
+        "follows_right": compute_next_sentence_nll(model, states, batch).lt(torch.tensor(2.0).log()).double(),
     }
 
 
 def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Compute the metrics over all pairs from the columns [N] of `of_pairs`."""
+    """Compute the metrics over all pairs from the columns [N] of `score_pairs`."""
     masked = int(columns["masked"].sum())
     rows = [
         {"metric": "cross_entropy", "value": columns["nats"].sum() / masked, "unit": "nats", "n": masked},

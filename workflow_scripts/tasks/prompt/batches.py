@@ -51,7 +51,7 @@ class Prompts:
         """Number of tokens of each prompt [N]."""
         return np.array([len(row) for row in self.ids])
 
-    def batch(self, rows: np.ndarray) -> PromptBatch:
+    def make_batch(self, rows: np.ndarray) -> PromptBatch:
         """Make one padded batch of the prompts of `rows`."""
         length = self.length[rows]
         real = np.arange(length.max()) < length[:, None]
@@ -61,7 +61,7 @@ class Prompts:
         return PromptBatch(*map(torch.from_numpy, (ids, real, words, length - 1, self.label[rows])))
 
 
-def word_numbers(text: str, ends: np.ndarray) -> np.ndarray:
+def assign_words(text: str, ends: np.ndarray) -> np.ndarray:
     """Return the whitespace word of `text` of each token, from the ends [n] of the tokens' offsets.
 
     The last character of a token decides, because a token may begin with the space before its word.
@@ -71,7 +71,7 @@ def word_numbers(text: str, ends: np.ndarray) -> np.ndarray:
     return word_of_character[np.maximum(ends - 1, 0)]
 
 
-def first_words(groups: Sequence[int], before: int, count: int) -> np.ndarray:
+def group_words(groups: Sequence[int], before: int, count: int) -> np.ndarray:
     """Return for each of the `count` words of a prompt [count] the first word of its group.
 
     groups [n] numbers the words of the content, which come after `before` words of the template. Neighbours with the
@@ -109,13 +109,13 @@ def encode_prompts(
     for row, text, encoding in zip(items, texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
         start = [] if bos is None else [bos]
         ids.append(np.array(start + encoding.ids, np.int64))
-        numbers = word_numbers(text, np.array([end for _, end in encoding.offsets], np.int64))
+        numbers = assign_words(text, np.array([end for _, end in encoding.offsets], np.int64))
         if groups is not None:
             count = contents[row].count(" ") + 1
             if len(groups[row]) != count:
                 raise UserError(
                     f"row {row + 1} has {len(groups[row])} groups for {count} words; give each word a number"
                 )
-            numbers = first_words(groups[row], before, text.count(" ") + 1)[numbers]
+            numbers = group_words(groups[row], before, text.count(" ") + 1)[numbers]
         words.append(np.concatenate([np.full(len(start), OUTSIDE), numbers]))
     return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))

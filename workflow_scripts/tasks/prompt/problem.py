@@ -15,7 +15,7 @@ from workflow_scripts.data.reading import has_column, read_table
 from workflow_scripts.models.causal_lm.model import begin_token, last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
 from workflow_scripts.tasks.prompt.loss import AnswerLoss
 from workflow_scripts.tasks.prompt.settings import Settings
@@ -32,30 +32,30 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
     Validation: share of right answers, and their nats. Raises UserError if a file is missing or broken, or if no answer
     is a single token of the model's tokenizer.
     """
-    model = load(init, checked_model_settings(spec)).to(device)
+    model = load(init, check_model_settings(spec)).to(device)
     if settings.gradient_checkpointing:
         # Each block is run again with the random numbers, and under the autocast, of its first run.
         model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
     train = read_prompts(spec, model, init, data, "train")
-    batches = prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
+    batches = make_prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
     valid = read_prompts(spec, model, init, data, settings.validation["split"])
-    valid_batches = prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
+    valid_batches = make_prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
 
-    def write_beside(folder: Path) -> None:
+    def save_extra_files(folder: Path) -> None:
         for name in COMPANIONS:
             if (init / name).exists():
                 shutil.copyfile(init / name, folder / name)
 
     def validate(trained: nn.Module) -> dict[str, float]:
-        return answered(trained, valid_batches)
+        return score_answers(trained, valid_batches)
 
     # A share of right answers is often the same twice; the nats of the answers are the task's own loss.
-    tie = "cross_entropy" if settings.validation["metric"] == "exact_match" else None
+    tie_break_metric = "cross_entropy" if settings.validation["metric"] == "exact_match" else None
     loss = AnswerLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
-    return Problem(model, loss, batches, validate, write_beside, tie)
+    return Problem(model, loss, batches, validate, save_extra_files, tie_break_metric)
 
 
-def checked_model_settings(spec: dict) -> dict:
+def check_model_settings(spec: dict) -> dict:
     """Check the settings of the model. Raises UserError if they have no template."""
     settings = drop_name(spec["model"])
     if not settings.get("template"):
@@ -72,7 +72,7 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
     several tokens are left out. With few answers that is an error, since one of them would be lost.
     """
     table = read_table(data, split, ["content", "label"])
-    settings = checked_model_settings(spec)
+    settings = check_model_settings(spec)
     bos = begin_token(model, settings.get("bos", False), f"{spec['task']}/{spec['method']}")
     contents, labels = (table[column].to_pylist() for column in ("content", "label"))
     groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
@@ -102,19 +102,19 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
     return prompts
 
 
-def prompt_batches(
+def make_prompt_batches(
     prompts: Prompts, batch_tokens: int, batch_sentences: int | None, device: torch.device
 ) -> list[PromptBatch]:
     """Make batches of all prompts of similar length. Raises UserError if one is longer than `batch_tokens`."""
     length = prompts.length
     try:
-        chosen = bucketed_rows(length, np.zeros_like(length), batch_tokens, batch_sentences)
+        chosen = bucket_by_length(length, np.zeros_like(length), batch_tokens, batch_sentences)
     except ValueError as error:
         raise UserError(f"{error}; raise training.batch_tokens") from error
-    return [prompts.batch(rows).to(device) for rows in chosen]
+    return [prompts.make_batch(rows).to(device) for rows in chosen]
 
 
-def answered(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str, float]:
+def score_answers(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str, float]:
     """Return the exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary.
 
     Call it in eval mode without gradients.

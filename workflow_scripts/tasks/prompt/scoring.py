@@ -13,9 +13,9 @@ from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.models.causal_lm.model import last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
-from workflow_scripts.tasks.batching import bucketed_rows
+from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts
-from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, checked_model_settings, read_prompts
+from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, check_model_settings, read_prompts
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -27,7 +27,7 @@ def score(
     """
     model = load_model(run["spec"], checkpoint, device)
     splits = {split: read_prompts(run["spec"], model, checkpoint, data, split) for split in settings.splits}
-    texts = token_texts(checkpoint, model)
+    texts = decode_vocabulary(checkpoint, model)
     predictions, scores = [], []
     total = sum(len(prompts.items) for prompts in splits.values())
     with Reporter(run["run"], total, progress, unit="prompts") as reporter:
@@ -35,7 +35,7 @@ def score(
             reporter.set_stage(f"answer {split}")
             table = read_table(data, split, ["item", "subset"]).take(prompts.items)
             answers = np.unique(prompts.label)
-            written, chosen = predict(model, prompts, answers, settings.batch_tokens, device, reporter)
+            written, chosen = predict_answers(model, prompts, answers, settings.batch_tokens, device, reporter)
             subsets = table["subset"].to_numpy()
             correct = matches(written, prompts.label, texts, settings.match)
             rows = share_scores("exact_match", correct, subsets, {})
@@ -52,10 +52,10 @@ def score(
 
 def load_model(spec: dict[str, Any], checkpoint: Path, device: torch.device) -> nn.Module:
     """The model of a run, in eval mode. Raises UserError as `causal_lm.load` does."""
-    return load(checkpoint, checked_model_settings(spec)).to(device).eval()
+    return load(checkpoint, check_model_settings(spec)).to(device).eval()
 
 
-def token_texts(folder: Path, model: nn.Module) -> np.ndarray:
+def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
     """The text of each of a model's V tokens, without the spaces around it, by the tokenizer of a folder: [V] str.
 
     A model of the hub may have more tokens than its tokenizer, and may answer with one: their text is empty.
@@ -74,7 +74,7 @@ def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: st
 
 
 @torch.no_grad()
-def predict(
+def predict_answers(
     model: nn.Module,
     prompts: Prompts,
     answers: np.ndarray,
@@ -84,11 +84,11 @@ def predict(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(the likeliest token of the vocabulary [N], the likeliest of `answers` [N]) behind each prompt, as ids."""
     length = prompts.length
-    batches = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())))
+    batches = bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())))
     among = torch.from_numpy(answers).to(device)
     written, chosen = (np.empty(len(length), np.int64) for _ in range(2))
     for rows in batches:
-        batch: PromptBatch = prompts.batch(rows).to(device)
+        batch: PromptBatch = prompts.make_batch(rows).to(device)
         logits: Tensor = last_logits(model, batch.ids, batch.last)
         written[rows] = logits.argmax(-1).cpu()
         chosen[rows] = among[logits[:, among].argmax(-1)].cpu()

@@ -13,7 +13,7 @@ from torch import Tensor
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
-from workflow_scripts.tasks.batching import TensorBatch, bucketed_rows
+from workflow_scripts.tasks.batching import TensorBatch, bucket_by_length
 from workflow_scripts.tasks.question_answering.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ class Windows:
     contexts: list[str]
     answers: list[list[str]]
 
-    def batches(
+    def make_batches(
         self, batch_tokens: int, batch_sentences: int | None, device: torch.device
     ) -> tuple[list[np.ndarray], list[SpanBatch]]:
         """(windows of each batch, the batches on `device`), of similar length."""
         length = np.array([len(row) for row in self.ids])
-        rows = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+        rows = bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
         return rows, [self._batch(chosen, length).to(device) for chosen in rows]
 
     def _batch(self, rows: np.ndarray, length: np.ndarray) -> SpanBatch:
@@ -77,7 +77,7 @@ def read_windows(data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file:
     table = read_table(data, split, ["question", "context", "start", "answer", "answers"]).to_pydict()
     vocabulary = read_vocabulary(tokenizer, tokenizer_file)
     tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
-    questions = cut(tokenizer, table["question"], s.longest_question)
+    questions = truncate_texts(tokenizer, table["question"], s.longest_question)
     tokenizer.enable_truncation(s.longest, stride=s.stride, strategy="only_second")
     found = tokenizer.encode_batch(list(zip(questions, table["context"], strict=True)))
     windows = [(row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)]
@@ -86,20 +86,20 @@ def read_windows(data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file:
     offsets = [np.array(part.offsets, np.int64) for _, part in windows]
     begin = np.array(table["start"], np.int64)
     end = begin + np.array([len(answer) for answer in table["answer"]])
-    ends = [answer_tokens(o, t, begin[row], end[row]) for o, t, row in zip(offsets, types, item, strict=True)]
+    ends = [locate_answer(o, t, begin[row], end[row]) for o, t, row in zip(offsets, types, item, strict=True)]
     answers = [json.loads(text) for text in table["answers"]]
     ids = [np.array(part.ids, np.int64) for _, part in windows]
     return Windows(item, ids, types, offsets, np.array(ends), table["context"], answers)
 
 
-def cut(tokenizer: "Tokenizer", texts: Sequence[str], longest: int) -> list[str]:
+def truncate_texts(tokenizer: "Tokenizer", texts: Sequence[str], longest: int) -> list[str]:
     """Texts of at most so many tokens."""
     tokenizer.enable_truncation(longest)
     found = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [text[: one.offsets[-1][1]] if one.overflowing else text for text, one in zip(texts, found, strict=True)]
 
 
-def answer_tokens(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
+def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
     """Positions of the tokens of a window [length] that hold the paragraph's characters `begin` and `end` - 1; NOT_HERE
     twice where one of them lies outside of it."""
     inside = np.flatnonzero(types == 1)[:-1]  # without the last [SEP]

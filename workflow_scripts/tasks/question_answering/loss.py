@@ -7,7 +7,7 @@ from workflow_scripts.tasks.question_answering.batches import SpanBatch
 from workflow_scripts.tasks.question_answering.model import SpanModel
 
 
-def span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
+def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
     """Return (mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts).
 
     In a window without the answer both tokens are [CLS].

@@ -56,7 +56,7 @@ def load(folder: Path, section: dict[str, Any]) -> SpanModel:
     return model
 
 
-def best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
+def find_best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return (score, first token, last token), each [B], of the most probable span of at most `longest` tokens.
 
     scores [B, 2, S]. [CLS], the first position, is no answer.

@@ -14,8 +14,8 @@ from workflow_scripts.models.hugging_face import companions, read_tokenizer
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
-from workflow_scripts.tasks.question_answering.loss import span_loss
-from workflow_scripts.tasks.question_answering.model import SpanModel, best_spans, build
+from workflow_scripts.tasks.question_answering.loss import compute_span_loss
+from workflow_scripts.tasks.question_answering.model import SpanModel, build, find_best_spans
 from workflow_scripts.tasks.question_answering.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -31,20 +31,22 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if settings.gradient_checkpointing:
         checkpoint_blocks(inner)
     model = build(inner, spec["model"]).to(device)
-    train = read_split(spec, init, data, "train").batches(settings.batch_tokens, settings.batch_sentences, device)[1]
+    train = read_split(spec, init, data, "train").make_batches(settings.batch_tokens, settings.batch_sentences, device)[
+        1
+    ]
     valid = read_split(spec, init, data, settings.validation["split"])
-    batches = valid.batches(settings.batch_tokens, None, device)
+    batches = valid.make_batches(settings.batch_tokens, None, device)
     longest = problem_settings(spec).longest_answer
 
     def validate(trained: SpanModel) -> dict[str, float]:
-        given = found_answers(trained, valid, batches, longest)
+        given = find_answers(trained, valid, batches, longest)
         return {
             name: 100 * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
             for name, measure in (("exact_match", exact_match), ("f1", f1))
         }
 
-    write_beside = companions(model.encoder.config, init)
-    return Problem(model, span_loss, train, validate, write_beside)
+    save_extra_files = companions(model.encoder.config, init)
+    return Problem(model, compute_span_loss, train, validate, save_extra_files)
 
 
 def problem_settings(spec: dict) -> Settings:
@@ -65,14 +67,14 @@ def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Wi
 
 
 @torch.no_grad()
-def found_answers(
+def find_answers(
     model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]], longest: int
 ) -> list[str]:
     """Return the answer to each question: the text of the most probable span of all its windows."""
     best = np.full(len(windows.contexts), -np.inf)
     answers = [""] * len(windows.contexts)
     for rows, batch in zip(*batches, strict=True):
-        scores, first, last = (part.cpu().numpy() for part in best_spans(model(batch).float(), longest))
+        scores, first, last = (part.cpu().numpy() for part in find_best_spans(model(batch).float(), longest))
         for row, score, begin, end in zip(rows, scores, first, last, strict=True):
             item = windows.item[row]
             if score > best[item]:

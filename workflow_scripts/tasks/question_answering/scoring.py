@@ -12,7 +12,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, worst_variants
 from workflow_scripts.tasks.question_answering.model import load
-from workflow_scripts.tasks.question_answering.problem import found_answers, problem_settings, read_split
+from workflow_scripts.tasks.question_answering.problem import find_answers, problem_settings, read_split
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -32,8 +32,8 @@ def score(
     with Reporter(run["run"], total, progress, unit="questions") as reporter:
         for split, windows in splits.items():
             reporter.set_stage(f"answer {split}")
-            batches = windows.batches(settings.batch_tokens, None, device)
-            given = found_answers(model, windows, batches, problem_settings(spec).longest_answer)
+            batches = windows.make_batches(settings.batch_tokens, None, device)
+            given = find_answers(model, windows, batches, problem_settings(spec).longest_answer)
             content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
             for name, measure in (("exact_match", exact_match), ("f1", f1)):
                 content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]

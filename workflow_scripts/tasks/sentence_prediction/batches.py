@@ -13,7 +13,7 @@ from torch import Tensor
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
-from workflow_scripts.tasks.batching import Sequences, TensorBatch, bucketed_rows
+from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -49,8 +49,8 @@ class Sentences:
     of a text with special ones; cls, sep: their ids.
     """
 
-    first: Sequences
-    second: Sequences | None
+    first: RaggedSequences
+    second: RaggedSequences | None
     label: np.ndarray
     apart: bool
     limit: int
@@ -69,7 +69,7 @@ class Sentences:
         other = self.second.length + 2
         return np.minimum(np.maximum(one, other) if self.apart else one + other - 1, self.limit)
 
-    def batch(self, rows: np.ndarray) -> SentenceBatch:
+    def make_batch(self, rows: np.ndarray) -> SentenceBatch:
         """Make one padded batch of the items of `rows`."""
         width = int(self.length[rows].max())
         if self.apart:
@@ -80,7 +80,7 @@ class Sentences:
         return SentenceBatch(ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32)))
 
     def _laid_out(
-        self, first: Sequences, second: Sequences | None, rows: np.ndarray, width: int
+        self, first: RaggedSequences, second: RaggedSequences | None, rows: np.ndarray, width: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return (ids, types, real), all [len(rows), width].
 
@@ -112,8 +112,8 @@ def read_sentences(
     tokenizer.enable_truncation(longest)  # no text has more room than that
     second = table["second"]
     return Sentences(
-        tokenised(tokenizer, table["first"].to_pylist()),
-        None if second.null_count else tokenised(tokenizer, second.to_pylist()),
+        tokenise_texts(tokenizer, table["first"].to_pylist()),
+        None if second.null_count else tokenise_texts(tokenizer, second.to_pylist()),
         table["label"].to_numpy(),
         apart and not second.null_count,
         longest,
@@ -122,20 +122,20 @@ def read_sentences(
     )
 
 
-def tokenised(tokenizer: "Tokenizer", texts: Sequence[str]) -> Sequences:
+def tokenise_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> RaggedSequences:
     """Tokenise texts without special tokens."""
     ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
     length = np.array([len(row) for row in ids], np.int64)
-    return Sequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
+    return RaggedSequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
 
 
-def sentence_batches(
+def make_sentence_batches(
     sentences: Sentences, batch_tokens: int, batch_sentences: int | None, device: torch.device
 ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
-    """Return (rows of each batch, batches on `device`) of similar length; see `bucketed_rows`.
+    """Return (rows of each batch, batches on `device`) of similar length; see `bucket_by_length`.
 
     A batch has at least one item, even if that has more tokens than allowed.
     """
     length = sentences.length
-    rows = bucketed_rows(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
-    return rows, [sentences.batch(chosen).to(device) for chosen in rows]
+    rows = bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+    return rows, [sentences.make_batch(chosen).to(device) for chosen in rows]

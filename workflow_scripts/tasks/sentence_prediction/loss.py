@@ -17,7 +17,7 @@ def prediction_loss(predicted: Tensor, label: Tensor) -> Tensor:
     return cross_entropy(predicted.float(), label.long())
 
 
-def sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
+def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
     """Return (`prediction_loss` of the model's predictions, parts)."""
     loss = prediction_loss(model(batch), batch.label)
     return loss, {"sentence": loss.detach()}

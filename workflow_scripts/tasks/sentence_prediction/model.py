@@ -40,7 +40,7 @@ class SentenceModel(EncoderWithHeads):
         self.readout = readout
         self.heads = nn.ModuleDict()
         if settings.prediction == "head":
-            self.heads["sentence"] = head(inner.config.hidden_size, outputs, dropout, settings)
+            self.heads["sentence"] = build_head(inner.config.hidden_size, outputs, dropout, settings)
 
     def states(self, batch: SentenceBatch) -> dict[str, Tensor]:
         """Return the last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
@@ -52,11 +52,11 @@ class SentenceModel(EncoderWithHeads):
         """Scores of the classes [B, C], or numbers [B]."""
         states = batch.states if isinstance(batch, StateBatch) else self.states(batch)[self.readout]
         if "sentence" not in self.heads:
-            return cosine(states)
+            return compute_cosine(states)
         return self.heads["sentence"](states[:, 0]).squeeze(-1)
 
 
-def head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Sequential:
+def build_head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Sequential:
     """Dropout and a linear layer d -> outputs, after a layer of `head_width` with tanh if there are two."""
     if settings.head_layers == 1:
         return nn.Sequential(nn.Dropout(dropout), nn.Linear(width, outputs))
@@ -64,7 +64,7 @@ def head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Seq
     return nn.Sequential(nn.Linear(width, inner), nn.Tanh(), nn.Dropout(dropout), nn.Linear(inner, outputs))
 
 
-def cosine(states: Tensor) -> Tensor:
+def compute_cosine(states: Tensor) -> Tensor:
     """Cosine of the two states of an item, [B, 2, d] -> [B]; 0 if one of them is all zero."""
     return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
 

@@ -19,10 +19,10 @@ from workflow_scripts.tasks.sentence_prediction.batches import (
     SentenceBatch,
     Sentences,
     StateBatch,
+    make_sentence_batches,
     read_sentences,
-    sentence_batches,
 )
-from workflow_scripts.tasks.sentence_prediction.loss import sentence_loss
+from workflow_scripts.tasks.sentence_prediction.loss import compute_sentence_loss
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
@@ -38,7 +38,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     """
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    names = labels(data)
+    names = read_labels(data)
     inner = model_module(spec["model"]).load(init, drop_name(spec["model"]))
     if settings.gradient_checkpointing:
         checkpoint_blocks(inner)
@@ -56,8 +56,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     valid = batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
     label = np.concatenate([batch.label.cpu().numpy() for batch in valid])
 
-    write_beside = companions(model.encoder.config, init)
-    return Problem(model, sentence_loss, train, validation(valid, label, names, settings), write_beside)
+    save_extra_files = companions(model.encoder.config, init)
+    return Problem(model, compute_sentence_loss, train, validation(valid, label, names, settings), save_extra_files)
 
 
 def problem_settings(spec: dict) -> Settings:
@@ -65,7 +65,7 @@ def problem_settings(spec: dict) -> Settings:
     return parse_as(Settings, spec["problem"], "problem")
 
 
-def labels(data: Path) -> list[str] | None:
+def read_labels(data: Path) -> list[str] | None:
     """Return the class names of a task; None if its labels are scores."""
     return read_json(data / "dataset.json")["labels"]
 
@@ -97,7 +97,7 @@ def batches(
 ) -> list[SentenceBatch] | list[StateBatch]:
     """Make batches of all items: of tokens or, for a frozen encoder, of its states, in the order of the file."""
     if not model.frozen:
-        return sentence_batches(sentences, batch_tokens, batch_sentences, device)[1]
+        return make_sentence_batches(sentences, batch_tokens, batch_sentences, device)[1]
     states = read_states(model, sentences, device)
     label = torch.from_numpy(sentences.label.astype(np.float32)).to(device)
     size = batch_sentences or len(label)
@@ -107,7 +107,7 @@ def batches(
 @torch.no_grad()
 def read_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> torch.Tensor:
     """Return the states of the model's readout of all items, [N, T, d]."""
-    rows, made = sentence_batches(sentences, STATES_TOKENS, None, device)
+    rows, made = make_sentence_batches(sentences, STATES_TOKENS, None, device)
     states = torch.cat([model.eval().states(batch)[model.readout].float() for batch in made])
     model.train()
     return states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]
@@ -123,13 +123,13 @@ def validation(
         if predicted.dim() == 1:
             found, _ = score_metrics(predicted.numpy(), label)
         else:
-            found, _ = class_metrics(*decided(predicted), label)
+            found, _ = class_metrics(*decide_classes(predicted), label)
         return {settings.validation["metric"]: LEAST, **found}
 
     return validate
 
 
-def decided(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+def decide_classes(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:
     """Return (class with the greatest score, probability of class 1 if there are two classes) of scores [N, C]."""
     likelihood = scores.softmax(-1)[:, 1].numpy() if scores.size(1) == 2 else None
     return scores.argmax(-1).numpy(), likelihood

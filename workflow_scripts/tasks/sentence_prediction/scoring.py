@@ -11,9 +11,9 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
-from workflow_scripts.tasks.sentence_prediction.batches import Sentences, sentence_batches
-from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, cosine, load
-from workflow_scripts.tasks.sentence_prediction.problem import decided, labels, problem_settings, read_split
+from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, compute_cosine, load
+from workflow_scripts.tasks.sentence_prediction.problem import decide_classes, problem_settings, read_labels, read_split
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -25,7 +25,7 @@ def score(
     zero_states is the percentage of items with an all-zero [CLS]. An undefined metric has a row with a `reason` instead
     of a value.
     """
-    spec, names = run["spec"], labels(data)
+    spec, names = run["spec"], read_labels(data)
     model = load(checkpoint, spec["model"], problem_settings(spec), len(names) if names else 1).to(device).eval()
     splits = {split: read_split(spec, model, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
@@ -34,11 +34,11 @@ def score(
             reporter.set_stage(f"score {split}")
             table = read_table(data, split, ["item", "subset", "label"])
             label, subsets = (table[name].to_numpy() for name in ("label", "subset"))
-            found, zero = predict(model, sentences, settings.batch_tokens, device, reporter)
+            found, zero = predict_items(model, sentences, settings.batch_tokens, device, reporter)
             rows = []
             for readout, predicted in found.items():
-                made = decided(predicted) if names else (predicted.numpy(), None)
-                rows += measured(readout, made, label, subsets, bool(names))
+                made = decide_classes(predicted) if names else (predicted.numpy(), None)
+                rows += score_subsets(readout, made, label, subsets, bool(names))
                 share = {"metric": "zero_states", "value": 100 * float(zero[readout].mean()), "n": len(label)}
                 rows.append({"subset": "all", "readout": readout, **share})
                 likelihood = pa.nulls(len(label), pa.float32()) if made[1] is None else made[1]
@@ -50,17 +50,17 @@ def score(
 
 
 @torch.no_grad()
-def predict(
+def predict_items(
     model: SentenceModel, sentences: Sentences, batch_tokens: int, device: torch.device, reporter: Reporter
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
     """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
     found: dict[str, list[torch.Tensor]] = {}
     zero: dict[str, list[torch.Tensor]] = {}
-    batches = sentence_batches(sentences, batch_tokens, None, device)
+    batches = make_sentence_batches(sentences, batch_tokens, None, device)
     for rows, batch in zip(*batches, strict=True):
         for readout, states in model.states(batch).items():
             if "sentence" not in model.heads:
-                found.setdefault(readout, []).append(cosine(states).cpu())
+                found.setdefault(readout, []).append(compute_cosine(states).cpu())
             elif readout == model.readout:
                 found.setdefault(readout, []).append(model.heads["sentence"](states[:, 0]).squeeze(-1).float().cpu())
             zero.setdefault(readout, []).append((states == 0).all(-1).any(-1).cpu())
@@ -72,7 +72,7 @@ def predict(
     )
 
 
-def measured(
+def score_subsets(
     readout: str, made: tuple[np.ndarray, np.ndarray | None], label: np.ndarray, subsets: np.ndarray, classes: bool
 ) -> list[dict[str, Any]]:
     """Return one row per metric and subset; an undefined metric has a `reason` instead of a value.

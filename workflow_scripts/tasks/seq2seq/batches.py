@@ -7,21 +7,21 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.reading import read_table, read_vocabulary
-from workflow_scripts.tasks.batching import Pairs, Sequences, sequences
+from workflow_scripts.tasks.batching import RaggedSequences, SequencePairs, to_sequences
 
 if TYPE_CHECKING:
     from workflow_scripts.models.roberta_decoder.pieces import Pieces
 
 
-def read_pairs(folder: Path, split: str) -> Pairs:
+def read_pairs(folder: Path, split: str) -> SequencePairs:
     """Read the id columns of a split. Raises UserError with file and row for a token outside the vocabulary."""
     vocabulary = read_vocabulary(folder)
     # One side after the other: each lies in memory twice while it is read.
-    return Pairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
+    return SequencePairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
 
 
-def _known_ids(folder: Path, split: str, side: str, known: int) -> Sequences:
-    found = sequences(read_table(folder, split, [f"{side}_ids"])[f"{side}_ids"])
+def _known_ids(folder: Path, split: str, side: str, known: int) -> RaggedSequences:
+    found = to_sequences(read_table(folder, split, [f"{side}_ids"])[f"{side}_ids"])
     if len(found.ids) and (found.ids.max() >= known or found.ids.min() < 0):
         place = int(np.argmax((found.ids >= known) | (found.ids < 0)))
         row = int(np.searchsorted(found.start, place, side="right")) - 1
@@ -32,9 +32,9 @@ def _known_ids(folder: Path, split: str, side: str, known: int) -> Sequences:
     return found
 
 
-def read_source_pairs(data: Path, split: str, pieces: "Pieces | None") -> Pairs:
+def read_source_pairs(data: Path, split: str, pieces: "Pieces | None") -> SequencePairs:
     """Read the pairs of a split, with sources split into `pieces` if there are any."""
     if pieces is None:
         return read_pairs(data, split)
     table = pieces.cut(read_table(data, split, ["source", "source_ids", "target_ids"]))
-    return Pairs(sequences(table["source_ids"]), sequences(table["target_ids"]))
+    return SequencePairs(to_sequences(table["source_ids"]), to_sequences(table["target_ids"]))

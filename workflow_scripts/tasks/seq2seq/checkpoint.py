@@ -12,7 +12,7 @@ from workflow_scripts.common.options import drop_name
 from workflow_scripts.data.reading import read_vocabulary
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import load_weights, read_weights
-from workflow_scripts.tasks.trained_run import checked_run
+from workflow_scripts.tasks.trained_run import read_checked_run
 
 if TYPE_CHECKING:
     from workflow_scripts.models.roberta_decoder.pieces import Pieces
@@ -59,6 +59,6 @@ def load_run(
 
     Raises UserError if a file is missing or broken, or if run.json and data do not belong together.
     """
-    run = checked_run(run_dir, data_dir)
+    run = read_checked_run(run_dir, data_dir)
     model, vocabulary = load_checkpoint(run_dir / "checkpoint")
     return model.to(device), vocabulary, run

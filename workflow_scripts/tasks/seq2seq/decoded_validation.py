@@ -9,7 +9,7 @@ from torch import nn
 
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.reading import read_table, read_vocabulary
-from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined, measured
+from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.settings import Evaluation
 
 WHERE = "settings: training.validation.decoding"
@@ -23,11 +23,11 @@ def validator(data: Path, validation: dict[str, Any], device: torch.device) -> C
     split = validation["split"]
     settings = parse_as(Evaluation, {"splits": [split], **validation["decoding"]}, WHERE)
     table, words = read_table(data, split, COLUMNS), read_vocabulary(data)["target"]
-    references = joined(table["target"].to_pylist(), settings.joined)
+    references = join_tokens(table["target"].to_pylist(), settings.joined)
 
     def validate(model: nn.Module) -> dict[str, float]:
-        outputs = joined(decode(model, table, words, settings, device), settings.joined)
-        rows = measured(outputs, references, data, split, settings)
+        outputs = join_tokens(decode(model, table, words, settings, device), settings.joined)
+        rows = score_with_modules(outputs, references, data, split, settings)
         return {row["metric"]: row["value"] for row in rows if row["subset"] == "all"}
 
     return validate

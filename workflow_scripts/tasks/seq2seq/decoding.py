@@ -11,7 +11,7 @@ PAD, END = 0, 2
 
 
 @torch.no_grad()
-def greedy(model: nn.Module, source: Tensor, max_length: int | Tensor, cached: bool = True) -> Tensor:
+def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor, cached: bool = True) -> Tensor:
     """The most probable token at every step: source [B, S] -> ids [B, T].
 
     `cached=False` recomputes the whole prefix at every step: slow, to check the cache against.
@@ -41,7 +41,9 @@ def greedy(model: nn.Module, source: Tensor, max_length: int | Tensor, cached: b
 
 
 @torch.no_grad()
-def beam(model: nn.Module, source: Tensor, beam: int, max_length: int | Tensor, length_penalty: float = 1.0) -> Tensor:
+def decode_with_beam(
+    model: nn.Module, source: Tensor, beam: int, max_length: int | Tensor, length_penalty: float = 1.0
+) -> Tensor:
     """The best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
 
     A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) / T^length_penalty. A sentence is

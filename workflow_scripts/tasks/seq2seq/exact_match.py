@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from workflow_scripts.tasks.batching import PAD, Batch
 
 
-def all_tokens_right(logits: Tensor, target_out: Tensor) -> Tensor:
+def find_exact_matches(logits: Tensor, target_out: Tensor) -> Tensor:
     """Return [B] bool: whether every arg-max of logits [B, T, V] equals target_out [B, T], without padding.
 
     Under teacher forcing this equals "greedy decoding gives the reference": both read the same prefixes up to the first
@@ -18,7 +18,7 @@ def all_tokens_right(logits: Tensor, target_out: Tensor) -> Tensor:
     return ((predicted == target_out) | (target_out == PAD)).all(-1)
 
 
-def teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
+def score_teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
     """Return exact match (percent), mean cross-entropy and log-likelihood (nats per token), in one pass per batch.
 
     Call it in eval mode without gradients.
@@ -27,7 +27,7 @@ def teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, floa
     nats: Tensor | float = 0.0
     for batch in batches:
         logits = model(batch.source, batch.target_in).logits.float()
-        right = right + all_tokens_right(logits, batch.target_out).sum()
+        right = right + find_exact_matches(logits, batch.target_out).sum()
         sentences += len(batch.target_out)
         flat = batch.target_out.flatten()
         nats = nats + torch.nn.functional.cross_entropy(logits.flatten(0, 1), flat, ignore_index=PAD, reduction="sum")

@@ -8,7 +8,7 @@ from torch import Tensor
 from workflow_scripts.tasks.batching import Batch
 
 
-def word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
+def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
     """(1 - eps) mean_n(-log p(y_n)) - eps mean_{n,v}(log p(v)), over the words that are not padding.
 
     logits [B, T, V], target [B, T] -> scalar, in nats.
@@ -24,5 +24,7 @@ class WordLoss:
     label_smoothing: float = 0.0
 
     def __call__(self, model: torch.nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        loss = word_cross_entropy(model(batch.source, batch.target_in).logits, batch.target_out, self.label_smoothing)
+        loss = compute_word_cross_entropy(
+            model(batch.source, batch.target_in).logits, batch.target_out, self.label_smoothing
+        )
         return loss, {"word": loss.detach()}

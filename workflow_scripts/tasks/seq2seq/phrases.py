@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.tasks.batching import PAD, Batch, Pairs, Sequences
+from workflow_scripts.tasks.batching import PAD, Batch, RaggedSequences, SequencePairs
 
 GOES_ON = 1  # of a token: it belongs to the phrase of the token before it
 
@@ -25,20 +25,20 @@ class PhraseBatch(Batch):
 
 
 @dataclass(frozen=True)
-class PhrasePairs(Pairs):
+class PhrasePairs(SequencePairs):
     """Pairs with `phrases`: sequences of the lengths of `source`, with GOES_ON or 0 at each source token."""
 
-    phrases: Sequences
+    phrases: RaggedSequences
 
-    def batch(self, rows: np.ndarray) -> PhraseBatch:
+    def make_batch(self, rows: np.ndarray) -> PhraseBatch:
         """Make one padded batch of the pairs of `rows`."""
-        batch = super().batch(rows)
-        words = torch.from_numpy((self.phrases.padded(rows) != GOES_ON).cumsum(axis=1) - 1)
+        batch = super().make_batch(rows)
+        words = torch.from_numpy((self.phrases.pad(rows) != GOES_ON).cumsum(axis=1) - 1)
         words = words.masked_fill(batch.source.eq(PAD), -1)
         return PhraseBatch(batch.source, batch.target_in, batch.target_out, words)
 
 
-def with_phrases(pairs: Pairs, sentences: Sequence[str], phrase: str) -> PhrasePairs:
+def mark_phrases(pairs: SequencePairs, sentences: Sequence[str], phrase: str) -> PhrasePairs:
     """Find the phrases in the sources `sentences` (tokens joined by one space) of the pairs.
 
     A phrase is a match of the regular expression `phrase` that begins and ends with whole tokens. Of overlapping
@@ -53,4 +53,4 @@ def with_phrases(pairs: Pairs, sentences: Sequence[str], phrase: str) -> PhraseP
         for match in whole_tokens.finditer(sentence):
             second = start + sentence.count(" ", 0, match.start()) + 1
             marks[second : second + match.group().count(" ")] = GOES_ON
-    return PhrasePairs(pairs.source, pairs.target, Sequences(marks, pairs.source.start, pairs.source.length))
+    return PhrasePairs(pairs.source, pairs.target, RaggedSequences(marks, pairs.source.start, pairs.source.length))

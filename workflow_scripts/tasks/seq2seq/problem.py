@@ -12,13 +12,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.reading import read_table, read_vocabulary
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import bucketed, training_batches
+from workflow_scripts.tasks.batching import make_bucketed_batches, make_training_batches
 from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.batches import read_source_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
-from workflow_scripts.tasks.seq2seq.exact_match import teacher_forced
+from workflow_scripts.tasks.seq2seq.exact_match import score_teacher_forced
 from workflow_scripts.tasks.seq2seq.loss import WordLoss
-from workflow_scripts.tasks.seq2seq.phrases import with_phrases
+from workflow_scripts.tasks.seq2seq.phrases import mark_phrases
 from workflow_scripts.tasks.seq2seq.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -49,14 +49,14 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     loss = WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
     train = read_source_pairs(data, "train", pieces)
     if "phrases" in spec:
-        train = with_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
+        train = mark_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
     try:
         shuffle_seed = spec["seed"] if settings.shuffle_rows else None
-        batches = training_batches(train, settings.batch_tokens, device, shuffle_seed)
+        batches = make_training_batches(train, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
 
-    def write_beside(folder: Path) -> None:
+    def save_extra_files(folder: Path) -> None:
         write_config(folder, spec["model"], vocabulary)
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
@@ -71,7 +71,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
             prefix + name: value for prefix, values in validations.items() for name, value in values(trained).items()
         }
 
-    return Problem(model, loss, batches, validate, write_beside)
+    return Problem(model, loss, batches, validate, save_extra_files)
 
 
 def validator(
@@ -83,8 +83,8 @@ def validator(
     """
     pairs = read_source_pairs(data, validation["split"], pieces)
     longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
-    batches = [batch.to(device) for batch in bucketed(pairs, max(batch_tokens, longest))]
+    batches = [batch.to(device) for batch in make_bucketed_batches(pairs, max(batch_tokens, longest))]
     if "decoding" not in validation:
-        return lambda trained: teacher_forced(trained, batches)
+        return lambda trained: score_teacher_forced(trained, batches)
     decoded = decoded_validation.validator(data, validation, device)
-    return lambda trained: teacher_forced(trained, batches) | decoded(trained)
+    return lambda trained: score_teacher_forced(trained, batches) | decoded(trained)

@@ -13,9 +13,9 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.reading import read_table
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.models.weights import load_weights, read_weights
-from workflow_scripts.tasks.batching import UNK, sequences
+from workflow_scripts.tasks.batching import UNK, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
-from workflow_scripts.tasks.seq2seq.outputs import COLUMNS, decode, joined, measured
+from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -43,14 +43,14 @@ def score(
             for split, table in splits.items():
                 reporter.set_stage(f"decode {split} ({readout})" if readout else f"decode {split}")
                 decoded = decode(model, table, vocabulary["target"], settings, device, reporter)
-                outputs, targets = joined(decoded, settings.joined), table["target"].to_pylist()
-                references, subsets = joined(targets, settings.joined), table["subset"].to_numpy()
+                outputs, targets = join_tokens(decoded, settings.joined), table["target"].to_pylist()
+                references, subsets = join_tokens(targets, settings.joined), table["subset"].to_numpy()
                 correct = np.array(outputs) == np.array(references)
                 rows = share_scores("exact_match", correct, subsets, groups)
-                rows += [] if readout else size_scores(table)
-                rows += measured(outputs, references, data, split, settings)
+                rows += [] if readout else count_tokens(table)
+                rows += score_with_modules(outputs, references, data, split, settings)
                 if settings.same_word:
-                    right = same_structure(outputs, references, settings.same_word)
+                    right = match_structures(outputs, references, settings.same_word)
                     rows += share_scores("structure_match", right, subsets, groups)
                 scores += [{"split": split, "readout": readout, **row} for row in rows]
                 names = {"split": [split] * len(correct), "readout": pa.array([readout] * len(correct), pa.string())}
@@ -59,7 +59,7 @@ def score(
     return pa.concat_tables(predictions), scores
 
 
-def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
+def match_structures(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
     """Return [N] bool: whether output and target are equal if all words that match `same_word` count as one word."""
     words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
     taken_for = {word: "" if re.fullmatch(same_word, word) else word for word in words}
@@ -70,9 +70,9 @@ def same_structure(outputs: list[str], targets: list[str], same_word: str) -> np
     return np.array([structure(output) == structure(target) for output, target in zip(outputs, targets, strict=True)])
 
 
-def size_scores(table: pa.Table) -> list[dict[str, Any]]:
+def count_tokens(table: pa.Table) -> list[dict[str, Any]]:
     """Count the examples of a split, and its tokens on both sides that do not occur in training."""
-    unknown = sum(int((sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
+    unknown = sum(int((to_sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
     counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
     return [
         {"subset": "all", "metric": name, "value": count, "unit": "count", "n": len(table)}

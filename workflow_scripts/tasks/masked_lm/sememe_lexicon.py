@@ -9,7 +9,7 @@ import numpy as np
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.data.reading import read_table
-from workflow_scripts.tasks.batching import sequences
+from workflow_scripts.tasks.batching import to_sequences
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -19,7 +19,7 @@ LONGEST = 4096  # pieces of a word, at most
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class SememeLexicon:
     """R words. keys [R] uint64, ascending, computed from their pieces; sememes [R + 1, M] int32, filled with NONE;
     counts [R + 1] of their sememes. The last row stands for all other words.
     """
@@ -43,7 +43,7 @@ class Lexicon:
         number = np.cumsum(begins) - 1
         starts = np.flatnonzero(begins)
         pieces = np.bincount(number, minlength=len(starts))
-        keys = word_keys(tokens, starts, number)
+        keys = hash_words(tokens, starts, number)
         row = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
         known = self.keys[row] == keys if len(self.keys) else np.zeros(len(keys), bool)
         row = np.where(known, row, len(self.keys))
@@ -51,7 +51,7 @@ class Lexicon:
         return number, pieces, self.sememes[row, :most]
 
 
-def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
+def hash_words(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Compute a number [W] uint64 for the sequence of pieces of each word.
 
     tokens [n]; starts [W]: first token of each word; number [n]: word of each token. Two of a million words share a
@@ -68,7 +68,7 @@ def word_keys(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.
     return np.add.reduceat(value ^ (value >> np.uint64(31)), starts)
 
 
-def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
+def read_sememe_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[SememeLexicon, int]:
     """Read (single words of sememes.parquet as pieces of the tokenizer, number of sememes).
 
     Words with an unknown piece and phrases are left out. If the tokenizer maps several keys to one word, only the key
@@ -77,7 +77,7 @@ def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
     """
     names = read_json(data / "sememe_names.json")
     table = read_table(data, "sememes", ["word", "sememes"])
-    found = sequences(table["sememes"])
+    found = to_sequences(table["sememes"])
     if not isinstance(names, list) or found.ids.min(initial=0) < 0 or found.ids.max(initial=0) >= len(names):
         raise UserError(f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again")
     unknown = tokenizer.token_to_id("[UNK]")
@@ -97,7 +97,7 @@ def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
             known.setdefault(pieces, set()).update(numbers)
     length = np.array([len(pieces) for pieces in known])
     starts = np.cumsum(length) - length
-    keys = word_keys(
+    keys = hash_words(
         np.concatenate([np.array(pieces) for pieces in known]), starts, np.arange(len(known)).repeat(length)
     )
     keys, first = np.unique(keys, return_index=True)
@@ -106,4 +106,4 @@ def read_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[Lexicon, int]:
     sememes = np.full((len(first) + 1, max(int(count.max()), 1)), NONE, np.int32)
     for row, chosen in enumerate(first):
         sememes[row, : count[row]] = lists[chosen]
-    return Lexicon(keys, sememes, count), len(names)
+    return SememeLexicon(keys, sememes, count), len(names)

@@ -12,8 +12,8 @@ from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.reading import read_table
-from workflow_scripts.tasks.batching import EOS, PAD, bucketed_rows, sequences
-from workflow_scripts.tasks.seq2seq.decoding import beam, greedy
+from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
+from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with_beam
 from workflow_scripts.tasks.settings import Evaluation
 
 COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
@@ -31,13 +31,17 @@ def decode(
     coded = table["source"].combine_chunks().dictionary_encode()
     which = coded.indices.to_numpy()
     first = np.unique(which, return_index=True)[1]
-    sources = sequences(table["source_ids"].take(first))
+    sources = to_sequences(table["source_ids"].take(first))
     length = sources.length + 1
     outputs: list[str] = [""] * len(first)
     longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
-    for rows in bucketed_rows(length, length, max(settings.batch_tokens, int(length.max()))):
-        source, limit = (torch.from_numpy(values).to(device) for values in (sources.padded(rows), longest[rows]))
-        ids = greedy(model, source, limit) if settings.beam == 1 else beam(model, source, settings.beam, limit)
+    for rows in bucket_by_length(length, length, max(settings.batch_tokens, int(length.max()))):
+        source, limit = (torch.from_numpy(values).to(device) for values in (sources.pad(rows), longest[rows]))
+        ids = (
+            decode_greedily(model, source, limit)
+            if settings.beam == 1
+            else decode_with_beam(model, source, settings.beam, limit)
+        )
         for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
             end = sentence.index(EOS) if EOS in sentence else len(sentence)
             outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
@@ -46,15 +50,15 @@ def decode(
     return [outputs[index] for index in which]
 
 
-def joined(texts: Sequence[str], into: str) -> list[str]:
-    """Join space-separated tokens as `Evaluation.joined` says: `tokens` (unchanged), `words`, or one `text`."""
+def join_tokens(texts: Sequence[str], into: str) -> list[str]:
+    """Join space-separated tokens as `Evaluation.join_tokens` says: `tokens` (unchanged), `words`, or one `text`."""
     if into == "tokens":
         return list(texts)
     words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
     return words if into == "words" else [text.replace(" ", "") for text in words]
 
 
-def measured(
+def score_with_modules(
     outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
 ) -> list[dict[str, Any]]:
     """Return the score rows of the metric modules of the settings. Outputs and references are joined."""
