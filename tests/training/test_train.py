@@ -330,7 +330,7 @@ def test_an_unknown_run_is_one_line_with_the_nearest_known(capsys, monkeypatch, 
 def test_a_folder_with_other_files_is_not_replaced(capsys, toy, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/thesis.tex").write_text("x")
-    refused(capsys, toy, tmp_path, "home holds thesis.tex", "another --out", out=tmp_path / "home")
+    refused(capsys, toy, tmp_path, "home contains thesis.tex", "another --out", out=tmp_path / "home")
     refused(capsys, toy, tmp_path, "thesis.tex is a file", out=tmp_path / "home/thesis.tex")
     assert (tmp_path / "home/thesis.tex").read_text() == "x"
 
