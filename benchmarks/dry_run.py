@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, new_figure, style
+from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, make_figure, use_style
 
 PROJECT = Path(__file__).parents[1]
 PLOT = Path(__file__).with_suffix(".svg")
@@ -79,8 +79,8 @@ def plain(seeds: int) -> float:
 
 
 def draw(jobs: list[int], seconds: dict[str, list[float]]) -> None:
-    with style():
-        figure = new_figure(COLUMN, 2.2)
+    with use_style():
+        figure = make_figure(COLUMN, 2.2)
         axes = figure.subplots()
         for (name, values), look in zip(seconds.items(), LOOKS, strict=False):
             axes.plot(jobs, values, color=look.colour, marker=look.marker, linestyle=look.line, label=name)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.reporting.claims.power import powers
+from workflow_scripts.reporting.claims.power_analysis import compute_power
 
 MEAN = {"published": 11.4, "smallest": 2.85, "spread": {"sd": 1.14, "freedom": 14, "paired": False}}
 
@@ -37,7 +37,7 @@ def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own
     )
     assert [len(found.seeds_of(entry)) for entry in found.primary] == [8, 5, 6]
     for entry in found.primary:
-        for power in powers(entry, len(found.seeds_of(entry)), found.quantile):
+        for power in compute_power(entry, len(found.seeds_of(entry)), found.quantile):
             assert 0.3 < power.decided <= 1
 
 

@@ -23,7 +23,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.provenance.record import FIELDS
 from workflow_scripts.reporting.claims.judging import CLAIM_COLUMNS
-from workflow_scripts.reporting.pages.overview import asked, compared
+from workflow_scripts.reporting.pages.overview import format_comparison, format_criterion
 from workflow_scripts.reporting.tables.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -322,7 +322,7 @@ def test_claims_without_what_they_need(results, capsys):
 def test_what_a_claim_asks(relation, at_least, expected):
     cells = {"left": "t/a/c/m", "right": "t/b/c/m"}
     claim = Claim(claim="c", statement="s", source="t", relation=relation, at_least=at_least, unit="points", **cells)
-    assert asked(claim) == expected
+    assert format_criterion(claim) == expected
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_a_claim_asks(relation, at_least, expected):
 )
 def test_what_a_claim_compares(left, right, relation, expected):
     claim = Claim(claim="c", statement="s", source="t", relation=relation, unit="x", left=left, right=right)
-    assert compared(claim) == expected
+    assert format_comparison(claim) == expected
 
 
 def test_overview_html(results):

@@ -12,8 +12,8 @@ import pytest
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim, TableDisplay
 from workflow_scripts.evaluation.published import read_published
-from workflow_scripts.reporting.claims.verdicts import judge
-from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.claims.verdicts import judge_claims
+from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 
 # Where a table's text has more than one row of headings, or more than one column of names.
@@ -110,7 +110,7 @@ def test_every_claim_has_its_cells(folder):
     entries = read_yaml(folder / "claims.yaml")
     claims = [Claim.model_validate(entry) for entry in entries]
     assert len({claim.claim for claim in claims}) == len(claims)
-    outcomes = judge(claims, cells(folder), True, "small", "claims.yaml")
+    outcomes = judge_claims(claims, cells(folder), True, "small", "claims.yaml")
     assert {outcome.verdict for outcome in outcomes} <= {"not run"}
     # A claim is about what can be measured: no side of it is a cell without a run.
     for claim in claims:

@@ -16,7 +16,7 @@ from workflow_scripts.config.runs import Run
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import paws_qqp
 from workflow_scripts.data.prepared import write_data
-from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 
 # Few rows are there to draw from.

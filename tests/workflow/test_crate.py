@@ -17,7 +17,7 @@ from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
-from workflow_scripts.reporting.pages.verify import ledger_faults
+from workflow_scripts.reporting.pages.verify import find_line_faults
 
 METADATA = "ro-crate-metadata.json"
 CONFIG = "results/demo/config.json"
@@ -281,8 +281,8 @@ def test_a_claim_that_was_added_is_named(faults, of_one_paper: Path):
 def test_a_claim_of_another_paper_and_a_second_line_are_named(tmp_path: Path):
     ledger = tmp_path / "claims.csv"
     ledger.write_text("paper,claim,verdict\na,one,reproduced\na,two,reproduced\na,two,inconclusive\nb,one,reproduced\n")
-    assert ledger_faults(ledger, ["a", "b"]) == ["claims.csv: two: stands there 2 times"]
-    assert ledger_faults(ledger, ["a"])[1:] == ["claims.csv: one: no results of b here"]
+    assert find_line_faults(ledger, ["a", "b"]) == ["claims.csv: two: stands there 2 times"]
+    assert find_line_faults(ledger, ["a"])[1:] == ["claims.csv: one: no results of b here"]
 
 
 def test_a_score_that_the_tables_do_not_show_is_named(faults, of_one_paper: Path):

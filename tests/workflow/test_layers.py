@@ -199,11 +199,11 @@ def analyse(runs, options):
 '''
 FIGURE = '''"""A histogram of lengths."""
 
-from workflow_scripts.reporting.figures.style import PAGE, new_figure
+from workflow_scripts.reporting.figures.style import PAGE, make_figure
 
 
 def draw(inputs):
-    table, figure = inputs.table("lengths"), new_figure(PAGE, 2)
+    table, figure = inputs.read_table("lengths"), make_figure(PAGE, 2)
     figure.subplots().hist(table["length"])
     return figure, table
 '''

@@ -12,7 +12,14 @@ from rich.table import Table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.claims.checks import DIFFERS, FINDING, SAME, Check, audit_checks, grammar_checks
+from workflow_scripts.reporting.claims.checks import (
+    DIFFERS,
+    FINDING,
+    SAME,
+    Check,
+    audit_published_numbers,
+    verify_grammar,
+)
 
 COLOURS = {SAME: "green", DIFFERS: "red", FINDING: "yellow"}
 LOG_WIDTH = 120
@@ -24,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print all checks and write them to the file given. Raises UserError if one differs."""
-    found = [*grammar_checks(), *audit_checks(load_catalogue())]
+    found = [*verify_grammar(), *audit_published_numbers(load_catalogue())]
     if args.out:
         with write_atomically(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream, lineterminator="\n")

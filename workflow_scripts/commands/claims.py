@@ -9,11 +9,11 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import asked_runs, claimed, intervened, shown_displays
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
-from workflow_scripts.reporting.claims.claim_table import print_ledger
+from workflow_scripts.reporting.claims.claim_table import print_claims
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
-from workflow_scripts.reporting.evidence.record import write_record
-from workflow_scripts.reporting.pages.overview import overview_html, overview_rst
-from workflow_scripts.reporting.pages.training_summary import what_was_run
+from workflow_scripts.reporting.evidence.display_record import write_record
+from workflow_scripts.reporting.pages.overview import make_overview_html, make_overview_rst
+from workflow_scripts.reporting.pages.training_summary import summarise_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> None:
     Raises UserError for unknown names and missing scores.
     """
     if args.show:
-        print_ledger(args.show, args.show.resolve().parent.name)
+        print_claims(args.show, args.show.resolve().parent.name)
         return
     for name in ("papers", "scale", "results", "out"):
         if getattr(args, name) is None:
@@ -57,8 +57,8 @@ def main(args: argparse.Namespace) -> None:
         sorted({f"{paper}/{name}" for paper, found in displays.items() for e in found for name in display_analyses(e)}),
     )
     if args.overview:
-        trained = what_was_run(runs, args.results)
-        for name, overview in (("overview.html", overview_html), ("overview.rst", overview_rst)):
+        trained = summarise_runs(runs, args.results)
+        for name, overview in (("overview.html", make_overview_html), ("overview.rst", make_overview_rst)):
             with write_atomically(args.overview / name) as temporary:
                 temporary.write_text(overview(catalogue, args.scale, outcomes, trained), encoding="utf-8")
-    print_ledger(args.out, args.scale)
+    print_claims(args.out, args.scale)

@@ -8,7 +8,7 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
-from workflow_scripts.reporting.evidence.record import write_record
+from workflow_scripts.reporting.evidence.display_record import write_record
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
@@ -27,10 +27,10 @@ def main(args: argparse.Namespace) -> None:
     runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
     drawn = draw_figure(catalogue, args.paper, args.display, args.scale, runs, args.results)
 
-    from workflow_scripts.reporting.figures.style import save, style
+    from workflow_scripts.reporting.figures.style import save_figure, use_style
 
-    with style():
-        save(drawn.figure, args.out, args.display, drawn.footer)
+    with use_style():
+        save_figure(drawn.figure, args.out, args.display, drawn.footer)
     with write_atomically(args.out / f"{args.display}.csv") as temporary:
         temporary.write_text(drawn.csv, encoding="utf-8")
     write_record(

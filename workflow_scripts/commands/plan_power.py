@@ -9,7 +9,7 @@ from workflow_scripts.config.planned import planned_runs
 from workflow_scripts.config.requested import lineage
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.reporting.claims.power import Power, powers
+from workflow_scripts.reporting.claims.power_analysis import Power, compute_power
 from workflow_scripts.workflow.step_times import estimate_hours, format_hours
 
 WIDTH = 100  # columns, if the terminal does not report its width
@@ -76,7 +76,7 @@ def _chances(plan: AnalysisPlan, entry: PrimaryClaim) -> tuple[str, str, str, st
     """Format spread, number of seeds and power of a primary claim."""
     n = len(plan.seeds_of(entry))
     spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
-    none, half = powers(entry, n, plan.quantile)
+    none, half = compute_power(entry, n, plan.quantile)
     return spread, str(n), _percent(none), _percent(half)
 
 

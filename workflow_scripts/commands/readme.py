@@ -9,7 +9,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, write_atomically
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.tables.layout import effect_decimals, effect_text, number
+from workflow_scripts.reporting.tables.layout import choose_decimals, format_effect, format_number
 
 COLUMNS = (
     "paper",
@@ -115,7 +115,7 @@ def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
         row["paper"],
         row["statement"] + (" (a control of ours)" if row["kind"] == "control" else ""),
         _published(row),
-        effect_text(row) if complete else "",
+        format_effect(row) if complete else "",
         seeds,
         f"**{row['verdict']}** at {scale}{reason}",
     )
@@ -124,7 +124,7 @@ def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
 def _published(row: dict[str, str]) -> str:
     if not row["published_effect"]:
         return ""
-    return f"{number(float(row['published_effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
+    return f"{format_number(float(row['published_effect']), choose_decimals(row['unit']), signed=True)} {row['unit']}"
 
 
 def _cell(text: str) -> str:

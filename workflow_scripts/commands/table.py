@@ -9,7 +9,7 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
-from workflow_scripts.reporting.evidence.record import write_record
+from workflow_scripts.reporting.evidence.display_record import write_record
 from workflow_scripts.reporting.tables.table import make_table
 
 

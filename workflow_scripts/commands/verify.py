@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.pages.verify import check_crate, unpacked
+from workflow_scripts.reporting.pages.verify import unpack_crate, verify_crate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print what was checked and one line per fault. Raises UserError if there are faults."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = args.crate if args.crate.is_dir() else unpacked(args.crate, Path(scratch))
-        said, faults = check_crate(folder, args.crate)
+        folder = args.crate if args.crate.is_dir() else unpack_crate(args.crate, Path(scratch))
+        said, faults = verify_crate(folder, args.crate)
     for fault in faults:
         print(fault)
     if faults:

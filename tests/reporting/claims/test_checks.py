@@ -11,7 +11,7 @@ import pytest
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.datasets import scan, scan_grammar
-from workflow_scripts.reporting.claims.checks import OFFICIAL, audit_checks, digest_of, grammar_checks
+from workflow_scripts.reporting.claims.checks import OFFICIAL, audit_published_numbers, digest_pairs, verify_grammar
 
 ROOT = Path(__file__).parents[3]
 FILES = {
@@ -27,17 +27,17 @@ def test_the_digests_are_those_of_the_official_files(name):
     if "RECOMPOSE_MIRROR" not in os.environ:
         pytest.skip("needs the official files: RECOMPOSE_MIRROR is not set")
     examples = scan.read(Path(os.environ["RECOMPOSE_MIRROR"]) / "scan" / FILES[name])
-    assert digest_of((example.source, example.target) for example in examples) == OFFICIAL[name]
+    assert digest_pairs((example.source, example.target) for example in examples) == OFFICIAL[name]
 
 
 def test_the_grammar_makes_the_official_sets():
-    assert [check.outcome for check in grammar_checks()] == ["same"] * 4
+    assert [check.outcome for check in verify_grammar()] == ["same"] * 4
 
 
 def test_a_mistake_in_the_grammar_is_found(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     monkeypatch.setitem(scan_grammar.REPETITIONS, " thrice", 4)
-    assert {check.outcome for check in grammar_checks()} == {"differs"}
+    assert {check.outcome for check in verify_grammar()} == {"differs"}
     assert main(["checks"]) == 1
     said = capsys.readouterr()
     assert said.out.count("differs") >= 4
@@ -45,13 +45,13 @@ def test_a_mistake_in_the_grammar_is_found(monkeypatch, capsys):
 
 
 def test_repeated_lines_count():
-    assert digest_of([("a", "b")] * 2) != digest_of([("a", "b")])
-    assert digest_of([("a", "b"), ("c", "d")]) == digest_of([("c", "d"), ("a", "b")])
+    assert digest_pairs([("a", "b")] * 2) != digest_pairs([("a", "b")])
+    assert digest_pairs([("a", "b"), ("c", "d")]) == digest_pairs([("c", "d"), ("a", "b")])
 
 
 def test_findings_follow_from_the_committed_numbers():
     """The numbers are those of the audit's table; claims are counted by hand from what the reference prints."""
-    found = {check.check: check.found for check in audit_checks(load_catalogue(ROOT))}
+    found = {check.check: check.found for check in audit_published_numbers(load_catalogue(ROOT))}
     with open(ROOT / "results/reference/small/tables/recompose/table-audit.csv") as stream:
         audit = {row["metric"]: row["reproduced"] for row in csv.DictReader(stream) if row["row"] == "all"}
     assert found["carma spread"] == f"{audit['cv_ratio_inside']} of {audit['cv_ratio_count']}"

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS, print_ledger, why_unjudged
+from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS, print_claims, shorten_reason
 
 
 def row(claim, verdict="inconclusive", **more):
@@ -42,7 +42,7 @@ def printed(tmp_path, capsys):
             writer = csv.DictWriter(stream, CLAIM_COLUMNS)
             writer.writeheader()
             writer.writerows(rows)
-        print_ledger(tmp_path / "claims.csv", "small")
+        print_claims(tmp_path / "claims.csv", "small")
         return [re.sub(" +", " ", line).strip() for line in capsys.readouterr().out.splitlines()]
 
     return lines
@@ -100,7 +100,7 @@ def test_nothing_is_said_of_what_there_is_not(printed):
     ],
 )
 def test_reasons_are_counted_without_what_is_special_to_a_claim(reason, said):
-    assert why_unjudged(reason) == said
+    assert shorten_reason(reason) == said
 
 
 def test_a_verdict_that_is_none_is_refused(printed):

@@ -11,7 +11,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.published import Published
-from workflow_scripts.reporting.claims.verdicts import judge
+from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.tables.cells import Cell
 
 MANY = list(range(1, 9))
@@ -48,7 +48,7 @@ def claim(relation="greater", at_least=0, left="d/New/J/m", right="d/Plain/J/m",
 
 
 def judged(claims, cells, verdicts=True, plan=None):
-    return judge(claims, {found.key: found for found in cells}, verdicts, "small", "papers/p/claims.yaml", plan)
+    return judge_claims(claims, {found.key: found for found in cells}, verdicts, "small", "papers/p/claims.yaml", plan)
 
 
 def around(middle, half, n=4):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import Results
-from workflow_scripts.reporting.figures.style import style
+from workflow_scripts.reporting.figures.style import use_style
 
 
 @pytest.fixture
@@ -15,5 +15,5 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
 
 @pytest.fixture(autouse=True)
 def styled():
-    with style():
+    with use_style():
         yield

@@ -14,7 +14,7 @@ from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
-from workflow_scripts.reporting.evidence.reading import read_evidence
+from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
 from workflow_scripts.reporting.figures.inputs import Inputs
 
@@ -95,7 +95,7 @@ def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path
 )
 def test_the_axis_of_cap_begins_at_the_quarter_below_all_points(lowest: list[float], bottom: int) -> None:
     tables = [pandas.DataFrame({"value": [100.0, value]}) for value in lowest]
-    assert cap_by_layer.lowest_quarter([*tables, pandas.DataFrame({"value": []})]) == bottom
+    assert cap_by_layer.find_axis_start([*tables, pandas.DataFrame({"value": []})]) == bottom
 
 
 def test_all_panels_of_cap_have_one_axis_that_holds_every_point(runs: list[Run], tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_accuracy_is_that_without_an_intervention(runs: list[Run], tmp_path: Pat
 )
 def test_bars_of_a_few_percent_fill_their_axis(metric: str, highest: float, end: float) -> None:
     values = pandas.DataFrame({"value": [0.0, *[highest] * 20]})
-    assert consistency.top({"metric": metric}, values, values[:0]) == pytest.approx(end)
+    assert consistency.find_axis_end({"metric": metric}, values, values[:0]) == pytest.approx(end)
 
 
 @pytest.mark.parametrize("display", ["figure2a", "figure3", "figure-synonyms-idm", "figure6"])

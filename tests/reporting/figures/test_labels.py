@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.reporting.figures.drawn import overlapping
-from workflow_scripts.reporting.figures.labels import candidates, free, place_labels
-from workflow_scripts.reporting.figures.style import new_figure, style
+from workflow_scripts.reporting.figures.labels import is_free, list_positions, place_labels
+from workflow_scripts.reporting.figures.style import make_figure, use_style
 
 boxes = arrays(np.float64, 4, elements=st.floats(-5, 5)).map(lambda box: np.sort(box.reshape(2, 2), axis=0).ravel())
 
@@ -18,12 +18,12 @@ def test_free_means_no_common_area(box: np.ndarray, others: list[np.ndarray]) ->
 
     solid = [other for other in others if (other[2:] > other[:2]).all()]
     if solid and (box[2:] > box[:2]).all():
-        assert free(box, np.array(solid)) == (not any(map(common, solid)))
+        assert is_free(box, np.array(solid)) == (not any(map(common, solid)))
 
 
 @given(st.floats(1, 50), st.floats(1, 10), st.floats(0.5, 30))
 def test_candidates_are_no_farther_than_their_gap(width: float, height: float, gap: float) -> None:
-    for x, y, at in candidates(width, height, [gap]):
+    for x, y, at in list_positions(width, height, [gap]):
         to_side = np.hypot(max(x, 0, -x - width), max(y, 0, -y - height))
         assert at == gap and to_side <= gap + 1e-9
 
@@ -34,8 +34,8 @@ def test_placed_labels_meet_neither_labels_nor_points(seed: int, count: int) -> 
     generator = np.random.default_rng(seed)
     xy = generator.random((count, 2))
     names = ["w" * generator.integers(2, 9) for _ in range(count)]
-    with style():
-        figure = new_figure(3, 3, layout=None)
+    with use_style():
+        figure = make_figure(3, 3, layout=None)
         axes = figure.add_axes((0.05, 0.05, 0.9, 0.9))
         axes.scatter(*xy.T, 16)
         placed = place_labels(axes, xy, names, range(count), marker=4)
@@ -51,16 +51,16 @@ def test_placed_labels_meet_neither_labels_nor_points(seed: int, count: int) -> 
 
 
 def test_a_label_without_a_free_place_is_left_out() -> None:
-    with style():
-        figure = new_figure(1, 1, layout=None)
+    with use_style():
+        figure = make_figure(1, 1, layout=None)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1), ylim=(0, 1))
         grid = np.stack(np.meshgrid(np.linspace(0, 1, 25), np.linspace(0, 1, 25)), axis=-1).reshape(-1, 2)
         assert place_labels(axes, grid, ["label"] * len(grid), [312]) == [] and not axes.texts
 
 
 def test_the_first_of_two_labels_gets_the_better_place() -> None:
-    with style():
-        figure = new_figure(2, 2, layout=None)
+    with use_style():
+        figure = make_figure(2, 2, layout=None)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1), ylim=(0, 1))
         first, second = place_labels(axes, np.array([[0.5, 0.5], [0.52, 0.5]]), ["one", "two"], [1, 0])
         assert first.get_text() == "two"

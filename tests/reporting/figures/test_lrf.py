@@ -8,7 +8,7 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import attention_over_layers as analysis
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
-from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.figures import attention_over_layers
 from workflow_scripts.reporting.figures.inputs import Inputs
 
@@ -32,7 +32,7 @@ def test_maps_show_the_mean_weights_of_all_seeds(tmp_path: Path) -> None:
     figure, plotted = attention_over_layers.draw(inputs)
     panels = {axes.get_title(loc="left"): axes for axes in figure.axes}
     assert [panels[f"COGS, {side}"].texts[0].get_text() for side in ("encoder", "decoder")] == ["not run at demo"] * 2
-    weights = inputs.table("mean_weights")
+    weights = inputs.read_table("mean_weights")
     expected = weights[(weights["side"] == "decoder") & (weights["layer"] == 2)].groupby("fused_layer")["weight"].mean()
     image = panels["ADDJUMP 2x, decoder"].images[0].get_array()
     assert image[1].tolist() == pytest.approx((100 * expected).tolist())
@@ -63,5 +63,5 @@ def test_an_analysis_without_runs_beside_another_leaves_numbers_numbers(tmp_path
     table = (first / "mean_weights.csv").read_text()
     (second / "mean_weights.csv").write_text(table.splitlines(keepends=True)[0])
     inputs.evidence.analyses["empty"] = []
-    assert inputs.table("mean_weights").equals(pandas.read_csv(first / "mean_weights.csv"))
+    assert inputs.read_table("mean_weights").equals(pandas.read_csv(first / "mean_weights.csv"))
     attention_over_layers.draw(inputs)

@@ -80,7 +80,7 @@ def test_attention_maps_show_the_weights_and_frame_what_differs(results: Results
     table = table[table["sentence"] == "jump around left"]
     drawn = np.concatenate([np.asarray(image.get_array()).ravel() for image in panel.images])
     np.testing.assert_allclose(drawn, table.sort_values(["layer", "head", "query", "key"])["weight"], atol=1e-9)
-    by_head = inputs.table("kl_by_head")
+    by_head = inputs.read_table("kl_by_head")
     above = by_head[(by_head["attention_kl"] > 0.1) & (by_head["sentence"] == "jump around left")]
     frames = [patch for axes in panels for patch in axes.patches if isinstance(patch, Rectangle)]
     assert len(frames) == len(above) > 0
@@ -189,7 +189,7 @@ def test_lines_of_seeds_alone_and_the_falling_rate(results: Results) -> None:
 def test_a_rate_falls_where_it_was_constant_before(rates, span) -> None:
     steps = [10 * (number + 1) for number in range(len(rates))]
     table = pandas.DataFrame({"seed": [3] * len(rates), "step": steps, "value": rates})
-    assert learning_curves.falling(table) == span
+    assert learning_curves.find_falling_rate(table) == span
 
 
 @pytest.mark.parametrize(("accuracy", "top"), [(60, 61.8), (5, 5.15), (0, 1.03)])
@@ -209,7 +209,7 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
     assert plotted.loc[0, "neighbours"].startswith("Sophia, Riley, Carter")
     assert texts(figure).count("not run at demo") == 11
     assert len(plotted) == 33 and plotted["model"].tolist()[:2] == ["published", "Transformer"]
-    classes = inputs.table("classes").set_index("word")["class"]
+    classes = inputs.read_table("classes").set_index("word")["class"]
     line = plotted[(plotted["word"] == "table") & (plotted["model"] == "Transformer")].iloc[0]
     words = line["neighbours"].split(", ")
     assert line["same_class"] == sum(classes[word] == classes["table"] for word in words)
@@ -249,7 +249,7 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
 def test_a_published_number_that_is_not_there_is_an_error(results: Results) -> None:
     results.analyse("table5")
     with pytest.raises(UserError, match="table9/a/b/c"):
-        results.inputs("table5").published("table9/a/b/c")
+        results.inputs("table5").get_published("table9/a/b/c")
 
 
 def test_words_that_look_like_missing_values_are_words(results: Results) -> None:
@@ -260,4 +260,4 @@ def test_words_that_look_like_missing_values_are_words(results: Results) -> None
     table.loc[0, "word"] = "null"
     table.to_csv(file, index=False)
     file.with_name("analysis.json").unlink()  # else the file would be known to be changed
-    assert results.inputs("figure7").table("words").loc[0, "word"] == "null"
+    assert results.inputs("figure7").read_table("words").loc[0, "word"] == "null"

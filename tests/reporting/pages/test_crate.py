@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.reporting.pages.crate import RECORDS, SCORES, SHOWN, asked_for
-from workflow_scripts.reporting.pages.verify import expected_results
+from workflow_scripts.reporting.pages.crate import RECORDS, SCORES, SHOWN, select_requested_files
+from workflow_scripts.reporting.pages.verify import list_expected_results
 
 ROOT = Path(__file__).parents[3]
 
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     catalogue = load_catalogue(ROOT)
     config = load_config({"scale": "demo", "papers": ["sq_transformer"]}, ROOT)
-    wanted = {*expected_results(catalogue, config), "report.html", "analyses/sq_transformer/neighbours/words.csv"}
+    wanted = {*list_expected_results(catalogue, config), "report.html", "analyses/sq_transformer/neighbours/words.csv"}
     wanted -= {"config.json"}  # what the results were made of
     old = {
         "data/idm/dataset.json",
@@ -26,7 +26,9 @@ def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     for name in wanted | old:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    packed = asked_for(tmp_path, SHOWN + SCORES, catalogue, config)
+    packed = select_requested_files(tmp_path, SHOWN + SCORES, catalogue, config)
     assert {file.relative_to(tmp_path).as_posix() for file in packed} == wanted
-    records = {file.relative_to(tmp_path).as_posix() for file in asked_for(tmp_path, RECORDS, catalogue, config)}
+    records = {
+        file.relative_to(tmp_path).as_posix() for file in select_requested_files(tmp_path, RECORDS, catalogue, config)
+    }
     assert records < wanted and "runs/cogs/transformer/default/seed-1/record.json" in records

@@ -2,7 +2,7 @@
 
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.runs import Run
-from workflow_scripts.reporting.pages.training_summary import precision_note
+from workflow_scripts.reporting.pages.training_summary import describe_precision
 
 
 def test_precision_is_said_and_that_it_differs(tmp_path):
@@ -13,7 +13,9 @@ def test_precision_is_said_and_that_it_differs(tmp_path):
         return run
 
     alike = [made("default", seed, "bf16") for seed in (1, 2)]
-    assert precision_note(alike, tmp_path) == ["Trained in bf16."]
+    assert describe_precision(alike, tmp_path) == ["Trained in bf16."]
     mixed = [*alike, made("plain", 1, "fp32")]
-    assert precision_note(mixed, tmp_path) == ["Precision differs: cogs/lrf/default in bf16, cogs/lrf/plain in fp32."]
-    assert precision_note([], tmp_path) == []
+    assert describe_precision(mixed, tmp_path) == [
+        "Precision differs: cogs/lrf/default in bf16, cogs/lrf/plain in fp32."
+    ]
+    assert describe_precision([], tmp_path) == []

@@ -8,10 +8,10 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import Column, Row, TableDisplay
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS, read_published
-from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
-from workflow_scripts.reporting.tables.layout import explanations, reproduced_text
-from workflow_scripts.reporting.tables.table import csv_row
+from workflow_scripts.reporting.tables.layout import explain_table, format_reproduced
+from workflow_scripts.reporting.tables.table import make_table_row
 
 DISPLAY = TableDisplay.model_validate(
     {
@@ -238,7 +238,7 @@ def test_a_share_of_right_answers_is_undefined_where_there_are_none(tmp_path):
     for where in ({"intervention": "cap"}, synonyms):
         cell = only(make_cells("d", table(item_set="own_correct", **where), evidence(tmp_path, none)))
         assert (cell.status, cell.note) == ("undefined", "undefined: no right answers")
-        assert reproduced_text(cell) == "undefined: no right answers"
+        assert format_reproduced(cell) == "undefined: no right answers"
     # Another rate was not measured at all.
     other = table(item_set="own_correct", intervention="synonyms", rate=0.4)
     cell = only(make_cells("d", other, evidence(tmp_path, none)))
@@ -297,10 +297,10 @@ def test_a_table_says_which_blocks_its_depths_are(tmp_path):
             update={"columns": [Column.model_validate(c.model_dump(exclude_unset=True)) for c in chosen]}
         )
         cells = make_cells("d", display, found)
-        said = " ".join(explanations(display, cells, {}, "small"))
+        said = " ".join(explain_table(display, cells, {}, "small"))
         assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
-        assert csv_row(cells[-1], None, None)["note"] == "block 3"
-    assert "block" not in " ".join(explanations(shown, make_cells("d", table(), found), {}, "small"))
+        assert make_table_row(cells[-1], None, None)["note"] == "block 3"
+    assert "block" not in " ".join(explain_table(shown, make_cells("d", table(), found), {}, "small"))
 
 
 def test_a_depth_in_words_is_refused(tmp_path):
@@ -353,7 +353,7 @@ def test_a_gain_over_a_share_of_no_right_answers_is_undefined(tmp_path):
     shown = table(over="b", item_set="own_correct", relative=True, **place)
     cell = only(make_cells("d", shown, evidence(tmp_path, ours + none)))
     assert (cell.status, cell.note) == ("undefined", "undefined: no right answers of b")
-    assert reproduced_text(cell) == "undefined: no right answers of b"
+    assert format_reproduced(cell) == "undefined: no right answers of b"
     elsewhere = [row | {"rate": 0.4} for row in none]
     cell = only(make_cells("d", shown, evidence(tmp_path, ours + elsewhere)))
     assert (cell.status, cell.note) == ("not run", "not run at small")
@@ -383,7 +383,7 @@ def test_a_cell_of_a_whole_analysis_has_no_seeds(tmp_path, protocol):
     display = table(analysis="audit", metric="m").model_copy(update={"rows": [Row(row="r", task="idm")]})
     cell = only(make_cells("d", display, found))
     assert (cell.status, cell.computed, cell.seeds, cell.difference) == ("computed", 4.0, {}, None)
-    said = " ".join(explanations(display, [cell], {}, "small"))
+    said = " ".join(explain_table(display, [cell], {}, "small"))
     assert ("Protocol reduced" in said) == (protocol == "reduced")
     assert "Protocol paper" not in said
     # What it looked at without a number does not apply; what it had no runs of is not run.

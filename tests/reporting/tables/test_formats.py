@@ -9,18 +9,18 @@ import pytest
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import independent_difference
-from workflow_scripts.reporting.pages.page import html_table, page, thousands
-from workflow_scripts.reporting.pages.training_summary import Trained
+from workflow_scripts.reporting.pages.page import format_count, format_html_table, make_page
+from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables import latex, markdown
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.layout import (
-    arrange,
-    effect_decimals,
-    explanations,
-    number,
-    published_text,
-    unit_note,
+    build_grid,
+    choose_decimals,
+    describe_units,
+    explain_table,
+    format_number,
+    format_published,
 )
 
 DISPLAY = TableDisplay.model_validate(
@@ -70,12 +70,12 @@ CELLS = [
     replace(MEASURED, column="K", published=None, protocol="reduced"),
 ]
 TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, independent_difference([95.0, 96.0], [40.0, 41.0]))}
-NOTES = explanations(DISPLAY, CELLS, TESTS, "small")
+NOTES = explain_table(DISPLAY, CELLS, TESTS, "small")
 # t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
 
 
 def test_markdown_to_the_letter():
-    text = markdown.markdown_table("Table 9: A & B_c", arrange(DISPLAY, CELLS), TESTS, NOTES[:1])
+    text = markdown.format_markdown_table("Table 9: A & B_c", build_grid(DISPLAY, CELLS), TESTS, NOTES[:1])
     assert text == (
         "## Table 9: A & B\\_c\n"
         "\n"
@@ -93,7 +93,7 @@ def test_markdown_to_the_letter():
 
 
 def test_latex_to_the_letter():
-    text = latex.latex_table("A & B_c", arrange(DISPLAY, CELLS), TESTS, NOTES[:1])
+    text = latex.format_latex_table("A & B_c", build_grid(DISPLAY, CELLS), TESTS, NOTES[:1])
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
     assert body == (
         r"\toprule"
@@ -155,9 +155,9 @@ class Cells(HTMLParser):
 
 
 def html(cells=CELLS, tests=TESTS):
-    trained = [Trained("jump/new/a", [1, 2], "paper", 4000, 1_210_000, 0.5, ["cpu"])]
-    body = html_table(arrange(DISPLAY, cells), tests, NOTES, trained, "./reproduce x.html")
-    return page("A & B_c <b>", "above", body)
+    trained = [TrainingSummary("jump/new/a", [1, 2], "paper", 4000, 1_210_000, 0.5, ["cpu"])]
+    body = format_html_table(build_grid(DISPLAY, cells), tests, NOTES, trained, "./reproduce x.html")
+    return make_page("A & B_c <b>", "above", body)
 
 
 def test_html_cells():
@@ -192,19 +192,19 @@ def test_published_is_grey_beside_another_protocol_only():
     reduced = [replace(cell, protocol="reduced") if cell.seeds else cell for cell in CELLS]
     assert '<span class="paper grey"' in html(reduced)
     assert "to the paper" not in html(reduced)
-    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in latex.latex_table("t", arrange(DISPLAY, reduced), {}, [])
-    assert r"\textcolor" not in latex.latex_table("t", arrange(DISPLAY, CELLS), {}, []).split(r"\toprule")[1]
+    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in latex.format_latex_table("t", build_grid(DISPLAY, reduced), {}, [])
+    assert r"\textcolor" not in latex.format_latex_table("t", build_grid(DISPLAY, CELLS), {}, []).split(r"\toprule")[1]
 
 
 def test_notes_speak_of_no_colour_that_markdown_has_not():
-    text = markdown.markdown_table("t", arrange(DISPLAY, CELLS), TESTS, NOTES)
+    text = markdown.format_markdown_table("t", build_grid(DISPLAY, CELLS), TESTS, NOTES)
     assert "Published numbers stand beside them" in text and "grey" not in text
 
 
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>made-up\u00a0data</small>" in html(made_up)
-    assert any("made-up data" in note for note in explanations(DISPLAY, made_up, {}, "demo"))
+    assert any("made-up data" in note for note in explain_table(DISPLAY, made_up, {}, "demo"))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_made_up_data_say_so():
     ],
 )
 def test_a_narrow_interval_has_two_digits_of_its_width(unit, low, high, decimals):
-    assert effect_decimals(unit, low, high) == decimals
+    assert choose_decimals(unit, low, high) == decimals
 
 
 def test_explanations_name_methods_and_assumptions():
@@ -229,15 +229,15 @@ def test_explanations_name_methods_and_assumptions():
     assert "paired bootstrap over 7,706 examples" in text
     assert "α = 0.01" in text
     assert "Protocol reduced" in text and "Ours, at scale small" in text
-    nothing = explanations(DISPLAY, [CELLS[0]], {}, "small")
+    nothing = explain_table(DISPLAY, [CELLS[0]], {}, "small")
     assert "Nothing of this table is run at scale small: it holds the published numbers only." in nothing
-    ours_alone = explanations(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
+    ours_alone = explain_table(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
     assert "Nothing of this table is run at scale small." in ours_alone
 
 
 def test_transposed_tables_group_their_columns():
     columns = [column.model_copy(update={"group": f"Group {column.column}"}) for column in DISPLAY.columns]
-    grid = arrange(DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS)
+    grid = build_grid(DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS)
     assert grid.heads == ["Old_1", "Plain", "New"]
     assert [(line.group, line.label) for line in grid.lines] == [("Group J", "J"), ("Group K", "K")]
     assert grid.published == [True, False, True]
@@ -245,14 +245,14 @@ def test_transposed_tables_group_their_columns():
 
 @pytest.mark.parametrize("letter", "&%$#_{}~^\\<>|±−α†‡`")
 def test_latex_escapes_every_special_letter(letter):
-    escaped = latex.escape(f"a{letter}b")
+    escaped = latex.escape_latex(f"a{letter}b")
     assert escaped.startswith("a\\") or escaped.startswith("a$")
     assert escaped.isascii()
 
 
 @pytest.mark.parametrize("letter", "\\`*_[]|~<>")
 def test_markdown_escapes_every_special_letter(letter):
-    assert markdown.escape(f"a{letter}b") == f"a\\{letter}b"
+    assert markdown.escape_markdown(f"a{letter}b") == f"a\\{letter}b"
 
 
 @pytest.mark.parametrize(
@@ -266,13 +266,13 @@ def test_markdown_escapes_every_special_letter(letter):
     ],
 )
 def test_numbers(value, decimals, signed, text):
-    assert number(value, decimals, signed) == text
+    assert format_number(value, decimals, signed) == text
 
 
 def test_units_are_said_once_each():
     others = [replace(MEASURED, metric=metric, unit="nats") for metric in ("attention_kl", "attention_kl_test")]
-    assert unit_note(CELLS) == "Numbers in percent."
-    assert unit_note([*CELLS, *others]) == "Units: percent (exact match), nats (attention kl, attention kl test)."
+    assert describe_units(CELLS) == "Numbers in percent."
+    assert describe_units([*CELLS, *others]) == "Units: percent (exact match), nats (attention kl, attention kl test)."
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,8 @@ def test_units_are_said_once_each():
     [("99.42±1.0", "99.42 ± 1.0"), (r"\sim 1\%", "about 1%"), ("< 5%", "< 5%"), ("+3.61%", "+3.61%")],
 )
 def test_published_numbers_are_shown_without_tex(printed, shown):
-    assert published_text(replace(MEASURED, published=replace(PUBLISHED, printed=printed))) == shown
+    assert format_published(replace(MEASURED, published=replace(PUBLISHED, printed=printed))) == shown
 
 
 def test_large_numbers():
-    assert [thousands(value) for value in (120, 4000, 1_210_000)] == ["120", "4,000", "1.21 M"]
+    assert [format_count(value) for value in (120, 4000, 1_210_000)] == ["120", "4,000", "1.21 M"]

@@ -11,7 +11,7 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.tables.cells import Cell
-from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with, correctness
+from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with, read_correctness
 
 
 def cell(row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match", values=None):
@@ -71,7 +71,7 @@ def test_the_same_start_pairs_the_seeds(results):
 
 @pytest.mark.parametrize(("subset", "examples"), [("all", 300), ("cp", 100), ("deep", 200)])
 def test_subsets_and_groups_of_subsets(results, subset, examples):
-    found = correctness(results, cell("New", "new", subset=subset))
+    found = read_correctness(results, cell("New", "new", subset=subset))
     assert found.shape == (2, examples)
     assert set(np.unique(found)) == {0.0, 1.0}
 
@@ -80,13 +80,13 @@ def test_examples_are_those_of_the_checkpoint_that_the_cell_is_of(results):
     write_run(results, Run("cogs", "kept", "a", 1), 40, ["prim"], 300, readouts={"last": 90.0})
     own = cell("Kept", "kept", seeds=(1,), values=(40.0,))
     last = replace(own, selection=own.selection | {"readout": "last"})
-    first, second = correctness(results, own), correctness(results, last)
+    first, second = read_correctness(results, own), read_correctness(results, last)
     assert first.shape == second.shape == (1, 300) and first.mean() < 0.5 and second.mean() > 0.8
 
 
 def test_unknown_subsets_and_unlike_data_are_refused(results):
     with pytest.raises(UserError, match=r"predictions.parquet has no examples of split test, subset typo"):
-        correctness(results, cell("New", "new", subset="typo"))
+        read_correctness(results, cell("New", "new", subset="typo"))
     write_run(results, Run("cogs", "new", "a", 3), 70, ["prim"], 7)
     cells = [cell("Plain", "plain"), cell("New", "new", seeds=(3,))]
     with pytest.raises(UserError, match=r"7 examples against 300 of Plain"):
@@ -95,10 +95,10 @@ def test_unknown_subsets_and_unlike_data_are_refused(results):
 
 def test_missing_and_broken_predictions_are_named(results):
     with pytest.raises(UserError, match=r"seed-9/eval/predictions.parquet does not exist; pass an existing file"):
-        correctness(results, cell("New", "new", seeds=(9,)))
+        read_correctness(results, cell("New", "new", seeds=(9,)))
     (results / "runs/cogs/new/a/seed-1/eval/predictions.parquet").write_bytes(b"not this")
     with pytest.raises(UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"):
-        correctness(results, cell("New", "new", seeds=(1,)))
+        read_correctness(results, cell("New", "new", seeds=(1,)))
 
 
 def test_the_papers_level():

@@ -9,8 +9,8 @@ from workflow_scripts.config.display_schema import Claim, TableDisplay
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.evaluation.published import read_published
-from workflow_scripts.reporting.claims.verdicts import judge
-from workflow_scripts.reporting.evidence.reading import Evidence
+from workflow_scripts.reporting.claims.verdicts import judge_claims
+from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 
 SAME, DIFFERS, FINDING = "same", "differs", "finding"
@@ -36,26 +36,26 @@ class Check:
     outcome: str
 
 
-def digest_of(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
+def digest_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
     """Return (sha256, number of lines) of pairs (command, actions) in any order; repeated pairs count."""
     lines = sorted(f"{command}\t{actions}\n" for command, actions in pairs)
     return hashlib.sha256("".join(lines).encode()).hexdigest(), len(lines)
 
 
-def grammar_checks() -> list[Check]:
+def verify_grammar() -> list[Check]:
     """Check that the grammar gives the lines of the official training and test files, with the same repetitions."""
     made = dict(zip(("add_jump train", "add_jump test"), scan.held_out_primitive("jump"), strict=True))
     made |= dict(zip(("around_right train", "around_right test"), scan.around_right(), strict=True))
     checks = []
     for name, (expected, lines) in OFFICIAL.items():
-        found, count = digest_of((example.source, example.target) for example in made[name])
+        found, count = digest_pairs((example.source, example.target) for example in made[name])
         outcome = SAME if (found, count) == (expected, lines) else DIFFERS
         said = f"SCAN {name}: the {count:,} lines of the grammar against the official file's {lines:,}"
         checks.append(Check(f"scan {name}", said, found, expected, outcome))
     return checks
 
 
-def audit_checks(catalogue: Catalogue) -> list[Check]:
+def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     """Compare the published numbers of the papers with each other and with their own claims."""
     # pandas and scipy's distributions, which no other check needs.
     from workflow_scripts.analyses.printed_numbers import audit, null_range
@@ -73,7 +73,7 @@ def audit_checks(catalogue: Catalogue) -> list[Check]:
         sum(int(value) for (_, metric, _), value in scores.items() if metric == f"pairs_{part}")
         for part in ("compared", "differing")
     )
-    claims = [outcome.printed for key in catalogue.papers for outcome in printed_claims(catalogue, key)]
+    claims = [outcome.printed for key in catalogue.papers for outcome in judge_published_numbers(catalogue, key)]
     contradicted = claims.count("contradict")
     with_numbers = contradicted + claims.count("agree")
     said = [
@@ -97,7 +97,7 @@ def audit_checks(catalogue: Catalogue) -> list[Check]:
     return [Check(check, statement, found, "", FINDING) for check, statement, found in said]
 
 
-def printed_claims(catalogue: Catalogue, key: str) -> list:
+def judge_published_numbers(catalogue: Catalogue, key: str) -> list:
     """Judge the claims of a paper (not our controls) by its published numbers alone."""
     paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
     evidence = Evidence(key, "", read_published(catalogue.root / "papers" / key / "published.csv"), {}, {})
@@ -108,4 +108,4 @@ def printed_claims(catalogue: Catalogue, key: str) -> list:
             cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
     claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     scale = paper.plan.scale if paper.plan else ""
-    return judge([claim for claim in claims if claim.kind == "paper"], cells, False, scale, file, paper.plan)
+    return judge_claims([claim for claim in claims if claim.kind == "paper"], cells, False, scale, file, paper.plan)

@@ -21,7 +21,7 @@ from workflow_scripts.reporting.claims.verdicts import (
     PRIMARY,
     REPRODUCED,
 )
-from workflow_scripts.reporting.tables.layout import effect_text
+from workflow_scripts.reporting.tables.layout import format_effect
 
 CLAIM_COLUMNS = (
     "paper",
@@ -56,13 +56,13 @@ LOG_WIDTH = 120  # columns where no terminal says how many it has
 COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NO_VERDICT: "dim", NOT_RUN: "dim"}
 
 
-def print_ledger(path: Path, scale: str) -> None:
+def print_claims(path: Path, scale: str) -> None:
     """Print the verdicts of a claims.csv.
 
     The primary claims, the decided exploratory claims, the number of claims per kind and verdict, and the reasons for
     missing verdicts.
     """
-    rows = read_ledger(path)
+    rows = read_claim_table(path)
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH
@@ -75,7 +75,7 @@ def print_ledger(path: Path, scale: str) -> None:
     ):
         if any(row["verdict"] != NOT_RUN for row in found):
             console.print(f"[bold]{title}[/]")
-            console.print(ledger(found, scale, console.width >= LOG_WIDTH), soft_wrap=False)
+            console.print(build_claim_table(found, scale, console.width >= LOG_WIDTH), soft_wrap=False)
             console.print()
     if decided or any(row["effect"] for row in primary):
         console.print("Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).\n")
@@ -91,13 +91,13 @@ def print_ledger(path: Path, scale: str) -> None:
             said = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
             named = title if len(found) > 1 else re.sub("(claim|control)s", r"\1", title)
             console.print(f"{len(found)} {named} at {scale}: {said}")
-    if unjudged := Counter(why_unjudged(row["reason"]) for row in rows if row["verdict"] == NO_VERDICT):
+    if unjudged := Counter(shorten_reason(row["reason"]) for row in rows if row["verdict"] == NO_VERDICT):
         console.print(f"no verdict: {'; '.join(f'{why} ({count})' for why, count in unjudged.most_common())}")
     if any(row["verdict"] == NOT_RUN for row in rows):
         console.print(f"not run: {scale} does not measure it, or nobody has run it yet")
 
 
-def why_unjudged(reason: str) -> str:
+def shorten_reason(reason: str) -> str:
     """Return the kind of a reason for `no verdict`, without details of one claim."""
     if re.fullmatch(r"\d+ of \d+ seeds", reason):
         return "seeds of the analysis plan are missing"
@@ -106,7 +106,7 @@ def why_unjudged(reason: str) -> str:
     return reason.split(":")[0]
 
 
-def read_ledger(path: Path) -> list[dict[str, str]]:
+def read_claim_table(path: Path) -> list[dict[str, str]]:
     """Read the rows of claims.csv. Raises UserError if the file is missing or incomplete."""
     try:
         with open(path, newline="", encoding="utf-8") as stream:
@@ -121,7 +121,7 @@ def read_ledger(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def ledger(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
+def build_claim_table(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
     """Make a table with one line per row of claims.csv, grouped by paper. In `wide` windows names are not broken."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("claim", overflow="fold", no_wrap=wide)
@@ -138,5 +138,5 @@ def ledger(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
             margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"])
             claimed = f"> {margin + 0.0:g}".replace("-", "−")
             ours = " (ours)" if row["kind"] == "control" else ""
-            table.add_row(f"  {escape(row['claim'])}{ours}", effect_text(row), claimed, seeds, verdict)
+            table.add_row(f"  {escape(row['claim'])}{ours}", format_effect(row), claimed, seeds, verdict)
     return table

@@ -9,7 +9,7 @@ from workflow_scripts.reporting.claims.effects import Side
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
 
-def failed_control(
+def find_failed_control(
     claim: Claim,
     sides: tuple[Side, Side],
     entry: PrimaryClaim,
@@ -26,10 +26,10 @@ def failed_control(
     control = entry.control
     floor = control.floor if control.floor is not None else claim.floor
     beyond = 0.0 if entry.threshold is not None else entry.smallest - entry.margin  # of a share of seeds: other units
-    if failed := failed_floor(claim, sides, floor, beyond, cells, quantile):
+    if failed := find_failed_floor(claim, sides, floor, beyond, cells, quantile):
         return failed
     if control.perfect is not None and entry.published:
-        worse = min((mean_of(side) for side in sides), key=lambda mean: _quality(claim, mean))
+        worse = min((average_side(side) for side in sides), key=lambda mean: _quality(claim, mean))
         if abs(control.perfect - worse) < entry.published / 2:
             return f"no room: the worse side has {worse:.1f}, and {control.perfect:g} is the best possible"
     for required in control.requires:
@@ -56,7 +56,7 @@ def _planned_values(cell: Cell | None, seeds: list[int]) -> list[float] | None:
     return [cell.seeds[seed] for seed in seeds]
 
 
-def failed_floor(
+def find_failed_floor(
     claim: Claim,
     sides: tuple[Side, Side],
     floor: float | str | None,
@@ -78,21 +78,21 @@ def failed_floor(
         name, floor = floor, cell.computed if cell.status == COMPUTED else cell.summary.mean
     else:
         name = "what a model scores that has learnt nothing"
-    better = max(sides, key=lambda side: _quality(claim, mean_of(side)))
+    better = max(sides, key=lambda side: _quality(claim, average_side(side)))
     if any(cell.status == COMPUTED for cell in better.cells):
-        lowest = _quality(claim, mean_of(better) - floor)
+        lowest = _quality(claim, average_side(better) - floor)
     else:
-        above = difference_from_constant(list(better.by_seed().values()), floor)
+        above = difference_from_constant(list(better.average_by_seed().values()), floor)
         interval = (above.turned() if claim.relation == "less" else above).interval(quantile)
         if interval is None:
             return ""
         lowest = interval[0]
     if lowest <= beyond:
-        return f"a control fails: the better side, {mean_of(better):.1f}, is not beyond {floor:.1f} ({name})"
+        return f"a control fails: the better side, {average_side(better):.1f}, is not beyond {floor:.1f} ({name})"
     return ""
 
 
-def mean_of(side: Side) -> float:
+def average_side(side: Side) -> float:
     """Return the mean over cells and seeds."""
     values = [cell.computed if cell.status == COMPUTED else cell.summary.mean for cell in side.cells]
     return float(np.mean(values))

@@ -14,7 +14,7 @@ from workflow_scripts.evaluation.statistics import (
     difference_from_constant,
     kendall_tau,
 )
-from workflow_scripts.reporting.evidence.pairing import difference
+from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
 
 
@@ -34,23 +34,23 @@ class Side:
         by_cell = [set(cell.seeds) for cell in self.cells if cell.status != COMPUTED]
         return len(set.intersection(*by_cell)) if by_cell else math.inf
 
-    def by_seed(self) -> dict[int, float]:
+    def average_by_seed(self) -> dict[int, float]:
         """Return seed -> mean over the cells, for seeds that all cells have."""
         shared = sorted(set.intersection(*(set(cell.seeds) for cell in self.cells)))
         return {seed: float(np.mean([cell.seeds[seed] for cell in self.cells])) for seed in shared}
 
 
-def direction(claim: Claim) -> int:
+def get_direction(claim: Claim) -> int:
     """Return 1 if a claim says that left is above right, else -1."""
     return 1 if claim.relation == "greater" else -1
 
 
-def margin_of(claim: Claim) -> float:
+def get_margin(claim: Claim) -> float:
     """Return the margin that the effect in the claimed direction must exceed."""
     return -claim.at_least if claim.relation == "no_gain" else claim.at_least
 
 
-def sides_of(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
+def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
     """Return the cells of both sides in pairs; for a trend those that both sides have. `seeds` restricts the seeds."""
     if isinstance(claim.left, list):
         found = [[_one(key, cells, claim, file) for key in side] for side in (claim.left, claim.right)]
@@ -68,12 +68,12 @@ def sides_of(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] |
     return tuple(Side(tuple(side)) for side in found)
 
 
-def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
+def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     """Compute the effect in the claimed direction over seeds. Several pairs are averaged per seed first.
 
     Raises NoEffectError if paired seeds are missing, or if a value without a logarithm is not positive.
     """
-    sign = direction(claim)
+    sign = get_direction(claim)
     if claim.relation == "falls_with":
         seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
         if not seeds:
@@ -84,7 +84,7 @@ def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     if claim.measure == "log_ratio":
         left, right = _logarithms(left), _logarithms(right)
     paired = all(one.weights == other.weights != "" for one, other in pairs)
-    by_seed = [side.by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
+    by_seed = [side.average_by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
     if not all(by_seed):
         raise NoEffectError("no seed has a value in all cells of a side")
     if len(by_seed) == 1:
@@ -95,28 +95,28 @@ def claim_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     elif paired and not by_seed[0].keys() & by_seed[1].keys():
         raise NoEffectError("its sides start from the same weights and share no seed")
     else:
-        effect = difference(*by_seed, paired)
+        effect = compute_difference(*by_seed, paired)
     return effect if sign == 1 else effect.turned()
 
 
-def planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
+def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
     """Compute the effect of a claim on these seeds only; None if a cell lacks one of them."""
-    sides = sides_of(claim, cells, file, seeds)
+    sides = select_sides(claim, cells, file, seeds)
     if min(side.complete_seeds for side in sides) < len(seeds):
         return None
     try:
-        return claim_effect(claim, list(zip(*(side.cells for side in sides), strict=True)))
+        return compute_effect(claim, list(zip(*(side.cells for side in sides), strict=True)))
     except NoEffectError:
         return None
 
 
-def success_rates(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
+def count_successes(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
     """Count the seeds of each side with a value above `threshold`."""
-    left, right = (list(side.by_seed().values()) for side in sides)
+    left, right = (list(side.average_by_seed().values()) for side in sides)
     return SuccessRates(sum(v > threshold for v in left), len(left), sum(v > threshold for v in right), len(right))
 
 
-def published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | None:
+def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | None:
     """Compute the effect of a claim from the paper's numbers; None if the paper does not print them."""
     numbers = [(left.published, right.published) for left, right in pairs]
     if claim.measure == "success_rate" or any(n is None or n.value is None for pair in numbers for n in pair):
@@ -128,7 +128,7 @@ def published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | No
         if min(*left, *right) <= 0:
             return None
         left, right = np.log(left), np.log(right)
-    return direction(claim) * float(np.mean(left - right))
+    return get_direction(claim) * float(np.mean(left - right))
 
 
 def _logarithms(side: Side) -> Side:

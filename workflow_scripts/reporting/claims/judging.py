@@ -1,7 +1,5 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +11,10 @@ from workflow_scripts.config.displays import display_runs, find_paper, intervene
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
-from workflow_scripts.reporting.claims.verdicts import Outcome, judge
-from workflow_scripts.reporting.evidence.reading import read_evidence
+from workflow_scripts.reporting.claims.verdicts import Outcome, judge_claims
+from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.tables.cells import make_cells
+from workflow_scripts.reporting.tables.layout import format_csv
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 
@@ -39,36 +38,27 @@ def judge_paper(
     for name in names:
         display = parse_as(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
         cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
-    return judge(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
+    return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
     """Write claims.csv, and next to it claim_sides.csv with the compared values of each claim and seed."""
-    ledger = [claim_row(paper, one) for paper, judged in outcomes.items() for one in judged]
+    ledger = [make_claim_row(paper, one) for paper, judged in outcomes.items() for one in judged]
     for file, text in (
-        (path.with_name("claim_sides.csv"), sides_text(outcomes)),
-        (path, csv_text(CLAIM_COLUMNS, ledger)),
+        (path.with_name("claim_sides.csv"), format_claim_sides(outcomes)),
+        (path, format_csv(CLAIM_COLUMNS, ledger)),
     ):
         with write_atomically(file) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
 
-def sides_text(outcomes: dict[str, list[Outcome]]) -> str:
+def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:
     """Return the content of claim_sides.csv."""
-    rows = [row for paper, judged in outcomes.items() for one in judged for row in side_rows(paper, one)]
-    return csv_text(SIDE_COLUMNS, rows)
+    rows = [row for paper, judged in outcomes.items() for one in judged for row in make_side_rows(paper, one)]
+    return format_csv(SIDE_COLUMNS, rows)
 
 
-def csv_text(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
-    """Format a CSV with these columns."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
-def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
+def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     """Return one line of claims.csv; effects are in the claimed direction."""
     claim = outcome.claim
     low, high = outcome.interval or (None, None)
@@ -103,7 +93,7 @@ def claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     return {name: row[name] for name in CLAIM_COLUMNS}
 
 
-def side_rows(paper: str, outcome: Outcome) -> Iterator[dict[str, str]]:
+def make_side_rows(paper: str, outcome: Outcome) -> Iterator[dict[str, str]]:
     """Return the lines of claim_sides.csv of one claim: one per cell and seed, or one for a cell without seeds.
 
     The planned seeds of a primary claim are left out until they are complete, so that nobody looks before.

@@ -13,16 +13,16 @@ from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.statistics import QUANTILE, Effect, SuccessRates, benjamini_hochberg
-from workflow_scripts.reporting.claims.controls import failed_control, failed_floor
+from workflow_scripts.reporting.claims.controls import find_failed_control, find_failed_floor
 from workflow_scripts.reporting.claims.effects import (
     NoEffectError,
     Side,
-    claim_effect,
-    margin_of,
-    planned_effect,
-    published_effect,
-    sides_of,
-    success_rates,
+    compute_effect,
+    compute_planned_effect,
+    compute_published_effect,
+    count_successes,
+    get_margin,
+    select_sides,
 )
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
@@ -65,10 +65,10 @@ class Outcome:
         """Whether the paper's own numbers agree with the claim or contradict it; empty if it prints none."""
         if self.published is None:
             return ""
-        return "agree" if self.published > margin_of(self.claim) else "contradict"
+        return "agree" if self.published > get_margin(self.claim) else "contradict"
 
 
-def judge(
+def judge_claims(
     claims: Sequence[Claim],
     cells: dict[str, Cell],
     verdicts: bool,
@@ -100,7 +100,7 @@ def judge(
             failed = (
                 _failed_in_plan(one, entry, plan.seeds_of(entry), by_name, cells, file)
                 if entry
-                else failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
+                else find_failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
             )
             found[i] = replace(one, reason=failed) if failed else _decided(one, entry)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
@@ -115,9 +115,9 @@ def _measured(
     claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
 ) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
-    sides = sides_of(claim, cells, file, plan.seeds_of(entry) if entry else None)
+    sides = select_sides(claim, cells, file, plan.seeds_of(entry) if entry else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
-    published = entry.published if entry and entry.published else published_effect(claim, pairs)
+    published = entry.published if entry and entry.published else compute_published_effect(claim, pairs)
     outcome = Outcome(claim, sides, published=published)
     if entry:
         planned, done = len(plan.seeds_of(entry)), min(side.complete_seeds for side in sides)
@@ -135,13 +135,13 @@ def _measured(
     protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     outcome = replace(outcome, protocol=protocol)
     if entry and entry.threshold is not None:
-        success = success_rates(sides, entry.threshold)
+        success = count_successes(sides, entry.threshold)
         outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
     elif claim.measure == "success_rate":
         return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
     else:
         try:
-            effect = claim_effect(claim, measured)
+            effect = compute_effect(claim, measured)
         except NoEffectError as error:
             return replace(outcome, reason=str(error))
         if entry and effect.n < len(plan.seeds_of(entry)):
@@ -155,13 +155,13 @@ def _measured(
             n_seeds=effect.n,
         )
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
-        outcome = replace(outcome, smallest=margin_of(claim) + QUARTER * published)
+        outcome = replace(outcome, smallest=get_margin(claim) + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="made-up data")
     # How many seeds succeed is seen there, too: none.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
-    return replace(outcome, p_value=outcome.effect.p_value(margin_of(claim)) if outcome.effect else None)
+    return replace(outcome, p_value=outcome.effect.p_value(get_margin(claim)) if outcome.effect else None)
 
 
 def _failed_in_plan(
@@ -169,25 +169,25 @@ def _failed_in_plan(
 ) -> str:
     """Describe the control of a primary claim that fails on the planned seeds; empty if all hold."""
     other = entry.control.same_sign
-    same_sign = (outcome.effect, planned_effect(claims[other], cells, seeds, file) if other in claims else None)
-    return failed_control(outcome.claim, outcome.sides, entry, seeds, cells, same_sign, outcome.quantile)
+    same_sign = (outcome.effect, compute_planned_effect(claims[other], cells, seeds, file) if other in claims else None)
+    return find_failed_control(outcome.claim, outcome.sides, entry, seeds, cells, same_sign, outcome.quantile)
 
 
 def _decided(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
     """Decide on a measured claim whose controls hold, with the reason if one is needed."""
-    reached = by_success(outcome, entry) if outcome.success else by_interval(outcome)
+    reached = decide_by_success(outcome, entry) if outcome.success else decide_by_interval(outcome)
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
     reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else "", *_depths(outcome.sides)]
     return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
 
 
-def by_interval(outcome: Outcome) -> tuple[str, str]:
+def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     """Return (verdict, reason) from the interval, the margin and the smallest effect of interest.
 
     An exploratory claim is reproduced only if its q value allows it too.
     """
-    margin, smallest = margin_of(outcome.claim), outcome.smallest
+    margin, smallest = get_margin(outcome.claim), outcome.smallest
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
     low, high = outcome.interval
@@ -198,7 +198,7 @@ def by_interval(outcome: Outcome) -> tuple[str, str]:
     if low > margin and discovered:
         return REPRODUCED, "smaller than of interest" if smallest is not None and high < smallest else ""
     if smallest is not None and high < smallest:
-        return NOT_REPRODUCED, share_of_published(outcome.published, margin, smallest)
+        return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest)
     if low > margin:
         return INCONCLUSIVE, f"q {outcome.q_value:.2f}: one of many claims of the paper"
     value = outcome.effect.value
@@ -207,7 +207,7 @@ def by_interval(outcome: Outcome) -> tuple[str, str]:
     return INCONCLUSIVE, f"about {seeds:,} seeds would decide" if seeds else ""
 
 
-def share_of_published(published: float | None, margin: float, smallest: float) -> str:
+def describe_bound(published: float | None, margin: float, smallest: float) -> str:
     """Return `less than a quarter of the published effect`, with the margin if there is one.
 
     The text is empty if the smallest effect of interest is no share of the published effect.
@@ -224,7 +224,7 @@ def share_of_published(published: float | None, margin: float, smallest: float) 
     return f"less than the margin of {margin:g} and {found[0]}" if margin else f"less than {found[0]}"
 
 
-def by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
+def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
     """Return (verdict, reason) from the success rates above the plan's threshold.
 
     Fisher's exact test for the difference, and the upper limit of left's rate against the smallest rate of interest.

@@ -13,14 +13,14 @@ from workflow_scripts.config.runs import Variant
 from workflow_scripts.evaluation.statistics import Effect, independent_difference, paired_difference
 
 
-def weights_of(catalogue: Catalogue, variant: Variant, scale: str) -> str:
+def get_initial_weights(catalogue: Catalogue, variant: Variant, scale: str) -> str:
     """Return the source of a variant's initial weights; for random weights the name of the variant."""
     name = "/".join(variant)
     init = resolve_run(catalogue, f"{name}/seed-0", scale)["init"]
     return format_canonical_json(init) if init else name
 
 
-def difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:
+def compute_difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:
     """Compute mean(left) - mean(right) (seed -> value), over common seeds if `paired`.
 
     Raises UserError if paired sides have no seed in common.
@@ -33,7 +33,7 @@ def difference(left: dict[int, float], right: dict[int, float], paired: bool) ->
     return paired_difference([left[seed] for seed in shared], [right[seed] for seed in shared])
 
 
-def check_paired(weights: dict[Variant, str], one: Variant, other: Variant, where: str) -> None:
+def require_same_weights(weights: dict[Variant, str], one: Variant, other: Variant, where: str) -> None:
     """Raise UserError, beginning with `where`, if two measured variants start from different weights."""
     if one in weights and other in weights and weights[one] != weights[other]:
         names = " and ".join("/".join(variant) for variant in (one, other))
@@ -42,7 +42,7 @@ def check_paired(weights: dict[Variant, str], one: Variant, other: Variant, wher
         )
 
 
-def gains(
+def compute_gains(
     scores: dict[int, float], others: dict[int, float], relative: bool, trained_again: bool = True
 ) -> dict[int, float]:
     """Return seed -> score minus the other side's score of that seed, or in percent of it (NI, Eqn 14 of CARMA).

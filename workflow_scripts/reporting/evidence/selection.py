@@ -6,7 +6,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 
 
-def chosen_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
+def select_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
     """Select the scores of a cell.
 
     Without an intervention these are scores of no intervention. Without a readout these are scores without one, if
@@ -20,11 +20,11 @@ def chosen_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
     if layer is None or not rows:
         return rows
     if isinstance(layer, str):
-        layer = layer_at(layer, [row["layer"] for row in rows])
+        layer = find_layer(layer, [row["layer"] for row in rows])
     return [row for row in rows if row["layer"] == layer]
 
 
-def layer_at(depth: str, layers: Iterable[int]) -> int:
+def find_layer(depth: str, layers: Iterable[int]) -> int:
     """Return the layer nearest to a depth such as "25%" of the deepest layer; of two equally near, the earlier.
 
     Raises UserError for other text.
@@ -38,19 +38,19 @@ def layer_at(depth: str, layers: Iterable[int]) -> int:
     return min(layers, key=lambda layer: (abs(layer - part * max(layers)), layer))
 
 
-def same_place(row: dict, selection: dict[str, Any], analysed: bool = False) -> bool:
+def matches_intervention(row: dict, selection: dict[str, Any], analysed: bool = False) -> bool:
     """Whether a score has the intervention (an analysis may have several) and the rate of a cell."""
     intervened = analysed or row["intervention"] == selection.get("intervention")
     return intervened and row["rate"] in (None, selection.get("rate"))
 
 
-def undefined_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
+def select_undefined(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
     """Select the undefined scores of a cell."""
     wanted = {name: value for name, value in selection.items() if name in ("metric", "split", "subset", "readout")}
     return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
-def nothing_right(seen: list[dict], selection: dict[str, Any]) -> bool:
+def has_empty_item_set(seen: list[dict], selection: dict[str, Any]) -> bool:
     """Whether the intervention of a cell was measured, but no item was right before, so that there is no share.
 
     An intervention also has scores on all items; an analysis of such a set has its size.

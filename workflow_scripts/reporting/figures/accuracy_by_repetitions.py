@@ -8,8 +8,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETDOWNBASE
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, legend_below, new_figure
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, add_legend_below, make_figure
 
 SEEDS, PUBLISHED, BOUND = "seeds and mean", "published", "published upper bound"
 
@@ -19,11 +19,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
     An entry may name the cell of its published number: `published: ...`; a bound in words is written out.
     """
-    entries, accuracy, rows = inputs.display["runs"], inputs.accuracies(), []
-    figure = new_figure(COLUMN, 2.5)
+    entries, accuracy, rows = inputs.display["runs"], inputs.select_accuracies(), []
+    figure = make_figure(COLUMN, 2.5)
     axes = figure.subplots()
     for number, entry in enumerate(entries):
-        values = of_entry(accuracy, entry)
+        values = select_entry(accuracy, entry)
         rows.append(values.assign(panel=entry["panel"], published=False))
         if values.empty:
             axes.text(number, 50, f"not run at {inputs.scale}", ha="center", va="center", color=GREY, rotation=90)
@@ -33,7 +33,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             spread = number + 0.1 * (np.arange(len(values)) - (len(values) - 1) / 2)
             axes.plot(spread, values["value"], "o", color=colour, markersize=3.5, clip_on=False, label=SEEDS)
         if "published" in entry:
-            printed = inputs.published(entry["published"])
+            printed = inputs.get_published(entry["published"])
             rows.append(pandas.DataFrame([{"panel": entry["panel"], "value": printed.value, "published": True}]))
             bound = re.search(r"< ([\d.]+)%", printed.printed)
             if printed.value is not None:
@@ -46,5 +46,5 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     axes.set_xlabel("copies of each lone primitive, $n_a$")
     axes.spines[["top", "right"]].set_visible(False)
     found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    legend_below(figure, [found[name] for name in (SEEDS, PUBLISHED, BOUND) if name in found], 3)
+    add_legend_below(figure, [found[name] for name in (SEEDS, PUBLISHED, BOUND) if name in found], 3)
     return figure, pandas.concat(rows, ignore_index=True)

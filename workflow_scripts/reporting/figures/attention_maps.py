@@ -8,8 +8,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 GAP = 0.6  # between the maps of a panel, in cells
 COLOURS = colormaps["viridis"]  # its lightness rises steadily: it can be read in grey
@@ -26,26 +26,28 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         highlight: a head is framed where its divergence from the first sentence, averaged over queries, is above this
             (nats). The paper framed maps by eye.
     """
-    entries, options = inputs.display["runs"], inputs.options(sentences=[], highlight=0.1)
+    entries, options = inputs.display["runs"], inputs.read_options(sentences=[], highlight=0.1)
     sentences = options["sentences"]
-    weights, by_head = inputs.table("attention"), inputs.table("kl_by_head")
-    accuracies, divergences = inputs.accuracies(), inputs.measured("attention_kl")
+    weights, by_head = inputs.read_table("attention"), inputs.read_table("kl_by_head")
+    accuracies, divergences = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl")
     width = PAGE / len(sentences) - LEFT - 0.05
-    seeds = [inputs.median_seed(entry) for entry in entries]
+    seeds = [inputs.find_median_seed(entry) for entry in entries]
     tables = [
-        None if seed is None else of_entry(weights, entry, seed) for entry, seed in zip(entries, seeds, strict=True)
+        None if seed is None else select_entry(weights, entry, seed) for entry, seed in zip(entries, seeds, strict=True)
     ]
-    heights = [EMPTY if table is None else width * height_per_width(table, sentences[0]) for table in tables]
+    heights = [EMPTY if table is None else width * get_aspect(table, sentences[0]) for table in tables]
     gaps = [0.15 if seed is None else BELOW for seed in seeds]
     total = sum(heights) + len(entries) * TITLES + sum(gaps) + BAR
-    figure = new_figure(PAGE, total, layout=None)
+    figure = make_figure(PAGE, total, layout=None)
     shown, top = [], total
     for entry, seed, table, height, gap in zip(entries, seeds, tables, heights, gaps, strict=True):
         title = entry["panel"]
         if seed is not None:
-            accuracy = of_entry(accuracies, entry, seed)["value"].item()
-            divergence = of_entry(divergences, entry, seed)["value"].item()
-            title += f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats ({inputs.seed_text(entry)})"
+            accuracy = select_entry(accuracies, entry, seed)["value"].item()
+            divergence = select_entry(divergences, entry, seed)["value"].item()
+            title += (
+                f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats ({inputs.describe_seed(entry)})"
+            )
         figure.text(LEFT / PAGE, (top - 0.14) / total, title, fontweight="bold")
         top -= TITLES + height
         for number, sentence in enumerate(sentences):
@@ -53,11 +55,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             panel = figure.add_axes((left / PAGE, top / total, width / PAGE, height / total))
             panel.set_title(f"“{sentence}”", pad=3)
             if seed is None:
-                not_run(panel, inputs.scale)
+                mark_not_run(panel, inputs.scale)
                 continue
-            draw_panel(panel, table[table["sentence"] == sentence], sentence)
-            heads = of_entry(by_head, entry, seed)
-            frame_heads(panel, heads[heads["sentence"] == sentence], sentence, options["highlight"])
+            draw_head_maps(panel, table[table["sentence"] == sentence], sentence)
+            heads = select_entry(by_head, entry, seed)
+            mark_heads(panel, heads[heads["sentence"] == sentence], sentence, options["highlight"])
             shown.append(table[table["sentence"] == sentence].assign(panel=entry["panel"]))
         top -= gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
@@ -66,19 +68,19 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(shown, ignore_index=True) if shown else weights.head(0)
 
 
-def tokens(sentence: str) -> list[str]:
+def split_tokens(sentence: str) -> list[str]:
     return [*sentence.split(), "</s>"]
 
 
-def height_per_width(table: pandas.DataFrame, sentence: str) -> float:
+def get_aspect(table: pandas.DataFrame, sentence: str) -> float:
     """Height of a panel in units of its width."""
-    step = len(tokens(sentence)) + GAP
+    step = len(split_tokens(sentence)) + GAP
     return (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
 
 
-def draw_panel(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
+def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
     """Maps of all layers (downwards) and heads (across) of one run and sentence; queries downwards, keys across."""
-    words = tokens(sentence)
+    words = split_tokens(sentence)
     layers, heads, size = table["layer"].max(), table["head"].max(), len(words)
     maps = table.sort_values(["layer", "head", "query", "key"])["weight"].to_numpy()
     maps = maps.reshape(layers, heads, size, size)
@@ -95,9 +97,9 @@ def draw_panel(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
     axes.spines[:].set_visible(False)
 
 
-def frame_heads(axes: Axes, heads: pandas.DataFrame, sentence: str, above: float) -> None:
+def mark_heads(axes: Axes, heads: pandas.DataFrame, sentence: str, above: float) -> None:
     """Frame the maps whose divergence is larger than `above`."""
-    size = len(tokens(sentence))
+    size = len(split_tokens(sentence))
     for layer, head, divergence in heads[["layer", "head", "attention_kl"]].itertuples(index=False):
         if divergence > above:
             corner = ((head - 1) * (size + GAP), (layer - 1) * (size + GAP))

@@ -5,8 +5,8 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 SIDES = ("encoder", "decoder")
 COLOURS = "viridis"  # its lightness rises steadily: it can be read in grey
@@ -18,30 +18,30 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     A cell is the weight in percent, the mean over positions, heads and seeds. Returns the figure and the weight of each
     cell by seed.
     """
-    inputs.options()
-    entries, table = inputs.display["runs"], inputs.table("mean_weights")
+    inputs.read_options()
+    entries, table = inputs.display["runs"], inputs.read_table("mean_weights")
     by = ["task", "method", "variant", "seed", "side", "layer", "fused_layer"]
     means = table.groupby(by, as_index=False)["weight"].mean()
     shown = []
-    figure = new_figure(PAGE, 1.3 * len(entries) + 0.2)
+    figure = make_figure(PAGE, 1.3 * len(entries) + 0.2)
     grid = figure.subplots(len(entries), len(SIDES), squeeze=False)
     for row, entry in zip(grid, entries, strict=True):
-        mine = of_entry(means, entry)
+        mine = select_entry(means, entry)
         for axes, side in zip(row, SIDES, strict=True):
             axes.set_title(f"{entry['panel']}, {side}", loc="left")
             weights = mine[mine["side"] == side]
-            if not inputs.seeds(entry):
-                not_run(axes, inputs.scale)
+            if not inputs.list_seeds(entry):
+                mark_not_run(axes, inputs.scale)
             elif weights.empty:
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, "no fuse-attention", transform=axes.transAxes, ha="center", va="center")
             else:
-                draw_map(axes, weights)
+                draw_layer_map(axes, weights)
                 shown.append(weights.assign(panel=entry["panel"]))
     return figure, pandas.concat(shown, ignore_index=True) if shown else means.assign(panel="").head(0)
 
 
-def draw_map(axes: Axes, weights: pandas.DataFrame) -> None:
+def draw_layer_map(axes: Axes, weights: pandas.DataFrame) -> None:
     """The map of one side of one variant; `weights` has a row per seed, layer and fused layer."""
     cells = weights.groupby(["layer", "fused_layer"])["weight"].mean().unstack()
     values = 100 * cells.to_numpy()

@@ -8,8 +8,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 POINT_COLUMNS = [*RUN_COLUMNS, "layer", "depth", "value", "series"]
 
@@ -25,9 +25,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         columns: panels side by side (4).
     Returns the figure and a row per point and seed; `depth` is the block's index in percent of the last block's.
     """
-    options = inputs.options(poolings=[], item_set="own_correct", columns=4)
+    options = inputs.read_options(poolings=[], item_set="own_correct", columns=4)
     entries, poolings = inputs.display["runs"], options["poolings"]
-    table = inputs.scores("exact_match", "cap")
+    table = inputs.select_scores("exact_match", "cap")
     table = table[table["item_set"] == options["item_set"]]
     table = table.assign(depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max"))
     looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
@@ -35,20 +35,20 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     panels = [(name, pooling) for name in names for pooling in poolings or [None]]
     columns = len(poolings) or min(options["columns"], len(names))
     rows = math.ceil(len(panels) / columns)
-    figure = new_figure(PAGE, rows * (1.1 if poolings else 1.5) + 0.6)
+    figure = make_figure(PAGE, rows * (1.1 if poolings else 1.5) + 0.6)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     points = {}
     for name, pooling in panels:
         mine = [entry for entry in entries if entry["panel"] == name]
-        if any(inputs.seeds(entry) for entry in mine):
+        if any(inputs.list_seeds(entry) for entry in mine):
             chosen = table if pooling is None else table[table["pooling"] == pooling]
-            points[name, pooling] = lines_of(mine, chosen)
-    bottom = lowest_quarter(points.values())
+            points[name, pooling] = collect_points(mine, chosen)
+    bottom = find_axis_start(points.values())
     handles, shown = {}, []
     for axes, (name, pooling) in zip(grid, panels, strict=False):
         axes.set_title(f"{name}, {pooling} pooling" if pooling else name, loc="left")
         if (name, pooling) not in points:
-            not_run(axes, inputs.scale)
+            mark_not_run(axes, inputs.scale)
             continue
         handles |= draw_lines(axes, points[name, pooling], looks, bottom)
         shown.append(points[name, pooling].assign(panel=name, pooling=pooling or "mean of all"))
@@ -62,18 +62,18 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     if in_order and len(panels) < len(grid):
         grid[-1].legend(handles=in_order, loc="center", labelspacing=0.9)
     else:
-        legend_below(figure, in_order, len(looks))
+        add_legend_below(figure, in_order, len(looks))
     return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT_COLUMNS, "panel", "pooling"])
 
 
-def lines_of(entries: list[dict], table: pandas.DataFrame) -> pandas.DataFrame:
+def collect_points(entries: list[dict], table: pandas.DataFrame) -> pandas.DataFrame:
     """The points of a panel, a row per entry, seed and block: the mean over the poolings of `table`."""
-    points = [of_entry(table, entry).assign(series=entry["series"]) for entry in entries]
+    points = [select_entry(table, entry).assign(series=entry["series"]) for entry in entries]
     names = [name for name in POINT_COLUMNS if name != "value"]
     return pandas.concat(points).groupby(names, as_index=False, sort=False)["value"].mean()
 
 
-def lowest_quarter(tables: Iterable[pandas.DataFrame]) -> int:
+def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:
     """The highest of 0, 25, 50 and 75 percent that no point of `tables` lies below."""
     lowest = min((table["value"].min() for table in tables if len(table)), default=0)
     return min(75, 25 * int(lowest // 25))

@@ -4,8 +4,8 @@ import pandas
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 COLOURS = "viridis"  # its lightness rises steadily: it can be read in grey
 LEAST = 0.01  # percent
@@ -17,16 +17,16 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     A cell is the percentage of tokens that use a code, the mean over the codes of its part and over seeds. Returns the
     figure and the cells by seed.
     """
-    inputs.options()
-    entries, table = inputs.display["runs"], inputs.table("usage")
-    shown = [of_entry(table, entry).assign(panel=entry["panel"]) for entry in entries]
-    figure = new_figure(PAGE, 1.1 * len(entries) + 0.5)
+    inputs.read_options()
+    entries, table = inputs.display["runs"], inputs.read_table("usage")
+    shown = [select_entry(table, entry).assign(panel=entry["panel"]) for entry in entries]
+    figure = make_figure(PAGE, 1.1 * len(entries) + 0.5)
     grid = figure.subplots(len(entries), 1, squeeze=False)[:, 0]
     drawn, lowest = None, grid[-1]
     for axes, entry, mine in zip(grid, entries, shown, strict=True):
         axes.set_title(entry["panel"], loc="left")
         if mine.empty:
-            not_run(axes, inputs.scale)
+            mark_not_run(axes, inputs.scale)
             continue
         cells = mine.groupby(["layer", "part"])["share"].mean().unstack()
         norm, sides = LogNorm(LEAST, 100), (0, 100, len(cells) + 0.5, 0.5)

@@ -10,8 +10,16 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import CARETUP
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, Look, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.style import (
+    GREY,
+    LOOKS,
+    PAGE,
+    Look,
+    add_legend_below,
+    make_figure,
+    mark_not_run,
+)
 
 WIDTH = 0.8  # of the bars of a model, side by side
 
@@ -26,40 +34,40 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         series_names: how the series are called there, if not as here.
     Returns the figure and the plotted seeds and published numbers.
     """
-    options = inputs.options(panels=[], published="", series_names={})
+    options = inputs.read_options(panels=[], published="", series_names={})
     entries = inputs.display["runs"]
     models = list(dict.fromkeys(entry["panel"] for entry in entries))
     looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
-    figure = new_figure(PAGE, 1.55 * len(options["panels"]) + 0.5)
+    figure = make_figure(PAGE, 1.55 * len(options["panels"]) + 0.5)
     grid = figure.subplots(len(options["panels"]), 1, squeeze=False)[:, 0]
     rows, any_published = [], False
     for number, (panel, axes) in enumerate(zip(options["panels"], grid, strict=True)):
         letter = f"({chr(ord('a') + number)}) " if len(grid) > 1 else ""
         axes.set_title(letter + panel["title"], loc="left")
-        values = panel_values(inputs, panel, entries)
-        printed = panel_published(inputs, panel, entries, options)
+        values = select_panel_scores(inputs, panel, entries)
+        printed = select_panel_published(inputs, panel, entries, options)
         rows += [values.assign(published=False, title=panel["title"]), printed.assign(title=panel["title"])]
         if values.empty and printed.empty:
-            not_run(axes, inputs.scale)
+            mark_not_run(axes, inputs.scale)
             continue
         any_published |= not printed.empty
-        end = top(panel, values, printed)
+        end = find_axis_end(panel, values, printed)
         draw_bars(axes, values, printed, models, looks, end)
-        run = {entry["panel"] for entry in entries if inputs.seeds(entry)}
+        run = {entry["panel"] for entry in entries if inputs.list_seeds(entry)}
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
         labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
         axes.set_xticks(range(len(models)), labels)
         axes.spines[["top", "right"]].set_visible(False)
-    legend_below(figure, legend_handles(looks, any_published), len(looks) + 2)
+    add_legend_below(figure, make_bar_handles(looks, any_published), len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
-def panel_values(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.DataFrame:
+def select_panel_scores(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.DataFrame:
     """One score per entry and seed: model, series, seed, value."""
     shown = []
     for entry in entries:
-        scores = inputs.scores(panel["metric"], entry.get("intervention"), panel.get("split", "test"))
-        table = of_entry(scores, entry)
+        scores = inputs.select_scores(panel["metric"], entry.get("intervention"), panel.get("split", "test"))
+        table = select_entry(scores, entry)
         if "readouts" in panel:
             table = table[table["readout"] == panel["readouts"][entry["series"]]]
         if "intervention" in entry:
@@ -71,7 +79,7 @@ def panel_values(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.Dat
     return pandas.concat(shown, ignore_index=True)
 
 
-def panel_published(inputs: Inputs, panel: dict, entries: list[dict], options: dict) -> pandas.DataFrame:
+def select_panel_published(inputs: Inputs, panel: dict, entries: list[dict], options: dict) -> pandas.DataFrame:
     """The published number of each entry, where the paper prints one."""
     rows = []
     for entry in entries if options["published"] else ():
@@ -110,7 +118,7 @@ def draw_bars(
                 axes.plot(x, y, marker=marker, color="black", markerfacecolor="white", markersize=3, clip_on=False)
 
 
-def top(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> float:
+def find_axis_end(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> float:
     """Where the axis ends: percent go to 100, and where all lie below 20, to a quarter above the highest; CVs end above
     the ninth tenth of what is shown, and above every seed.
 
@@ -123,7 +131,7 @@ def top(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> flo
     return max(1.6 * float(everything.quantile(0.9)), 1.05 * float(values["value"].max()))
 
 
-def legend_handles(looks: dict[str, Look], published: bool) -> list[Artist]:
+def make_bar_handles(looks: dict[str, Look], published: bool) -> list[Artist]:
     """A patch per series, and what dots and diamonds are."""
     handles = [
         Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)

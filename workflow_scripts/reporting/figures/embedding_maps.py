@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.labels import place_labels
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, add_legend_below, make_figure, mark_not_run
 
 END = "</s>"
 
@@ -26,74 +26,74 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         height: of a panel, in inches (2.9).
         codes: join the words of one code by a thin tree (true).
     """
-    entries, options = inputs.display["runs"], inputs.options(label=None, columns=2, height=2.9, codes=True)
+    entries, options = inputs.display["runs"], inputs.read_options(label=None, columns=2, height=2.9, codes=True)
     columns = options["columns"]
     rows = math.ceil(len(entries) / columns)
-    figure = new_figure(PAGE, rows * options["height"] + 0.45)
+    figure = make_figure(PAGE, rows * options["height"] + 0.45)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    words, accuracies = inputs.table("words"), inputs.accuracies()
+    words, accuracies = inputs.read_table("words"), inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
     looks = dict(zip(classes, LOOKS, strict=False))
     shown = []
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
         title = f"({chr(ord('a') + number)}) {entry['panel']}"
-        seed = inputs.median_seed(entry)
+        seed = inputs.find_median_seed(entry)
         if seed is None:
             panel.set_title(title, loc="left")
-            not_run(panel, inputs.scale)
+            mark_not_run(panel, inputs.scale)
             continue
-        accuracy = of_entry(accuracies, entry, seed)["value"].item()
-        panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.seed_text(entry)}", loc="left")
-        table = of_entry(words, entry, seed).assign(panel=entry["panel"], accuracy=accuracy)
-        draw_points(panel, table, looks, options["codes"])
+        accuracy = select_entry(accuracies, entry, seed)["value"].item()
+        panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left")
+        table = select_entry(words, entry, seed).assign(panel=entry["panel"], accuracy=accuracy)
+        draw_words(panel, table, looks, options["codes"])
         shown.append((panel, table))
     for unused in axes[len(entries) :]:
         unused.set_axis_off()
     if shown:
         present = {name for _, table in shown for name in table["class"]}
-        handles = legend_handles({name: look for name, look in looks.items() if name in present})
+        handles = make_class_handles({name: look for name, look in looks.items() if name in present})
         if options["codes"]:
             handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
         if len(axes) > len(entries):
             axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
         else:
-            legend_below(figure, handles, 6)
+            add_legend_below(figure, handles, 6)
     # Labels are placed in pixels: first let the layout come to rest.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for panel, table in shown:
         names = table["word"].tolist()
         chosen = [names.index(word) for word in options["label"] or names if word in names]
-        place_labels(panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(marker_area(table)))
+        place_labels(panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(get_marker_area(table)))
     return figure, pandas.concat([table for _, table in shown], ignore_index=True) if shown else words.head(0)
 
 
-def marker_area(table: pandas.DataFrame) -> float:
+def get_marker_area(table: pandas.DataFrame) -> float:
     """Square points; the many words of COGS get small markers."""
     return 26 if len(table) < 100 else 9
 
 
-def draw_points(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], codes: bool) -> None:
+def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], codes: bool) -> None:
     """The words of one run, by class; `</s>` is a black dot."""
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
-            for ends in tree(members[["x", "y"]].to_numpy()):
+            for ends in join_points(members[["x", "y"]].to_numpy()):
                 axes.plot(*ends.T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
         look = looks.get(name, Look("black", ".", "", ""))
         style = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
-        axes.scatter(members["x"], members["y"], marker_area(table), **style, zorder=2)
+        axes.scatter(members["x"], members["y"], get_marker_area(table), **style, zorder=2)
     axes.set(xticks=[], yticks=[])
     axes.margins(0.1)
 
 
-def legend_handles(looks: dict[str, Look]) -> list[Line2D]:
+def make_class_handles(looks: dict[str, Look]) -> list[Line2D]:
     """One marker per class."""
     edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
     return [Line2D([], [], marker=look.marker, color=look.colour, label=name, **edge) for name, look in looks.items()]
 
 
-def tree(points: np.ndarray) -> list[np.ndarray]:
+def join_points(points: np.ndarray) -> list[np.ndarray]:
     """Edges [2, 2] (from, to) of the shortest tree that joins points [N, 2]."""
     edges = minimum_spanning_tree(squareform(pdist(points))).tocoo()
     return [points[[start, end]] for start, end in zip(edges.row, edges.col, strict=True)]

@@ -10,7 +10,7 @@ from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.reporting.evidence.reading import read_evidence
+from workflow_scripts.reporting.evidence.evidence import read_evidence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ FOOTERS = {
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RenderedFigure:
     """A figure, the plotted data as the text of its CSV, and what stands below it."""
 
     figure: "Figure"
@@ -33,18 +33,20 @@ class Drawn:
     footer: str
 
 
-def draw_figure(catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path) -> Drawn:
+def draw_figure(
+    catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path
+) -> RenderedFigure:
     """The figure of `runs`, from what lies under `results`, the folder of the scale."""
     display = catalogue.papers[paper].displays[name]
     evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(display), results, intervened([display]))
 
     # matplotlib takes a second to import: a wrong name should be said before.
     from workflow_scripts.reporting.figures.inputs import Inputs
-    from workflow_scripts.reporting.figures.style import style
+    from workflow_scripts.reporting.figures.style import use_style
 
     tables = [*evidence.scores.values(), *evidence.analyses.values()]
     protocol = worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
-    with style():
+    with use_style():
         figure, plotted = importlib.import_module(display["module"]).draw(Inputs(display, runs, results, evidence))
     text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    return Drawn(figure, text, FOOTERS[protocol].format(scale=scale))
+    return RenderedFigure(figure, text, FOOTERS[protocol].format(scale=scale))

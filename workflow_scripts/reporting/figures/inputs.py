@@ -12,8 +12,8 @@ from workflow_scripts.common.options import merge_options
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.published import Published
-from workflow_scripts.reporting.evidence.reading import Evidence
-from workflow_scripts.reporting.evidence.selection import chosen_rows
+from workflow_scripts.reporting.evidence.evidence import Evidence
+from workflow_scripts.reporting.evidence.selection import select_rows
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
@@ -30,7 +30,7 @@ class Inputs:
     results: Path
     evidence: Evidence
 
-    def options(self, **defaults: Any) -> dict[str, Any]:
+    def read_options(self, **defaults: Any) -> dict[str, Any]:
         """The options of the display, over `defaults`. Raises UserError for an unknown one."""
         return merge_options(self.display.get("options", {}), **defaults)
 
@@ -38,32 +38,32 @@ class Inputs:
     def scale(self) -> str:
         return self.evidence.scale
 
-    def table(self, name: str) -> pandas.DataFrame:
+    def read_table(self, name: str) -> pandas.DataFrame:
         """<name>.csv of all analyses of the figure, one under the other."""
         folder = self.results / "analyses" / self.evidence.paper
         tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
         # One without rows has columns of no type, which would make those of the others columns of objects.
         return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
-    def accuracies(self) -> pandas.DataFrame:
+    def select_accuracies(self) -> pandas.DataFrame:
         """Exact match (percent) on the whole test split: task, method, variant, seed, value."""
-        return self.scores("exact_match")[[*RUN_COLUMNS, "value"]]
+        return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
-    def scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
+    def select_scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
         """A score of the runs on a whole split, without an intervention or under one, of a run's own checkpoint where
         it has several: task, method, variant, seed, layer, pooling, rate, intervention_seed, item_set, readout, value.
         """
         wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
-        rows = [row for scores in self.evidence.scores.values() for row in chosen_rows(scores, wanted)]
+        rows = [row for scores in self.evidence.scores.values() for row in select_rows(scores, wanted)]
         columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, *columns])
 
-    def measured(self, metric: str) -> pandas.DataFrame:
+    def select_analysis_scores(self, metric: str) -> pandas.DataFrame:
         """A score of the figure's analyses: task, method, variant, seed, value."""
         rows = [row for scores in self.evidence.analyses.values() for row in scores if row["metric"] == metric]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
 
-    def curves(self, name: str) -> pandas.DataFrame:
+    def read_curves(self, name: str) -> pandas.DataFrame:
         """The values called `name` in training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
@@ -72,25 +72,25 @@ class Inputs:
             tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
         return pandas.concat(tables[1:] or tables, ignore_index=True)
 
-    def seeds(self, entry: dict[str, Any]) -> list[int]:
+    def list_seeds(self, entry: dict[str, Any]) -> list[int]:
         """The seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
         name = (entry["task"], entry["method"], entry["variant"])
         return sorted(run.seed for run in self.requested if run.unseeded == name)
 
-    def median_seed(self, entry: dict[str, Any]) -> int | None:
+    def find_median_seed(self, entry: dict[str, Any]) -> int | None:
         """The seed of an entry of `runs` with the median test accuracy: of an even number the lower of the two in the
         middle, of equal ones the lowest seed; None if the scale does not run it."""
-        table = of_entry(self.accuracies(), entry).sort_values(["value", "seed"])
+        table = select_entry(self.select_accuracies(), entry).sort_values(["value", "seed"])
         if table.empty:
             return None
         median = table["value"].iloc[(len(table) - 1) // 2]
         return int(table.loc[table["value"] == median, "seed"].iloc[0])
 
-    def seed_text(self, entry: dict[str, Any]) -> str:
+    def describe_seed(self, entry: dict[str, Any]) -> str:
         """`median seed 22`, or `seed 21` where there is no other."""
-        return f"{'median ' if len(self.seeds(entry)) > 1 else ''}seed {self.median_seed(entry)}"
+        return f"{'median ' if len(self.list_seeds(entry)) > 1 else ''}seed {self.find_median_seed(entry)}"
 
-    def published(self, cell: str) -> Published:
+    def get_published(self, cell: str) -> Published:
         """A published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
         key = tuple(cell.split("/"))
         if key not in self.evidence.published:
@@ -100,7 +100,7 @@ class Inputs:
         return self.evidence.published[key]
 
 
-def of_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = None) -> pandas.DataFrame:
+def select_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = None) -> pandas.DataFrame:
     """The rows of `table` that belong to an entry of `runs`, and to one seed if given."""
     wanted = pandas.Series(True, table.index)
     for name in ("task", "method", "variant"):

@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 SMALLEST = 1e-5  # nats; a smaller divergence is drawn here: a logarithm has no zero
 
@@ -16,18 +16,20 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
     Each entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
     """
-    figure = new_figure(PAGE, 2.6)
+    figure = make_figure(PAGE, 2.6)
     left, right = figure.subplots(1, 2, sharey=True)
-    accuracy, divergence, rows = inputs.accuracies(), inputs.measured("attention_kl"), []
+    accuracy, divergence, rows = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl"), []
     for number, entry in enumerate(inputs.display["runs"]):
-        found = of_entry(accuracy, entry).merge(of_entry(divergence, entry), on=["task", "method", "variant", "seed"])
+        found = select_entry(accuracy, entry).merge(
+            select_entry(divergence, entry), on=["task", "method", "variant", "seed"]
+        )
         points = pandas.DataFrame({"seed": found["seed"], "accuracy": found["value_x"], "divergence": found["value_y"]})
-        printed = {name: inputs.published(cell).value for name, cell in entry.get("published", {}).items()}
+        printed = {name: inputs.get_published(cell).value for name, cell in entry.get("published", {}).items()}
         rows.append(points.assign(panel=entry["panel"], published=False))
         rows.append(
             pandas.DataFrame([printed | {"panel": entry["panel"], "published": True}]) if printed else points[:0]
         )
-        draw_points(left, right, number, entry["panel"], points, printed)
+        draw_training_set(left, right, number, entry["panel"], points, printed)
     labels = [entry["panel"] for entry in inputs.display["runs"]]
     left.set_xticks(range(len(labels)), [label.replace(" ", "\n") for label in labels])
     left.set(xlim=(-0.5, len(labels) - 0.5), ylim=(-5, 107), ylabel="test accuracy (%)")
@@ -37,17 +39,17 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.set_title(f"({letter})", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
     if accuracy.empty:
-        not_run(right, inputs.scale)
+        mark_not_run(right, inputs.scale)
     hollow = [Line2D([], [], linestyle="", label="hollow: published")]  # each in the shape of its training set
     handles = [
         Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label)
         for look, label in zip(LOOKS, labels, strict=False)
     ]
-    legend_below(figure, handles + hollow, len(handles) + 1)
+    add_legend_below(figure, handles + hollow, len(handles) + 1)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
-def draw_points(
+def draw_training_set(
     left: Axes, right: Axes, number: int, label: str, points: pandas.DataFrame, printed: dict[str, float | None]
 ) -> None:
     """The seeds of one training set filled, the paper's numbers hollow."""

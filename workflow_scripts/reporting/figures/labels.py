@@ -15,7 +15,7 @@ AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line ties the label to its point
 
 
-def candidates(width: float, height: float, gaps: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+def list_positions(width: float, height: float, gaps: Sequence[float]) -> Iterator[tuple[float, float, float]]:
     """(x, y, gap): lower left corners, relative to the point, of boxes that stand `gap` away from it, nearest first."""
     for gap in gaps:
         for step in range(DIRECTIONS):
@@ -25,7 +25,7 @@ def candidates(width: float, height: float, gaps: Sequence[float]) -> Iterator[t
             yield (gap * x + (x - 1) / 2 * width, gap * y + (y - 1) / 2 * height, gap)
 
 
-def free(box: np.ndarray, boxes: np.ndarray) -> bool:
+def is_free(box: np.ndarray, boxes: np.ndarray) -> bool:
     """Whether `box` [4] (left, bottom, right, top) meets none of `boxes` [N, 4]."""
     left, bottom, right, top = box
     return not ((boxes[:, 0] < right) & (boxes[:, 2] > left) & (boxes[:, 1] < top) & (boxes[:, 3] > bottom)).any()
@@ -60,10 +60,10 @@ def place_labels(
         )
         extent = label.get_window_extent(renderer)
         width, height = extent.width / dot, extent.height / dot
-        for x, y, gap in candidates(width, height, [marker / 2 + ring for ring in RINGS]):
+        for x, y, gap in list_positions(width, height, [marker / 2 + ring for ring in RINGS]):
             corner = points[index] + np.array([x, y]) * dot
             box = np.concatenate([corner - AIR * dot, corner + (np.array([width, height]) + AIR) * dot])
-            if (box[:2] >= frame.min).all() and (box[2:] <= frame.max).all() and free(box, taken):
+            if (box[:2] >= frame.min).all() and (box[2:] <= frame.max).all() and is_free(box, taken):
                 label.set_position((x, y))
                 far = gap >= LEADER_FROM
                 break

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.inputs import Inputs, of_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, add_legend_below, make_figure, mark_not_run
 
 SHADE = "0.92"
 
@@ -21,21 +21,21 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             constant. A rate that falls from its peak on is not shaded.
     The axis of a panel ends at its highest value. Returns the figure and the plotted values.
     """
-    options = inputs.options(mean=True, shade_falling_rate=False)
-    entries, curves, shown = inputs.display["runs"], inputs.curves("valid_exact_match"), []
-    rates = inputs.curves("learning_rate") if options["shade_falling_rate"] else None
+    options = inputs.read_options(mean=True, shade_falling_rate=False)
+    entries, curves, shown = inputs.display["runs"], inputs.read_curves("valid_exact_match"), []
+    rates = inputs.read_curves("learning_rate") if options["shade_falling_rate"] else None
     panels = list(dict.fromkeys(entry["panel"] for entry in entries))
     series = list(dict.fromkeys(entry["series"] for entry in entries))
-    figure = new_figure(PAGE, 2.4)
+    figure = make_figure(PAGE, 2.4)
     lines, shade = {}, []
     for number, (name, axes) in enumerate(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True)):
         axes.set_title(f"({chr(ord('a') + number)}) {name}", loc="left")
         mine = [entry for entry in entries if entry["panel"] == name]
-        if not any(inputs.seeds(entry) for entry in mine):
-            not_run(axes, inputs.scale)
+        if not any(inputs.list_seeds(entry) for entry in mine):
+            mark_not_run(axes, inputs.scale)
             continue
         for entry in mine:
-            table = of_entry(curves, entry)
+            table = select_entry(curves, entry)
             if table.empty:
                 continue
             look = LOOKS[series.index(entry["series"])]
@@ -49,7 +49,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             lines[entry["series"]] = line
             shown.append(table.assign(panel=name, series=entry["series"]))
         if rates is not None:
-            falls = [span for entry in mine if (span := falling(of_entry(rates, entry)))]
+            falls = [span for entry in mine if (span := find_falling_rate(select_entry(rates, entry)))]
             for first, last in dict.fromkeys(falls):
                 axes.axvspan(first, last, color=SHADE, linewidth=0, zorder=0)
                 shade = [Patch(color=SHADE, label="learning rate falls")]
@@ -61,7 +61,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         if number == 0:
             axes.set_ylabel("validation accuracy (%)")
     handles = [*(lines[name] for name in series if name in lines), *shade]
-    legend_below(figure, handles, len(series) + len(shade))
+    add_legend_below(figure, handles, len(series) + len(shade))
     return figure, pandas.concat(shown, ignore_index=True) if shown else curves
 
 
@@ -73,7 +73,7 @@ def _mean(axes: Axes, table: pandas.DataFrame, name: str, look: Look) -> Line2D:
     return axes.plot(mean, label=name, **shape)[0]
 
 
-def falling(rates: pandas.DataFrame) -> tuple[float, float] | None:
+def find_falling_rate(rates: pandas.DataFrame) -> tuple[float, float] | None:
     """The updates from which to which the learning rate falls after it was constant, by what one run logged of it; None
     where it was never constant, or does not fall."""
     if rates.empty:

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from workflow_scripts.reporting.figures.inputs import Inputs
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_below, new_figure
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure
 
 LINE = 0.155  # inches from line to line
 BAND = "0.88"
@@ -23,13 +23,13 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         tasks: task -> how it is called, in the order of the lines.
     Returns the figure and the plotted cells.
     """
-    options = inputs.options(runs=6, tasks={})
-    names, cells = options["tasks"], inputs.table("cv_ratios")
+    options = inputs.read_options(runs=6, tasks={})
+    names, cells = options["tasks"], inputs.read_table("cv_ratios")
     cells = pandas.concat([cells[cells["task"] == task] for task in names], ignore_index=True)
     groups = [(task, rate) for task in names for rate in sorted(cells["rate"].unique())]
     # A line is left free between the groups.
     cells["line"] = [at + groups.index((cell.task, cell.rate)) for at, cell in enumerate(cells.itertuples())]
-    figure = new_figure(PAGE, LINE * (cells["line"].max() + 1) + 0.9)
+    figure = make_figure(PAGE, LINE * (cells["line"].max() + 1) + 0.9)
     left, right = figure.subplots(1, 2, sharey=True)
     looks = {group: LOOKS[number] for number, group in enumerate(groups)}
     draw_ratios(left, cells, looks)
@@ -46,7 +46,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         )
         for (task, rate), look in looks.items()
     ]
-    legend_below(figure, [*handles, Patch(color=BAND, label="equal spread, 95%"), *needed_handles()], 4)
+    add_legend_below(figure, [*handles, Patch(color=BAND, label="equal spread, 95%"), *make_needed_handles()], 4)
     return figure, cells.drop(columns="line")
 
 
@@ -71,7 +71,7 @@ def draw_ratios(axes: Axes, cells: pandas.DataFrame, looks: dict) -> None:
 def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
     """Two points a line, joined to the axis so that they can be followed."""
     axes.axvline(runs, color="black", linewidth=0.8)
-    for handle, name in zip(needed_handles(), NEEDED, strict=True):
+    for handle, name in zip(make_needed_handles(), NEEDED, strict=True):
         shown = cells.dropna(subset=name)
         style = {"marker": handle.get_marker(), "markerfacecolor": handle.get_markerfacecolor(), "color": "black"}
         axes.plot(shown[name], shown["line"], linestyle="", markersize=handle.get_markersize(), **style)
@@ -82,7 +82,7 @@ def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
     axes.set(xscale="log", xlim=(1.5, None), xlabel="runs (power 80%, two-sided 5%)")
 
 
-def needed_handles() -> list[Line2D]:
+def make_needed_handles() -> list[Line2D]:
     """The points of the right panel, for the legend."""
     looks = (("s", "white", 5), ("o", "black", 3))  # where both fall together, the point stands in the square
     return [

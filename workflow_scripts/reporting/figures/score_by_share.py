@@ -4,9 +4,9 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from workflow_scripts.reporting.figures.consistency import panel_values
+from workflow_scripts.reporting.figures.consistency import select_panel_scores
 from workflow_scripts.reporting.figures.inputs import Inputs
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, legend_below, new_figure, not_run
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 STEP = 0.07  # between the models, side by side at one share
 
@@ -18,14 +18,14 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     of a model ran has no mean. options: metric, a label for its axis, split, readouts by series. Returns the figure and
     the plotted seeds.
     """
-    options = inputs.options(metric="", label="", split="test", readouts={})
-    values = panel_values(inputs, options, inputs.display["runs"])
+    options = inputs.read_options(metric="", label="", split="test", readouts={})
+    values = select_panel_scores(inputs, options, inputs.display["runs"])
     shares = list(dict.fromkeys(entry["panel"] for entry in inputs.display["runs"]))
     series = list(dict.fromkeys(entry["series"] for entry in inputs.display["runs"]))
-    figure = new_figure(PAGE, 2.4)
+    figure = make_figure(PAGE, 2.4)
     axes = figure.subplots()
     if values.empty:
-        not_run(axes, inputs.scale)
+        mark_not_run(axes, inputs.scale)
         return figure, values
     looks = dict(zip(series, LOOKS, strict=False))
     ran = [name for name in series if name in set(values["series"])]
@@ -43,5 +43,5 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds"))
     absent = [name for name in series if name not in ran]
     handles += [Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent]
-    legend_below(figure, handles, len(ran) + 1)
+    add_legend_below(figure, handles, len(ran) + 1)
     return figure, values

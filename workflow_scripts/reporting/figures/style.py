@@ -64,28 +64,28 @@ RC = {
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def use_style() -> Iterator[None]:
     """What is drawn inside has the style of the project."""
     with matplotlib.rc_context(), seaborn.axes_style("ticks"):
         matplotlib.rcParams.update(RC)
         yield
 
 
-def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
+def make_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
     """An empty figure, in inches, whose texts can be measured before it is saved."""
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
 
-def legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
+def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
     """A legend below all panels, in rows of `columns`; nothing without handles."""
     if handles:
         where = {"loc": "outside lower center", "ncols": columns}
         figure.legend(handles=handles, handletextpad=0.4, columnspacing=1.2, **where)
 
 
-def not_run(axes: Axes, scale: str) -> None:
+def mark_not_run(axes: Axes, scale: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
@@ -93,7 +93,7 @@ def not_run(axes: Axes, scale: str) -> None:
     axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, ha="center", va="center", color=GREY)
 
 
-def save(figure: Figure, out: Path, name: str, footer: str = "") -> None:
+def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
     """Write <name>.svg and <name>.png, the same bytes for the same figure, with a line of small print below it."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")

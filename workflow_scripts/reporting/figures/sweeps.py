@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.evidence.pairing import check_paired, gains
-from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, of_entry
-from workflow_scripts.reporting.figures.style import PAGE, new_figure, not_run
+from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
+from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 # Diverging, its two ends told apart by the colour-blind; the numbers in the cells tell them apart in grey.
 COLOURS = "PuOr_r"
@@ -26,18 +26,18 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     Under an intervention the scores of one seed are averaged over its repetitions. Returns the figure and the gain of
     each cell and seed.
     """
-    options = inputs.options(baseline="", maps=[])
+    options = inputs.read_options(baseline="", maps=[])
     entries = {entry["series"]: entry for entry in inputs.display["runs"]}
     found = [_gains(inputs, panel, entries, options["baseline"]) for panel in options["maps"]]
     widths = [len(panel["columns"]) + 1 for panel in options["maps"]]
     height = 0.42 * max(len(panel["rows"]) for panel in options["maps"]) + 0.75
-    figure = new_figure(PAGE, height)
+    figure = make_figure(PAGE, height)
     grid = figure.subplots(1, len(widths), squeeze=False, width_ratios=widths)[0]
     largest = max((table["gain"].abs().max() for table in found if len(table)), default=1.0) or 1.0
     for number, (axes, panel, table) in enumerate(zip(grid, options["maps"], found, strict=True)):
         axes.set_title(f"({chr(ord('a') + number)}) {panel['title']}", loc="left")
         if table.empty:
-            not_run(axes, inputs.scale)
+            mark_not_run(axes, inputs.scale)
         else:
             _draw_map(axes, panel, table, largest)
     return figure, pandas.concat(found, ignore_index=True)
@@ -52,10 +52,10 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
             variants = [
                 (entry["task"], entry["method"], entry["variant"]) for entry in (entries[name], entries[baseline])
             ]
-            check_paired(inputs.evidence.weights, *variants, f"displays.yaml: {panel['title']}")
+            require_same_weights(inputs.evidence.weights, *variants, f"displays.yaml: {panel['title']}")
             by_seed = scores[name].to_dict(), scores[baseline].to_dict()
-            again = len(inputs.seeds(entries[baseline])) > 1
-            gain = pandas.Series(gains(*by_seed, relative=False, trained_again=again), dtype=float)
+            again = len(inputs.list_seeds(entries[baseline])) > 1
+            gain = pandas.Series(compute_gains(*by_seed, relative=False, trained_again=again), dtype=float)
             table = pandas.DataFrame({"value": scores[name].loc[gain.index], "gain": gain}).rename_axis("seed")
             found.append(table.reset_index().assign(map=panel["title"], row=row["label"], column=str(column)))
     return pandas.concat(found, ignore_index=True)
@@ -64,7 +64,7 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
 def _by_seed(inputs: Inputs, row: dict[str, Any], entry: dict[str, Any]) -> pandas.Series:
     """The score of an entry of `runs` by seed."""
     under = {name: row[name] for name in ("rate", "layer", "item_set") if name in row}
-    table = of_entry(inputs.scores(row["metric"], row.get("intervention")), entry)
+    table = select_entry(inputs.select_scores(row["metric"], row.get("intervention")), entry)
     for name, value in under.items():
         table = table[table[name] == value]
     return table.groupby(RUN_COLUMNS)["value"].mean().groupby("seed").mean().astype(float)

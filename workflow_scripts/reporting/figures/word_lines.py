@@ -3,15 +3,15 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.style import PAGE, new_figure
+from workflow_scripts.reporting.figures.style import PAGE, make_figure
 
 LINE = 0.135  # inches from line to line
 LEFT, RIGHT = 0.05, PAGE - 0.1  # where the first column starts, and the last one ends
 
 
-def page(lines: int) -> tuple[Figure, Axes]:
+def make_text_page(lines: int) -> tuple[Figure, Axes]:
     """A figure for a heading and so many lines, between two rules; its axes count in inches, the heading is at 0."""
-    figure = new_figure(PAGE, LINE * (lines + 3), layout=None)
+    figure = make_figure(PAGE, LINE * (lines + 3), layout=None)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (lines + 2), LINE))
     axes.set_axis_off()
     for y in (-0.05, -LINE * (lines + 0.9)):
@@ -19,18 +19,18 @@ def page(lines: int) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def height(number: int) -> float:
+def get_line_y(number: int) -> float:
     """Where line `number`, from 1, stands."""
     return -LINE * (number + 0.3)
 
 
-def write(axes: Axes, x: float, y: float, text: str, **look: object) -> float:
+def write_text(axes: Axes, x: float, y: float, text: str, **look: object) -> float:
     """Write text from x on; returns where it ends."""
     drawn = axes.text(x, y, text, va="baseline", fontsize=6.5, **look)
     return drawn.get_window_extent(axes.figure.canvas.get_renderer()).x1 / axes.figure.dpi
 
 
-def begin_word(axes: Axes, y: float, word: str) -> None:
+def start_word(axes: Axes, y: float, word: str) -> None:
     """The word of this line and those below, with a thin rule over it."""
     axes.plot([LEFT, RIGHT], [y + 0.1] * 2, color="0.85", linewidth=0.5)
-    write(axes, LEFT, y, word, fontweight="bold")
+    write_text(axes, LEFT, y, word, fontweight="bold")

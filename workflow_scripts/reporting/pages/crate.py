@@ -9,7 +9,7 @@ from rocrate.rocrate import ROCrate
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.schema import Config
-from workflow_scripts.reporting.pages.verify import expected_results
+from workflow_scripts.reporting.pages.verify import list_expected_results
 
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
@@ -49,15 +49,17 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
         crate.add(CreativeWork(crate, url, {"name": name, "version": url.rsplit("/", 1)[1]}))
         for url, name in PROFILES.items()
     ]
-    workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=facts("Snakefile"))
+    workflow = crate.add_workflow(
+        "Snakefile", "Snakefile", main=True, lang="snakemake", properties=describe_file("Snakefile")
+    )
     workflow["name"] = "Recompose"
-    crate.add_file("README.md", properties=facts("README.md") | {"about": crate.root_dataset})
-    for file in matching(Path("."), WORKFLOW):
-        add(crate, file)
-    given = add(crate, results / "config.json")
-    shown = [add(crate, file) for file in asked_for(results, SHOWN, catalogue, config)]
-    scores = [add(crate, file) for file in asked_for(results, SCORES, catalogue, config)]
-    found = [read_json(file) for file in asked_for(results, RECORDS, catalogue, config)]
+    crate.add_file("README.md", properties=describe_file("README.md") | {"about": crate.root_dataset})
+    for file in list_matching_files(Path("."), WORKFLOW):
+        add_file(crate, file)
+    given = add_file(crate, results / "config.json")
+    shown = [add_file(crate, file) for file in select_requested_files(results, SHOWN, catalogue, config)]
+    scores = [add_file(crate, file) for file in select_requested_files(results, SCORES, catalogue, config)]
+    found = [read_json(file) for file in select_requested_files(results, RECORDS, catalogue, config)]
     made = [record for record in found if "started" in record]  # not so in older results
     action = crate.add_action(workflow, object=given, result=shown + scores)
     action["name"] = f"./reproduce --config scale={config.scale}"
@@ -69,23 +71,25 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     return crate, f"{len(shown)} files of tables, figures and claims, {len(scores)} of scores and provenance"
 
 
-def matching(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+def list_matching_files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
     """Return the files under a folder that match any of the patterns, sorted."""
     return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
 
 
-def asked_for(results: Path, patterns: tuple[str, ...], catalogue: Catalogue, config: Config) -> list[Path]:
+def select_requested_files(
+    results: Path, patterns: tuple[str, ...], catalogue: Catalogue, config: Config
+) -> list[Path]:
     """Return the files of the scale that belong to the configuration."""
-    expected = {results / name for name in (*expected_results(catalogue, config), "report.html")}
+    expected = {results / name for name in (*list_expected_results(catalogue, config), "report.html")}
     analyses = {file.parent for file in expected if file.name == "analysis.json"}  # each with files of its own names
-    return [file for file in matching(results, patterns) if file in expected or file.parent in analyses]
+    return [file for file in list_matching_files(results, patterns) if file in expected or file.parent in analyses]
 
 
-def add(crate: ROCrate, file: Path):
-    return crate.add_file(file, file.as_posix(), properties=facts(file))
+def add_file(crate: ROCrate, file: Path):
+    return crate.add_file(file, file.as_posix(), properties=describe_file(file))
 
 
-def facts(file: str | Path) -> dict[str, str]:
+def describe_file(file: str | Path) -> dict[str, str]:
     """Return name, size, type and checksum of a file."""
     kind, _ = mimetypes.guess_type(file)
     size = str(Path(file).stat().st_size)

@@ -5,7 +5,7 @@ from collections import Counter
 
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import Catalogue
-from workflow_scripts.reporting.claims.effects import margin_of
+from workflow_scripts.reporting.claims.effects import get_margin
 from workflow_scripts.reporting.claims.verdicts import (
     EXPLORATORY,
     INCONCLUSIVE,
@@ -16,9 +16,14 @@ from workflow_scripts.reporting.claims.verdicts import (
     REPRODUCED,
     Outcome,
 )
-from workflow_scripts.reporting.pages.page import duration, page, render
-from workflow_scripts.reporting.pages.training_summary import Trained
-from workflow_scripts.reporting.tables.layout import PROTOCOL_NOTES, effect_decimals, number, unbroken
+from workflow_scripts.reporting.pages.page import format_hours, make_page, render
+from workflow_scripts.reporting.pages.training_summary import TrainingSummary
+from workflow_scripts.reporting.tables.layout import (
+    PROTOCOL_NOTES,
+    choose_decimals,
+    format_number,
+    use_non_breaking_spaces,
+)
 
 VERDICTS = {
     REPRODUCED: "the whole interval of the effect is above the margin of the claim",
@@ -107,7 +112,9 @@ RST = """Recompose
 """
 
 
-def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[Trained]) -> str:
+def make_overview_html(
+    catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[TrainingSummary]
+) -> str:
     """Make a self-contained page: claims with effects and verdicts by paper, the methods, and all runs."""
     titles = {key: paper.requests.title for key, paper in catalogue.papers.items()}
     papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items() if judged]
@@ -115,43 +122,47 @@ def overview_html(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Out
     body = render(
         OVERVIEW,
         scale=scale,
-        said=introduction(catalogue, scale, trained),
+        said=describe_trainings(catalogue, scale, trained),
         kinds=KINDS,
-        verdicts=verdict_counts(everything),
+        verdicts=count_verdicts(everything),
         papers=papers,
-        notes=method_notes(everything),
+        notes=describe_methods(everything),
         trained=trained,
         protocols=[PROTOCOL_NOTES[name] for name in dict.fromkeys(run.protocol for run in trained)],
     )
-    return page("Which claims reproduce", f"Recompose, scale {scale}: {catalogue.scales[scale].title}", body)
+    return make_page("Which claims reproduce", f"Recompose, scale {scale}: {catalogue.scales[scale].title}", body)
 
 
-def overview_rst(catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[Trained]) -> str:
+def make_overview_rst(
+    catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[TrainingSummary]
+) -> str:
     """Make a short version for the first page of Snakemake's report, which fills it as a Jinja template."""
     claims = []
     for key, judged in outcomes.items():
         rows = []
         for texts in _claims_texts(judged):
-            effect = f" {rst_escape(texts['effect'])}" if texts["effect"] else ""
+            effect = f" {escape_rst(texts['effect'])}" if texts["effect"] else ""
             after = " (primary)" if texts["primary"] else " (control of ours)" if texts["control"] else ""
             rows.append(
-                (rst_escape(texts["statement"]) + after, f"**{texts['verdict']}** at {rst_escape(scale)}{effect}")
+                (escape_rst(texts["statement"]) + after, f"**{texts['verdict']}** at {escape_rst(scale)}{effect}")
             )
-        claims.append(rst_table((rst_escape(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
+        claims.append(format_rst_table((escape_rst(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     verdicts = [
-        (f"**{name}**", *map(str, counts), rst_escape(text)) for name, counts, text in verdict_counts(everything)
+        (f"**{name}**", *map(str, counts), escape_rst(text)) for name, counts, text in count_verdicts(everything)
     ]
-    runs = [tuple(map(rst_escape, texts)) for texts in trained_by_task(catalogue, trained)]
+    runs = [tuple(map(escape_rst, texts)) for texts in count_trainings(catalogue, trained)]
     return RST.format(
-        said="\n\n".join(map(rst_escape, introduction(catalogue, scale, trained))),
-        verdicts=rst_table((f"Verdict at {rst_escape(scale)}", *KINDS, "It means"), (20, 11, 14, 11, 44), verdicts),
-        runs=rst_table(("What was trained", "Methods, and their trainings"), (40, 60), runs),
+        said="\n\n".join(map(escape_rst, describe_trainings(catalogue, scale, trained))),
+        verdicts=format_rst_table(
+            (f"Verdict at {escape_rst(scale)}", *KINDS, "It means"), (20, 11, 14, 11, 44), verdicts
+        ),
+        runs=format_rst_table(("What was trained", "Methods, and their trainings"), (40, 60), runs),
         claims="".join(claims),
     )
 
 
-def rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]) -> str:
+def format_rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]) -> str:
     """Format a table in reStructuredText; empty without rows."""
     if not rows:
         return ""
@@ -161,12 +172,12 @@ def rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[
     return "\n".join([*lines, "", ""])
 
 
-def rst_escape(text: str) -> str:
+def escape_rst(text: str) -> str:
     """Escape text for reStructuredText and Jinja."""
     return re.sub(r"([\\*`|_{}<>\[\]])", r"\\\1", text)
 
 
-def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> list[str]:
+def describe_trainings(catalogue: Catalogue, scale: str, trained: list[TrainingSummary]) -> list[str]:
     """Describe the scale, its purpose, and what was run at it."""
     described = catalogue.scales[scale]
     said = [f"Scale {scale}: {described.title}. It is for {described.purpose}."]
@@ -175,13 +186,13 @@ def introduction(catalogue: Catalogue, scale: str, trained: list[Trained]) -> li
         counts[run.protocol] += len(run.seeds)
     if not counts:
         return [*said, "Nothing was run."]
-    hours = duration(sum(run.hours for run in trained))
+    hours = format_hours(sum(run.hours for run in trained))
     devices = ", ".join(sorted({device for run in trained for device in run.devices}))
     kinds = ", ".join(f"{counts[name]} {name} ({text})" for name, text in PROTOCOLS.items() if counts[name])
     return [*said, f"{counts.total()} trainings, {hours} of training in all, on {devices}. By protocol: {kinds}."]
 
 
-def verdict_counts(outcomes: list[Outcome]) -> list[tuple[str, list[int], str]]:
+def count_verdicts(outcomes: list[Outcome]) -> list[tuple[str, list[int], str]]:
     """Return each verdict with its number of claims per kind of KINDS, and its meaning."""
     counts = Counter((outcome.verdict, _kind(outcome)) for outcome in outcomes)
     return [(name, [counts[name, kind] for kind in KINDS], meaning) for name, meaning in VERDICTS.items()]
@@ -192,7 +203,7 @@ def _kind(outcome: Outcome) -> str:
     return outcome.role if outcome.role == PRIMARY or outcome.claim.kind == "paper" else OURS
 
 
-def trained_by_task(catalogue: Catalogue, trained: list[Trained]) -> list[tuple[str, str]]:
+def count_trainings(catalogue: Catalogue, trained: list[TrainingSummary]) -> list[tuple[str, str]]:
     """Return the title of each task, and of its trained methods with their number of trainings."""
     counts: dict[str, Counter] = {}
     for run in trained:
@@ -203,7 +214,7 @@ def trained_by_task(catalogue: Catalogue, trained: list[Trained]) -> list[tuple[
     ]
 
 
-def method_notes(outcomes: list[Outcome]) -> list[str]:
+def describe_methods(outcomes: list[Outcome]) -> list[str]:
     """Describe the unit of replication, and the method and assumptions of every kind of interval."""
     notes = [
         "The unit of replication is the training seed: two sides whose runs start from the same weights (the same run "
@@ -226,13 +237,13 @@ def _claims_texts(judged: list[Outcome]) -> list[dict]:
     return [_claim_texts(outcome) for outcome in order]
 
 
-def asked(claim: Claim) -> str:
+def format_criterion(claim: Claim) -> str:
     """Format the criterion of a claim: `more than 25 points`."""
     unit = "point" if (abs(claim.at_least), claim.unit) == (1, "points") else claim.unit
-    return f"more than {margin_of(claim):g} {unit}".replace("-", "−")
+    return f"more than {get_margin(claim):g} {unit}".replace("-", "−")
 
 
-def compared(claim: Claim) -> str:
+def format_comparison(claim: Claim) -> str:
     """Format the comparison of a claim: `table1, JUMP: SQ-Transformer less Transformer`."""
     if isinstance(claim.left, list):
         return f"mean over {len(claim.left)} pairs: {_compared(claim, claim.left[0], claim.right[0])}, and so on"
@@ -256,18 +267,18 @@ def _claim_texts(outcome: Outcome) -> dict:
     """Return the texts about one claim."""
     claim, effect = outcome.claim, outcome.effect
     low, high = outcome.interval or (None, None)
-    decimals = effect_decimals(claim.unit, low, high)
+    decimals = choose_decimals(claim.unit, low, high)
     details, shown = [], ""
     if effect or outcome.success:
         value = effect.value if effect else outcome.success.difference
-        shown = f"{number(value, decimals, signed=True)} {claim.unit}"
+        shown = f"{format_number(value, decimals, signed=True)} {claim.unit}"
     if low is not None:
-        details.append(unbroken(f"{number(low, decimals)} to {number(high, decimals)}"))
+        details.append(use_non_breaking_spaces(f"{format_number(low, decimals)} to {format_number(high, decimals)}"))
     if outcome.n_seeds and (effect or outcome.success):
         sides = "" if claim.relation == "falls_with" else " a side"
         details.append(f"{outcome.n_seeds} seed{'s' if outcome.n_seeds > 1 else ''}{sides}")
     if outcome.q_value is not None:
-        details.append(f"p {p_text(outcome.p_value)}, q {p_text(outcome.q_value)}")
+        details.append(f"p {format_p_value(outcome.p_value)}, q {format_p_value(outcome.q_value)}")
     if outcome.smallest is not None and (effect or outcome.success):
         details.append(f"smallest effect of interest {outcome.smallest:.3g}")
     return {
@@ -280,8 +291,8 @@ def _claim_texts(outcome: Outcome) -> dict:
         "published": "" if outcome.published is None else _printed(outcome),
         "effect": shown,
         "details": details,
-        "asked": asked(claim),
-        "compared": compared(claim),
+        "asked": format_criterion(claim),
+        "compared": format_comparison(claim),
         "verdict": outcome.verdict,
         "reason": "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason))),
     }
@@ -289,10 +300,10 @@ def _claim_texts(outcome: Outcome) -> dict:
 
 def _printed(outcome: Outcome) -> str:
     """Format the effect in the paper's numbers, and whether they contradict the claim."""
-    text = number(outcome.published, effect_decimals(outcome.claim.unit), signed=True)
+    text = format_number(outcome.published, choose_decimals(outcome.claim.unit), signed=True)
     return f"{text}, contradicts the claim" if outcome.printed == "contradict" else text
 
 
-def p_text(p_value: float) -> str:
+def format_p_value(p_value: float) -> str:
     """Format a p value with three decimals, never as 0."""
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -2,18 +2,18 @@
 
 from jinja2 import Environment
 
-from workflow_scripts.reporting.pages.training_summary import Trained
+from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.layout import (
     MARKERS,
     Grid,
-    difference_text,
-    number,
-    published_text,
-    reproduced_text,
-    seeds_text,
-    unbroken,
+    format_difference,
+    format_number,
+    format_published,
+    format_reproduced,
+    format_seeds,
+    use_non_breaking_spaces,
 )
 
 # The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
@@ -110,22 +110,22 @@ TABLE = """<div class="scroll"><table>
 def render(template: str, **values: object) -> str:
     """Fill a template; every value is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True)
-    environment.filters |= {"breakable": breakable, "thousands": thousands, "duration": duration}
+    environment.filters |= {"breakable": allow_line_breaks, "thousands": format_count, "duration": format_hours}
     return environment.from_string(template).render(**values)
 
 
-def breakable(text: str) -> str:
+def allow_line_breaks(text: str) -> str:
     """Allow line breaks after underscores and slashes of a long name, by spaces of no width."""
     return text.replace("_", "_\u200b").replace("/", "/\u200b")
 
 
-def page(title: str, above: str, body: str) -> str:
+def make_page(title: str, above: str, body: str) -> str:
     """Make a whole page around the HTML `body`."""
     return render(PAGE, title=title, above=above, style=STYLE, body=body)
 
 
-def html_table(
-    grid: Grid, tests: dict[str, ExampleTest], notes: list[str], trained: list[Trained], command: str
+def format_html_table(
+    grid: Grid, tests: dict[str, ExampleTest], notes: list[str], trained: list[TrainingSummary], command: str
 ) -> str:
     """Format the table with its notes and, folded, what was run and how to rerun it."""
     lines, group = [], ""
@@ -141,27 +141,27 @@ def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
     if cell is None:
         return {}
     measured = cell.status == MEASURED
-    details = [unbroken(seeds_text(cell))] if measured else []
+    details = [use_non_breaking_spaces(format_seeds(cell))] if measured else []
     if cell.difference is not None:
-        details.append(unbroken(f"{difference_text(cell)} to the paper"))
+        details.append(use_non_breaking_spaces(f"{format_difference(cell)} to the paper"))
     if cell.protocol == "stand_in":
-        details.append(unbroken("made-up data"))
+        details.append(use_non_breaking_spaces("made-up data"))
     return {
-        "paper": published_text(cell),
+        "paper": format_published(cell),
         "grey": measured and cell.protocol != "paper",
         "source": ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
         "measured": measured or cell.status == COMPUTED,
-        "ours": reproduced_text(cell),
+        "ours": format_reproduced(cell),
         "marker": MARKERS[tests[cell.key].outcome] if cell.key in tests else "",
         "details": details,
     }
 
 
-def duration(hours: float) -> str:
+def format_hours(hours: float) -> str:
     """Format `2.7 h`, or minutes below an hour."""
-    return f"{number(hours, 1)} h" if hours >= 1 else f"{number(60 * hours, 1)} min"
+    return f"{format_number(hours, 1)} h" if hours >= 1 else f"{format_number(60 * hours, 1)} min"
 
 
-def thousands(value: float) -> str:
+def format_count(value: float) -> str:
     """Format 4,000, or 1.21 M from a million on."""
-    return f"{number(value / 1e6, 2)} M" if value >= 1e6 else f"{value:,.0f}"
+    return f"{format_number(value / 1e6, 2)} M" if value >= 1e6 else f"{value:,.0f}"

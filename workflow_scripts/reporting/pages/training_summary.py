@@ -13,7 +13,7 @@ from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingSummary:
     """The seeds of one task, method and variant. `hours` is their sum; steps and parameters are those of one run."""
 
     name: str
@@ -30,7 +30,7 @@ class Trained:
         return f"{self.name}/seed-{self.seeds[0]}"
 
 
-def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
+def summarise_runs(runs: Iterable[Run], results: Path) -> list[TrainingSummary]:
     """Summarise runs by task, method and variant from run.json and record.json under `results`.
 
     Raises UserError if one is missing.
@@ -43,7 +43,7 @@ def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
         made = [read_json(results / run_folder(run) / "run.json") for run in members]
         records = [read_json(results / run_folder(run) / "record.json") for run in members]
         found.append(
-            Trained(
+            TrainingSummary(
                 name,
                 sorted(run.seed for run in members),
                 worst_protocol(*(run["protocol"] for run in made)),
@@ -56,7 +56,7 @@ def what_was_run(runs: Iterable[Run], results: Path) -> list[Trained]:
     return found
 
 
-def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
+def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
     """Describe each real data set of measured cells that differs from the paper's.
 
     The texts are from dataset.json under `results`; results that were copied without data have none.
@@ -70,7 +70,7 @@ def reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> 
     return found
 
 
-def precision_note(runs: Iterable[Run], results: Path) -> list[str]:
+def describe_precision(runs: Iterable[Run], results: Path) -> list[str]:
     """Format `Trained in bf16.`, or the runs of each precision; empty without trainings."""
     found: dict[str, list[str]] = {}
     for run in runs:

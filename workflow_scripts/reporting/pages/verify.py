@@ -27,7 +27,7 @@ from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
-from workflow_scripts.reporting.claims.judging import claim_row, judge_paper, sides_text
+from workflow_scripts.reporting.claims.judging import format_claim_sides, judge_paper, make_claim_row
 from workflow_scripts.reporting.claims.verdicts import Outcome
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
@@ -40,25 +40,25 @@ ENDINGS = {"table": ("csv", "md", "tex", "html", "json"), "figure": ("csv", "svg
 EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
 
-def check_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
+def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
     """Return (what was checked, faults), as sentences, for `crate` unpacked in a folder."""
-    listed = read_listed(folder, crate)
-    faults = file_faults(folder, listed)
+    listed = read_checksums(folder, crate)
+    faults = find_file_faults(folder, listed)
     said = [f"{len(listed)} files"]
     try:
-        catalogue, config = read_configuration(folder)
-        expected = {f"results/{config.scale}/{name}" for name in expected_results(catalogue, config)} | {*EXPECTED}
+        catalogue, config = read_crate_configuration(folder)
+        expected = {f"results/{config.scale}/{name}" for name in list_expected_results(catalogue, config)} | {*EXPECTED}
         absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
         faults += [f"{name}: neither there nor listed" for name in absent]
         if not faults:
-            checked, faults = number_faults(catalogue, config, folder / "results" / config.scale)
+            checked, faults = find_number_faults(catalogue, config, folder / "results" / config.scale)
             said += checked
     except UserError as error:  # what says the configuration is missing or broken
         faults.append(str(error))
     return said, faults
 
 
-def unpacked(crate: Path, scratch: Path) -> Path:
+def unpack_crate(crate: Path, scratch: Path) -> Path:
     """Unpack a zip file into `scratch`. Raises UserError if it is no zip file or has paths outside the folder."""
     try:
         with zipfile.ZipFile(crate) as archive:
@@ -73,7 +73,7 @@ def unpacked(crate: Path, scratch: Path) -> Path:
     return scratch
 
 
-def read_listed(folder: Path, crate: Path) -> dict[str, str]:
+def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
     """Read the sha256 of each file in the crate's metadata."""
     try:
         graph = json.loads((folder / METADATA).read_text())["@graph"]
@@ -82,7 +82,7 @@ def read_listed(folder: Path, crate: Path) -> dict[str, str]:
         raise UserError(f"{crate}: no readable {METADATA} in it; write one with `crate`") from error
 
 
-def file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
+def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     """List files that are missing, differ from their checksum, or are not in the metadata."""
     present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {METADATA}
     faults = [f"{name}: missing" for name in sorted(listed.keys() - present)]
@@ -93,7 +93,7 @@ def file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     return faults
 
 
-def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
+def read_crate_configuration(folder: Path) -> tuple[Catalogue, Config]:
     """Read catalogue and configuration of a crate. Raises UserError if they are missing or broken."""
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
@@ -104,7 +104,7 @@ def read_configuration(folder: Path) -> tuple[Catalogue, Config]:
     return load_catalogue(folder), load_config(config, folder)
 
 
-def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
+def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     """Yield the files of the scale's folder that the configuration requires."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in requested_runs(catalogue, config):
@@ -125,16 +125,16 @@ def expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
                 yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
 
-def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
+def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
     """Recompute the results from the scores; return what was recomputed, and where it differs from the crate."""
     said, faults, judged = [], [], {}
     for paper in config.papers:
         runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         try:
-            cells, in_tables = table_faults(catalogue, paper, config.scale, runs, results)
-            figures, in_figures = figure_faults(catalogue, paper, config.scale, runs, results)
+            cells, in_tables = find_table_faults(catalogue, paper, config.scale, runs, results)
+            figures, in_figures = find_figure_faults(catalogue, paper, config.scale, runs, results)
             outcomes = judge_paper(catalogue, paper, config.scale, runs, results)
-            in_claims = claim_faults(paper, outcomes, results)
+            in_claims = find_claim_faults(paper, outcomes, results)
         except UserError as error:  # a score file that its own manifest does not know
             faults.append(str(error))
             continue
@@ -146,14 +146,14 @@ def number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[
         judged[paper] = outcomes
         said.append(f"{cells} cells of tables, {figures} figures and {len(outcomes)} verdicts of {paper}")
     if len(judged) == len(config.papers):
-        faults += text_faults(results / "claim_sides.csv", sides_text(judged))
-    return said, faults + ledger_faults(results / "claims.csv", config.papers)
+        faults += find_text_faults(results / "claim_sides.csv", format_claim_sides(judged))
+    return said, faults + find_line_faults(results / "claims.csv", config.papers)
 
 
-def ledger_faults(file: Path, papers: list[str]) -> list[str]:
+def find_line_faults(file: Path, papers: list[str]) -> list[str]:
     """List lines of claims.csv that match no claim of `papers`, or that are repeated."""
     try:
-        lines = Counter((row.get("paper"), row.get("claim")) for row in read_rows(file))
+        lines = Counter((row.get("paper"), row.get("claim")) for row in read_csv_rows(file))
     except ValueError:  # named where the claims are compared
         return []
     return [
@@ -163,7 +163,7 @@ def ledger_faults(file: Path, papers: list[str]) -> list[str]:
     ]
 
 
-def table_faults(
+def find_table_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
 ) -> tuple[int, list[str]]:
     """Recompute tables; return the number of cells, and where a file of a table differs."""
@@ -179,17 +179,17 @@ def table_faults(
         }
         table = make_table(catalogue, paper, name, scale, display_runs(entry, runs), results, tests)
         count += len(table.rows)
-        found = cell_faults(file, name, table.rows)
+        found = find_cell_faults(file, name, table.rows)
         for ending, text in table.files.items():
             if ending != "csv" or not found:
-                found += text_faults(file.with_suffix(f".{ending}"), text)
+                found += find_text_faults(file.with_suffix(f".{ending}"), text)
         faults += found
     return count, faults
 
 
-def cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]:
+def find_cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]:
     """List the values of a table's CSV that differ from `rows`."""
-    printed = {tuple(row.get(name) for name in CELL): row for row in read_rows(file)}
+    printed = {tuple(row.get(name) for name in CELL): row for row in read_csv_rows(file)}
     faults = []
     for again in rows:
         key = tuple(again[name] for name in CELL)
@@ -201,7 +201,7 @@ def cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]
     return faults + [f"{file.name}: {'/'.join(map(str, key))}: not a cell of the display" for key in printed]
 
 
-def figure_faults(
+def find_figure_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
 ) -> tuple[int, list[str]]:
     """Redraw figures; return their number, and where the CSV of one differs from the plotted data."""
@@ -209,29 +209,29 @@ def figure_faults(
     for name, entry in shown_displays(catalogue.papers[paper], runs).items():
         if entry["kind"] == "figure":
             drawn = draw_figure(catalogue, paper, name, scale, display_runs(entry, runs), results)
-            faults += text_faults(results / figure_file(paper, name), drawn.csv)
+            faults += find_text_faults(results / figure_file(paper, name), drawn.csv)
             count += 1
     return count, faults
 
 
-def text_faults(file: Path, again: str) -> list[str]:
+def find_text_faults(file: Path, again: str) -> list[str]:
     """Return the first line of a file that differs from the recomputed text, if any."""
     printed = file.read_bytes().decode(errors="replace")
     if printed == again:
         return []
     pairs = enumerate(zip_longest(printed.split("\n"), again.split("\n")), 1)
     number, (line, now) = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
-    return [f"{file.name}:{number}: is {shortened(line)}, by the scores {shortened(now)}"]
+    return [f"{file.name}:{number}: is {shorten_line(line)}, by the scores {shorten_line(now)}"]
 
 
-def shortened(line: str | None) -> str:
+def shorten_line(line: str | None) -> str:
     return "missing" if line is None else line if len(line) <= 80 else f"{line[:80]}…"
 
 
-def claim_faults(paper: str, outcomes: list[Outcome], results: Path) -> list[str]:
+def find_claim_faults(paper: str, outcomes: list[Outcome], results: Path) -> list[str]:
     """List the claims of a paper whose line in claims.csv differs from the recomputed verdicts."""
-    printed = {row.get("claim"): row for row in read_rows(results / "claims.csv") if row.get("paper") == paper}
-    again = [claim_row(paper, outcome) for outcome in outcomes]
+    printed = {row.get("claim"): row for row in read_csv_rows(results / "claims.csv") if row.get("paper") == paper}
+    again = [make_claim_row(paper, outcome) for outcome in outcomes]
     faults = [
         f"claims.csv: {row['claim']}: {column} is {printed.get(row['claim'], {}).get(column)}, by the scores {value}"
         for row in again
@@ -242,6 +242,6 @@ def claim_faults(paper: str, outcomes: list[Outcome], results: Path) -> list[str
     return faults + [f"claims.csv: {claim}: not a claim of {paper}" for claim in sorted(map(str, made_up))]
 
 
-def read_rows(file: Path) -> list[dict[str, str]]:
+def read_csv_rows(file: Path) -> list[dict[str, str]]:
     with open(file, newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))

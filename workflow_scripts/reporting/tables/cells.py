@@ -9,9 +9,14 @@ from workflow_scripts.config.display_schema import SELECTORS, TableDisplay
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise
-from workflow_scripts.reporting.evidence.pairing import check_paired, gains
-from workflow_scripts.reporting.evidence.reading import Evidence
-from workflow_scripts.reporting.evidence.selection import chosen_rows, nothing_right, same_place, undefined_rows
+from workflow_scripts.reporting.evidence.evidence import Evidence
+from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
+from workflow_scripts.reporting.evidence.selection import (
+    has_empty_item_set,
+    matches_intervention,
+    select_rows,
+    select_undefined,
+)
 
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
 UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
@@ -99,9 +104,9 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
     rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
-    chosen = chosen_rows(rows, selection)
-    seen = [row for row in rows if same_place(row, selection, bool(analysis))]
-    absent = undefined_rows(evidence.absent.get(tuple(run.values()), []), selection)
+    chosen = select_rows(rows, selection)
+    seen = [row for row in rows if matches_intervention(row, selection, bool(analysis))]
+    absent = select_undefined(evidence.absent.get(tuple(run.values()), []), selection)
     if not chosen:
         if absent:
             return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}", selection=selection)
@@ -109,7 +114,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
-        if nothing_right(seen, selection):
+        if has_empty_item_set(seen, selection):
             return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
         measured = any(row["rate"] == selection.get("rate") for row in seen)
         note = "does not apply" if measured else f"not run at {evidence.scale}"
@@ -119,16 +124,16 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     weights = evidence.weights.get(tuple(run.values()), "")
     if over := spec.get("over"):
         where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
-        check_paired(evidence.weights, tuple(run.values()), (task, method, over), where)
+        require_same_weights(evidence.weights, tuple(run.values()), (task, method, over), where)
         everything = evidence.scores.get((task, method, over), [])
-        others = chosen_rows(everything, selection | {"variant": over})
+        others = select_rows(everything, selection | {"variant": over})
         # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
         trained_again = len({row["seed"] for row in everything}) > 1
         ours, theirs = seeds, _by_seed(cell, selection, others)
-        seeds = gains(ours, theirs, spec.get("relative", False), trained_again)
+        seeds = compute_gains(ours, theirs, spec.get("relative", False), trained_again)
         protocols += [row["protocol"] for row in others]
         if not seeds:
-            shared = bool(gains(ours, theirs, relative=False, trained_again=trained_again))
+            shared = bool(compute_gains(ours, theirs, relative=False, trained_again=trained_again))
             why = _no_gain(over, others, shared, everything, selection, evidence.scale)
             return replace(cell, selection=selection, **why)
         selection |= {"over": over}
@@ -154,7 +159,7 @@ def _no_gain(
     if others:
         why = f"0 for {over}" if shared else f"shares no seed with {over}"
         return {"status": UNDEFINED, "note": f"undefined: {why}"}
-    if nothing_right([row for row in everything if same_place(row, selection)], selection):
+    if has_empty_item_set([row for row in everything if matches_intervention(row, selection)], selection):
         return {"status": UNDEFINED, "note": f"undefined: no right answers of {over}"}
     return {"status": NOT_RUN, "note": f"not run at {scale}"}
 
@@ -162,7 +167,7 @@ def _no_gain(
 def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
     """Make a cell that an analysis computes as a whole: one score with the cell's task, metric and selectors."""
     selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
-    chosen = chosen_rows(rows, selection)
+    chosen = select_rows(rows, selection)
     if not chosen:
         looked_at = any(row["subset"] == selection.get("subset") for row in rows)
         note = "does not apply" if looked_at else f"not run at {scale}"

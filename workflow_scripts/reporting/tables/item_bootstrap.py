@@ -17,7 +17,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_json, verify_checksum
 from workflow_scripts.config.paths import data_folder, evaluation_folder
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
-from workflow_scripts.reporting.evidence.pairing import difference
+from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 ALPHA = 0.01  # the paper's (footnote 8)
@@ -59,17 +59,17 @@ def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, E
         reference = references.get(cell.column, cell)
         if reference is cell:
             continue
-        left, right = correctness(results, cell), correctness(results, reference)
+        left, right = read_correctness(results, cell), read_correctness(results, reference)
         if left.shape[1] != right.shape[1]:
             counts = f"{left.shape[1]} examples against {right.shape[1]}"
             raise UserError(f"{cell.key}: {counts} of {baseline}; evaluate both on the same data")
         paired = cell.weights == reference.weights != ""
-        over_seeds = difference(cell.seeds, reference.seeds, paired)
+        over_seeds = compute_difference(cell.seeds, reference.seeds, paired)
         tests[cell.key] = ExampleTest(*bootstrap_over_examples(left, right), left.shape[1], over_seeds)
     return tests
 
 
-def correctness(results: Path, cell: Cell) -> np.ndarray:
+def read_correctness(results: Path, cell: Cell) -> np.ndarray:
     """Return whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
     task, method, variant, split, subset = (
         cell.selection[name] for name in ("task", "method", "variant", "split", "subset")

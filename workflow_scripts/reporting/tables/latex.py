@@ -5,10 +5,10 @@ from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.layout import (
     MARKERS,
     Grid,
-    difference_text,
-    published_text,
-    reproduced_text,
-    seeds_text,
+    format_difference,
+    format_published,
+    format_reproduced,
+    format_seeds,
 )
 
 SPECIAL = {
@@ -34,17 +34,17 @@ SPECIAL = {
 }
 
 
-def escape(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Escape text for LaTeX."""
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
-def latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: list[str]) -> str:
+def format_latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: list[str]) -> str:
     """Format a table environment with the paper's and our column under each head."""
     widths = [2 if published else 1 for published in grid.published]
     heads, rules, subheads, position = [""], [], [""], 2
     for head, width in zip(grid.heads, widths, strict=True):
-        heads.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(head)}}}")
+        heads.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(head)}}}")
         rules.append(rf"\cmidrule(lr){{{position}-{position + width - 1}}}")
         subheads += ["paper", "ours"] if width == 2 else ["ours"]
         position += width
@@ -52,8 +52,8 @@ def latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: li
     for line in grid.lines:
         if line.group != group:
             group = line.group
-            body += [r"\addlinespace", rf"\multicolumn{{{position - 1}}}{{l}}{{\textit{{{escape(group)}}}}} \\"]
-        texts, below = [escape(line.label)], [""]
+            body += [r"\addlinespace", rf"\multicolumn{{{position - 1}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
+        texts, below = [escape_latex(line.label)], [""]
         for cell, published in zip(line.cells, grid.published, strict=True):
             texts += [_published(cell)] if published else []
             texts.append(_ours(cell, tests))
@@ -65,7 +65,7 @@ def latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: li
             "% needs \\usepackage{booktabs} and \\usepackage{xcolor}",
             r"\begin{table}",
             r"\centering\small\setlength{\tabcolsep}{4pt}",
-            rf"\caption{{{escape(title)}}}",
+            rf"\caption{{{escape_latex(title)}}}",
             rf"\begin{{tabular}}{{l{'r' * (position - 2)}}}",
             r"\toprule",
             " & ".join(heads) + r" \\",
@@ -75,7 +75,7 @@ def latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: li
             *body,
             r"\bottomrule",
             r"\end{tabular}\medskip",
-            *(rf"\par\raggedright\footnotesize {escape(note)}" for note in notes),
+            *(rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes),
             r"\end{table}",
             "",
         ]
@@ -83,18 +83,18 @@ def latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: li
 
 
 def _published(cell: Cell | None) -> str:
-    text = escape(published_text(cell))
+    text = escape_latex(format_published(cell))
     # Grey where no difference may be formed: beside measurements of another protocol than the paper's.
     return rf"\textcolor{{gray}}{{{text}}}" if text and cell.status == MEASURED and cell.protocol != "paper" else text
 
 
 def _ours(cell: Cell | None, tests: dict[str, ExampleTest]) -> str:
-    text = escape(reproduced_text(cell))
+    text = escape_latex(format_reproduced(cell))
     if cell is not None and cell.status == COMPUTED:
         return text
     if cell is None or cell.status != MEASURED:
         return rf"\textit{{{text}}}" if text else ""
-    marker = escape(MARKERS[tests[cell.key].outcome]) if cell.key in tests else ""
+    marker = escape_latex(MARKERS[tests[cell.key].outcome]) if cell.key in tests else ""
     return rf"\textbf{{{text}}}{marker}"
 
 
@@ -102,5 +102,5 @@ def _below(cell: Cell | None) -> str:
     """Format the small second line of a measured cell: seeds, interval and difference."""
     if cell is None or cell.status != MEASURED:
         return ""
-    difference = f"; {escape(difference_text(cell))}" if cell.difference is not None else ""
-    return rf"{{\scriptsize {escape(seeds_text(cell))}{difference}}}"
+    difference = f"; {escape_latex(format_difference(cell))}" if cell.difference is not None else ""
+    return rf"{{\scriptsize {escape_latex(format_seeds(cell))}{difference}}}"

@@ -1,5 +1,7 @@
 """Layout and wording of tables, for all formats."""
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +41,7 @@ class Grid:
     lines: list[Line]
 
 
-def arrange(display: TableDisplay, cells: list[Cell]) -> Grid:
+def build_grid(display: TableDisplay, cells: list[Cell]) -> Grid:
     """Arrange rows downwards and columns across, or transposed."""
     at = {(cell.row, cell.column): cell for cell in cells}
     rows, columns = [row.row for row in display.rows], [column.column for column in display.columns]
@@ -54,20 +56,20 @@ def arrange(display: TableDisplay, cells: list[Cell]) -> Grid:
     return Grid(heads, published, lines)
 
 
-def number(value: float, decimals: int, signed: bool = False) -> str:
+def format_number(value: float, decimals: int, signed: bool = False) -> str:
     """Format with fixed decimals, a true minus sign, and no negative zero."""
     text = f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
     return text.replace("-", "−")
 
 
-def effect_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
+def choose_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
     """Return the decimals of an effect's unit, or more if its interval would have fewer than two digits of width."""
     usual = DECIMALS.get(unit, 2)
     width = 0.0 if low is None or high is None else high - low
     return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
 
 
-def effect_text(row: dict[str, str]) -> str:
+def format_effect(row: dict[str, str]) -> str:
     """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect.
 
     The level of the interval follows from the quantile of one limit.
@@ -75,52 +77,52 @@ def effect_text(row: dict[str, str]) -> str:
     if not row["effect"]:
         return ""
     if not (row["ci_low"] and row["ci_high"]):
-        return f"{number(float(row['effect']), effect_decimals(row['unit']), signed=True)} {row['unit']}"
+        return f"{format_number(float(row['effect']), choose_decimals(row['unit']), signed=True)} {row['unit']}"
     low, high = float(row["ci_low"]), float(row["ci_high"])
-    decimals = effect_decimals(row["unit"], low, high)
+    decimals = choose_decimals(row["unit"], low, high)
     level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")
-    interval = f"{level}%: {number(low, decimals)} to {number(high, decimals)}"
-    return f"{number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
+    interval = f"{level}%: {format_number(low, decimals)} to {format_number(high, decimals)}"
+    return f"{format_number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
 
 
-def published_text(cell: Cell | None) -> str:
+def format_published(cell: Cell | None) -> str:
     """Format the number as printed, with spaces around ±, and with TeX replaced by words."""
     if not (cell and cell.published):
         return ""
     return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
 
 
-def reproduced_text(cell: Cell | None) -> str:
+def format_reproduced(cell: Cell | None) -> str:
     """Format mean ± standard deviation, the computed number, or the reason why there is none."""
     if cell is None:
         return ""
     if cell.status == MEASURED:
-        deviation = f" ± {number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
-        return number(cell.summary.mean, cell.decimals) + deviation
+        deviation = f" ± {format_number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
+        return format_number(cell.summary.mean, cell.decimals) + deviation
     if cell.status == COMPUTED:
-        return number(cell.computed, cell.decimals)
+        return format_number(cell.computed, cell.decimals)
     return cell.note if cell.status in (NOT_RUN, UNDEFINED) else ""
 
 
-def seeds_text(cell: Cell) -> str:
+def format_seeds(cell: Cell) -> str:
     """Format the number of seeds and the 95% interval of a measured cell."""
     if cell.summary.low is None:
         return "1 seed"
-    low, high = number(cell.summary.low, cell.decimals), number(cell.summary.high, cell.decimals)
+    low, high = format_number(cell.summary.low, cell.decimals), format_number(cell.summary.high, cell.decimals)
     return f"{cell.summary.n} seeds, {low} to {high}"
 
 
-def unbroken(text: str) -> str:
+def use_non_breaking_spaces(text: str) -> str:
     """Use non-breaking spaces, except after commas."""
     return text.replace(" ", "\u00a0").replace(",\u00a0", ", ")
 
 
-def difference_text(cell: Cell) -> str:
+def format_difference(cell: Cell) -> str:
     """Format the difference to the paper, if the protocol allows one."""
-    return "" if cell.difference is None else number(cell.difference, cell.decimals, signed=True)
+    return "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True)
 
 
-def unit_note(cells: list[Cell]) -> str:
+def describe_units(cells: list[Cell]) -> str:
     """Format `Numbers in percent.`, or the metrics of each unit."""
     measures: dict[str, list[str]] = {}
     for metric, unit in {cell.metric: cell.unit for cell in cells}.items():
@@ -131,7 +133,7 @@ def unit_note(cells: list[Cell]) -> str:
     return f"Units: {', '.join(named)}."
 
 
-def blocks_note(measured: list[Cell]) -> str:
+def describe_blocks(measured: list[Cell]) -> str:
     """Name the blocks of the columns under an intervention: in small models several depths are one block."""
     blocks: dict[str, set[int]] = {}
     for cell in measured:
@@ -145,7 +147,7 @@ def blocks_note(measured: list[Cell]) -> str:
     return f"{note} Columns of one task with the same block are the same numbers." if alike else note
 
 
-def explanations(
+def explain_table(
     display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
 ) -> list[str]:
     """Return the sentences below a table: what was run, the interval, the markers, what is not comparable.
@@ -153,13 +155,13 @@ def explanations(
     `data` are sentences on data sets that differ from the papers', and on the precision.
     """
     measured = [cell for cell in cells if cell.status == MEASURED]
-    found = [display.note.strip(), unit_note(cells)] if display.note else [unit_note(cells)]
+    found = [display.note.strip(), describe_units(cells)] if display.note else [describe_units(cells)]
     if measured:
         found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
     elif not any(cell.status == COMPUTED for cell in cells):
         rest = ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
         found.append(f"Nothing of this table is run at scale {scale}{rest}.")
-    if blocks := blocks_note(measured):
+    if blocks := describe_blocks(measured):
         found.append(blocks)
     protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
     found += [*(sentence for name, sentence in PROTOCOL_NOTES.items() if name in protocols), *data]
@@ -173,3 +175,12 @@ def explanations(
         )
         found += sorted({f"Over seeds: {test.over_seeds.method}." for test in tests.values()})
     return found
+
+
+def format_csv(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
+    """Format a CSV with these columns."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()

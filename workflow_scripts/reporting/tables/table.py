@@ -1,7 +1,5 @@
 """Make a table of a paper, published next to reproduced numbers, as CSV, Markdown, LaTeX and HTML."""
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +9,14 @@ from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import PROTOCOLS
-from workflow_scripts.reporting.evidence.reading import read_evidence
-from workflow_scripts.reporting.pages.page import html_table, page
-from workflow_scripts.reporting.pages.training_summary import precision_note, reduced_data, what_was_run
+from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.reporting.pages.page import format_html_table, make_page
+from workflow_scripts.reporting.pages.training_summary import describe_precision, describe_reduced_data, summarise_runs
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
-from workflow_scripts.reporting.tables.latex import latex_table
-from workflow_scripts.reporting.tables.layout import arrange, explanations
-from workflow_scripts.reporting.tables.markdown import markdown_table
+from workflow_scripts.reporting.tables.latex import format_latex_table
+from workflow_scripts.reporting.tables.layout import build_grid, explain_table, format_csv
+from workflow_scripts.reporting.tables.markdown import format_markdown_table
 
 TABLE_COLUMNS = (
     "row",
@@ -40,7 +38,7 @@ TABLE_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Made:
+class RenderedTable:
     """A table: lines of its CSV, tests over examples by cell, and the text of each file by its ending."""
 
     rows: list[dict[str, str]]
@@ -56,7 +54,7 @@ def make_table(
     runs: list[Run],
     results: Path,
     tests: dict[str, ExampleTest] | None = None,
-) -> Made:
+) -> RenderedTable:
     """Make the table of `runs` from `results`, the folder of the scale.
 
     `tests` are earlier tests over examples; None: compute them from the runs' predictions.
@@ -68,27 +66,27 @@ def make_table(
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
     shown = _runs_of(cells)
-    data = [*reduced_data(catalogue, cells, results), *precision_note(shown, results)]
-    notes = explanations(display, cells, tests, scale, data)
-    grid, setting = arrange(display, cells), f"scale {scale}{protocols_of(cells)}"
+    data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(shown, results)]
+    notes = explain_table(display, cells, tests, scale, data)
+    grid, setting = build_grid(display, cells), f"scale {scale}{describe_protocols(cells)}"
     title = f"{display.source}: {display.title} ({setting})"
     subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
-    body = html_table(grid, tests, notes, what_was_run(shown, results), command)
-    rows = [csv_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
-    return Made(
+    body = format_html_table(grid, tests, notes, summarise_runs(shown, results), command)
+    rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
+    return RenderedTable(
         rows,
         tests,
         {
-            "csv": csv_text(rows),
-            "md": markdown_table(title, grid, tests, notes),
-            "tex": latex_table(title, grid, tests, notes),
-            "html": page(display.title, subtitle, body),
+            "csv": format_csv(TABLE_COLUMNS, rows),
+            "md": format_markdown_table(title, grid, tests, notes),
+            "tex": format_latex_table(title, grid, tests, notes),
+            "html": make_page(display.title, subtitle, body),
         },
     )
 
 
-def protocols_of(cells: list[Cell]) -> str:
+def describe_protocols(cells: list[Cell]) -> str:
     """Format `, protocol reduced` of the measured cells, with several names if tasks differ; "" without such cells."""
     found = {cell.protocol for cell in cells if cell.status == MEASURED}
     return f", protocol {' and '.join(name for name in PROTOCOLS if name in found)}" if found else ""
@@ -103,16 +101,7 @@ def _runs_of(cells: list[Cell]) -> list[Run]:
     return list(runs)
 
 
-def csv_text(rows: list[dict[str, str]]) -> str:
-    """Return the content of a table's CSV."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, TABLE_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
-
-
-def csv_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
+def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
     """Return one line of the table's CSV; numbers have six decimals, missing ones are empty."""
     notes = [cell.note, "" if cell.block is None else f"block {cell.block}"]
     if test:

@@ -12,7 +12,7 @@ from workflow_scripts.config.paths import analysis_folder, evaluation_folder, ru
 from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.evaluation.published import Key, Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.reporting.evidence.pairing import weights_of
+from workflow_scripts.reporting.evidence.pairing import get_initial_weights
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,6 @@ def read_evidence(
         read_published(catalogue.root / "papers" / paper / "published.csv"),
         scores,
         analysed,
-        {variant: weights_of(catalogue, variant, scale) for variant in measured},
+        {variant: get_initial_weights(catalogue, variant, scale) for variant in measured},
         absent,
     )

@@ -30,21 +30,21 @@ class Power:
         return self.reproduced + self.not_reproduced
 
 
-def powers(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
+def compute_power(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
     """Return the power with `n` seeds per side for no effect and for half of the published effect.
 
     For a claim of no loss: for no loss, and for a loss of twice the margin.
     """
     if entry.threshold is not None:
         chances = ((RARE, RARE), (OFTEN, NOT_OFTEN))
-        first, second = (rates_power(*pair, n, entry.smallest, quantile) for pair in chances)
+        first, second = (compute_rates_power(*pair, n, entry.smallest, quantile) for pair in chances)
         return first, second
     half = 2 * entry.margin if entry.published is None else entry.published / 2
-    first, second = (mean_power(entry, truth, n, quantile) for truth in (0.0, half))
+    first, second = (compute_mean_power(entry, truth, n, quantile) for truth in (0.0, half))
     return first, second
 
 
-def mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
+def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
     """Power of a claim about means, by `b +- t(df; quantile) se`.
 
     Reproduced if the interval is above the margin, else not reproduced if it is below the smallest effect of interest.
@@ -76,7 +76,7 @@ def _midpoints(count: int) -> list[float]:
     return [(index + 0.5) / count for index in range(count)]
 
 
-def rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
+def compute_rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
     """Power of a claim about success rates, over all outcomes of `n` seeds per side.
 
     Each seed succeeds with the probability `better` or `other`. Reproduced if Fisher's one-sided p is at most 1 -

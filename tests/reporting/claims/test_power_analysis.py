@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from workflow_scripts.config.analysis_plan import PrimaryClaim
-from workflow_scripts.reporting.claims.power import mean_power, powers, rates_power
+from workflow_scripts.reporting.claims.power_analysis import compute_mean_power, compute_power, compute_rates_power
 
 DRAWS = 40_000
 
@@ -43,7 +43,7 @@ CASES = [
 @pytest.mark.parametrize("claim", CASES)
 def test_power_of_means_is_what_simulated_seeds_come_to(claim: PrimaryClaim, n: int):
     truths = (0.0, 2 * claim.margin if claim.published is None else claim.published / 2)
-    for truth, power in zip(truths, powers(claim, n, 0.9875), strict=True):
+    for truth, power in zip(truths, compute_power(claim, n, 0.9875), strict=True):
         found = simulated(claim, truth, n, 0.9875)
         assert (power.reproduced, power.not_reproduced) == pytest.approx(found, abs=0.01), truth
         assert 0 <= power.decided <= 1
@@ -52,7 +52,7 @@ def test_power_of_means_is_what_simulated_seeds_come_to(claim: PrimaryClaim, n: 
 def test_power_of_paired_means_is_noncentral_t():
     claim, n, quantile, truth = entry(published=3.0, smallest=0.75, sd=1.3, paired=True), 7, 0.9833, 1.0
     needed, error = stats.t.ppf(quantile, n - 1), 1.3 / np.sqrt(n)
-    power = mean_power(claim, truth, n, quantile)
+    power = compute_mean_power(claim, truth, n, quantile)
     assert power.reproduced == pytest.approx(stats.nct.sf(needed, n - 1, truth / error), abs=1e-3)
     assert power.not_reproduced == pytest.approx(stats.nct.cdf(-needed, n - 1, (truth - 0.75) / error), abs=1e-3)
 
@@ -72,7 +72,7 @@ def test_power_of_paired_means_is_noncentral_t():
     ],
 )
 def test_power_agrees_with_the_simulation_by_which_the_claims_were_proposed(claim, n, seeds_of, expected):
-    assert [power.decided for power in powers(claim, n, seeds_of)] == pytest.approx(expected, abs=0.025)
+    assert [power.decided for power in compute_power(claim, n, seeds_of)] == pytest.approx(expected, abs=0.025)
 
 
 def test_power_of_success_rates_is_what_simulated_seeds_come_to():
@@ -88,13 +88,13 @@ def test_power_of_success_rates_is_what_simulated_seeds_come_to():
                 shares["reproduced"] += count
             elif limit < smallest:
                 shares["not"] += count
-        power = rates_power(better, other, n, smallest, quantile)
+        power = compute_rates_power(better, other, n, smallest, quantile)
         assert (power.reproduced, power.not_reproduced) == pytest.approx(tuple(shares.values()), abs=0.005)
         assert power.decided <= 1
 
 
 def test_eight_seeds_decide_on_success_rates_more_often_than_not():
     claim = PrimaryClaim(claim="a-claim", threshold=50.0, smallest=0.5)
-    rare, works = powers(claim, 8, 0.9833)
+    rare, works = compute_power(claim, 8, 0.9833)
     assert (rare.truth, works.truth) == ("5% to 5%", "90% to 10%")
     assert rare.not_reproduced > 0.6 and works.reproduced > 0.8
