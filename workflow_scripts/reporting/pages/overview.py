@@ -16,7 +16,7 @@ from workflow_scripts.reporting.claims.verdicts import (
     REPRODUCED,
     Outcome,
 )
-from workflow_scripts.reporting.pages.page import format_hours, make_page, render
+from workflow_scripts.reporting.pages.page import format_training_time, make_page, render
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables.layout import (
     PROTOCOL_NOTES,
@@ -186,7 +186,7 @@ def describe_trainings(catalogue: Catalogue, scale: str, trained: list[TrainingS
         counts[run.protocol] += len(run.seeds)
     if not counts:
         return [*said, "Nothing was run."]
-    hours = format_hours(sum(run.hours for run in trained))
+    hours = format_training_time(sum(run.hours for run in trained))
     devices = ", ".join(sorted({device for run in trained for device in run.devices}))
     kinds = ", ".join(f"{counts[name]} {name} ({text})" for name, text in PROTOCOLS.items() if counts[name])
     return [*said, f"{counts.total()} trainings, {hours} of training in all, on {devices}. By protocol: {kinds}."]

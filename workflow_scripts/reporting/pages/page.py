@@ -110,7 +110,7 @@ TABLE = """<div class="scroll"><table>
 def render(template: str, **values: object) -> str:
     """Fill a template; every value is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True)
-    environment.filters |= {"breakable": allow_line_breaks, "thousands": format_count, "duration": format_hours}
+    environment.filters |= {"breakable": allow_line_breaks, "thousands": format_count, "duration": format_training_time}
     return environment.from_string(template).render(**values)
 
 
@@ -157,7 +157,7 @@ def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
     }
 
 
-def format_hours(hours: float) -> str:
+def format_training_time(hours: float) -> str:
     """Format `2.7 h`, or minutes below an hour."""
     return f"{format_number(hours, 1)} h" if hours >= 1 else f"{format_number(60 * hours, 1)} min"
 
