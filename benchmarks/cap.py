@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.interventions.cap import POOLINGS, cap_predictions
+from workflow_scripts.interventions.cap import POOLINGS, predict_with_cap
 
 VOCABULARY = 4096
 
@@ -42,11 +42,11 @@ def main() -> None:
     # Few and many words of several tokens, as with a large and a small vocabulary.
     for share in (0.033, 0.08, 0.22):
         batches = [prompts(args.prompts, args.words, share, torch.Generator().manual_seed(0))]
-        touched = cap_predictions(model, batches, layers).touched.float().mean()
+        touched = predict_with_cap(model, batches, layers).touched.float().mean()
         contenders = {
-            "one job": lambda batches=batches: cap_predictions(model, batches, layers),
+            "one job": lambda batches=batches: predict_with_cap(model, batches, layers),
             f"{len(layers) * len(POOLINGS)} runs": lambda batches=batches: [
-                cap_predictions(model, batches, [layer], [pooling]) for layer in layers for pooling in POOLINGS
+                predict_with_cap(model, batches, [layer], [pooling]) for layer in layers for pooling in POOLINGS
             ],
         }
         title = f"CAP where {share:.1%} of the words, in {touched:.0%} of the prompts, have several tokens"

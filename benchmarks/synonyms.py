@@ -7,9 +7,9 @@ from pathlib import Path
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import build, load_resources
-from workflow_scripts.interventions.lexical_vectors import gloss_vectors
+from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors
 from workflow_scripts.interventions.settings import SOURCES
-from workflow_scripts.interventions.synonym_rules import best, queries_of, wordnet_pairs
+from workflow_scripts.interventions.synonym_rules import find_queries, find_wordnet_synonyms, rank_candidates
 
 WEIGHT, TOP = 0.6, 5
 
@@ -26,15 +26,15 @@ def main() -> None:
     except UserError as error:
         needed = " ".join(names[0] for names in SOURCES.values())
         parser.error(f"{error}\nfirst: python -m workflow_scripts fetch {needed}")
-    vectors = gloss_vectors(resources.lexicon)
+    vectors = build_gloss_vectors(resources.lexicon)
     synsets = resources.lexicon.synsets
     contents = [synset.gloss.split(";")[0] for synset in synsets[:: max(1, len(synsets) // args.contents)]]
     contents = contents[: args.contents]
 
     def at_once() -> dict:
-        wanted = {content: queries_of(content, resources) for content in contents}
+        wanted = {content: find_queries(content, resources) for content in contents}
         queries = sorted({query for found in wanted.values() for query in found.values()})
-        chosen = best(queries, wordnet_pairs(queries, resources, True, True), vectors, WEIGHT, TOP)
+        chosen = rank_candidates(queries, find_wordnet_synonyms(queries, resources, True, True), vectors, WEIGHT, TOP)
         return {
             content: {position: chosen[query] for position, query in found.items() if query in chosen}
             for content, found in wanted.items()
@@ -44,8 +44,10 @@ def main() -> None:
         made: dict = {}
         for content in contents:
             made[content] = {}
-            for position, query in queries_of(content, resources).items():
-                chosen = best([query], wordnet_pairs([query], resources, True, True), vectors, WEIGHT, TOP)
+            for position, query in find_queries(content, resources).items():
+                chosen = rank_candidates(
+                    [query], find_wordnet_synonyms([query], resources, True, True), vectors, WEIGHT, TOP
+                )
                 if query in chosen:
                     made[content][position] = chosen[query]
         return made

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue

@@ -10,7 +10,7 @@ from scipy.stats import entropy
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_maps
-from workflow_scripts.analyses.attention_maps import encoder_maps, kl_divergence, twins
+from workflow_scripts.analyses.attention_maps import compute_encoder_attention, compute_kl_divergence, make_word_swaps
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 
@@ -25,31 +25,31 @@ def normalised(rows: np.ndarray) -> np.ndarray:
 @given(positive, positive)
 def test_divergence_agrees_with_scipy(p: np.ndarray, q: np.ndarray) -> None:
     p, q = normalised(p), normalised(q)
-    np.testing.assert_allclose(kl_divergence(p, q), entropy(p, q, axis=-1), atol=1e-12)
-    np.testing.assert_allclose(kl_divergence(p, q, "reverse"), entropy(q, p, axis=-1), atol=1e-12)
+    np.testing.assert_allclose(compute_kl_divergence(p, q), entropy(p, q, axis=-1), atol=1e-12)
+    np.testing.assert_allclose(compute_kl_divergence(p, q, "reverse"), entropy(q, p, axis=-1), atol=1e-12)
     mean = (entropy(p, q, axis=-1) + entropy(q, p, axis=-1)) / 2
-    np.testing.assert_allclose(kl_divergence(p, q, "symmetric"), mean, atol=1e-12)
+    np.testing.assert_allclose(compute_kl_divergence(p, q, "symmetric"), mean, atol=1e-12)
 
 
 @given(arrays(np.float32, (3, 5), elements=st.floats(0, 1, width=32)))
 def test_equal_distributions_do_not_diverge(p: np.ndarray) -> None:
-    assert not kl_divergence(p, p).any()
+    assert not compute_kl_divergence(p, p).any()
 
 
 def test_divergence_worked_by_hand() -> None:
     # 3/4 ln(3/2) + 1/4 ln(1/2) = 0.3041 - 0.1733
-    assert kl_divergence(np.array([0.75, 0.25]), np.array([0.5, 0.5])) == pytest.approx(0.130812, abs=1e-6)
+    assert compute_kl_divergence(np.array([0.75, 0.25]), np.array([0.5, 0.5])) == pytest.approx(0.130812, abs=1e-6)
 
 
 def test_a_zero_costs_no_more_than_the_floor() -> None:
     p, q = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    assert kl_divergence(p, q) == pytest.approx(-np.log(1e-12), rel=1e-9)
-    assert np.isfinite(kl_divergence(p, q, "symmetric"))
+    assert compute_kl_divergence(p, q) == pytest.approx(-np.log(1e-12), rel=1e-9)
+    assert np.isfinite(compute_kl_divergence(p, q, "symmetric"))
 
 
 def test_twins_differ_in_the_exchanged_words_only() -> None:
     sources = ["jump left", "walk left", "turn left and jump", "jump1 twice", "jump left"]
-    assert twins(sources, {"jump": "walk"}, 10, 0) == [
+    assert make_word_swaps(sources, {"jump": "walk"}, 10, 0) == [
         ("turn left and walk", "turn left and jump"),
         ("walk left", "jump left"),
     ]
@@ -57,9 +57,9 @@ def test_twins_differ_in_the_exchanged_words_only() -> None:
 
 def test_drawn_twins_are_a_seeded_part() -> None:
     sources = [f"jump w{number}" for number in range(50)]
-    drawn = twins(sources, {"jump": "walk"}, 10, 1)
-    assert len(set(drawn)) == 10 and drawn == twins(sources, {"jump": "walk"}, 10, 1)
-    assert drawn != twins(sources, {"jump": "walk"}, 10, 2)
+    drawn = make_word_swaps(sources, {"jump": "walk"}, 10, 1)
+    assert len(set(drawn)) == 10 and drawn == make_word_swaps(sources, {"jump": "walk"}, 10, 1)
+    assert drawn != make_word_swaps(sources, {"jump": "walk"}, 10, 2)
 
 
 def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
@@ -70,20 +70,20 @@ def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
     shared = max(set(codes[4:]), key=codes[4:].count)
     first, second, third = [word for word in range(4, 40) if codes[word] == shared][:3]
     other = next(word for word in range(4, 40) if codes[word] != shared)
-    same, twin, unlike = encoder_maps(model, [[first, third, 2], [second, third, 2], [other, third, 2]])
+    same, twin, unlike = compute_encoder_attention(model, [[first, third, 2], [second, third, 2], [other, third, 2]])
     np.testing.assert_allclose(same, twin, atol=1e-6)  # kernels may add up the rows of a batch in other orders
-    assert kl_divergence(same, twin).max() < 1e-6
-    assert kl_divergence(same, unlike).max() > 1e-3
+    assert compute_kl_divergence(same, twin).max() < 1e-6
+    assert compute_kl_divergence(same, unlike).max() > 1e-3
 
 
 def test_maps_come_in_the_order_of_the_sentences() -> None:
     torch.manual_seed(0)
     model = sq_transformer.build({"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}, 20, 12).eval()
     sentences = [[5, 6, 2], [7, 2], [8, 9, 10, 2], [11, 2]]
-    maps = encoder_maps(model, sentences)
+    maps = compute_encoder_attention(model, sentences)
     assert [m.shape for m in maps] == [(2, 2, len(s), len(s)) for s in sentences]
     for sentence, found in zip(sentences, maps, strict=True):
-        np.testing.assert_allclose(found, encoder_maps(model, [sentence])[0], atol=1e-6)
+        np.testing.assert_allclose(found, compute_encoder_attention(model, [sentence])[0], atol=1e-6)
         np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
 
 
@@ -96,8 +96,10 @@ def test_analysis_of_two_runs(tmp_path: Path) -> None:
     assert scores["scan-complexity-1x", "attention_kl_test"]["n"] == 5
     model, words = runs[0].load()
     means = []
-    for pair in twins(runs[0].sentences("test", words), {"jump": "walk"}, 5, 0):
-        p, q = encoder_maps(model, [[words.index(word) for word in (*side.split(), "</s>")] for side in pair])
+    for pair in make_word_swaps(runs[0].list_sentences("test", words), {"jump": "walk"}, 5, 0):
+        p, q = compute_encoder_attention(
+            model, [[words.index(word) for word in (*side.split(), "</s>")] for side in pair]
+        )
         means.append(entropy(p.astype(float), q.astype(float), axis=-1).mean())
     assert scores["scan-complexity-1x", "attention_kl_test"]["value"] == pytest.approx(np.mean(means), rel=1e-5)
     # The mean over heads of kl_by_head.csv, from the first sentence to the last, is the score.

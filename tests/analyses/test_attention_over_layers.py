@@ -7,20 +7,20 @@ from scipy.stats import entropy as scipy_entropy
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_over_layers
-from workflow_scripts.analyses.attention_over_layers import entropy, fusion_weights, tables_of
+from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy, make_layer_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 
 def test_entropy_agrees_with_scipy_and_takes_zeros() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(4), (3, 2))
-    np.testing.assert_allclose(entropy(weights), scipy_entropy(weights, axis=-1), atol=1e-12)
-    assert entropy(np.array([1.0, 0.0])) == 0
+    np.testing.assert_allclose(compute_entropy(weights), scipy_entropy(weights, axis=-1), atol=1e-12)
+    assert compute_entropy(np.array([1.0, 0.0])) == 0
 
 
 def test_tables_worked_by_hand() -> None:
     # Two positions, one head, two layers.
-    tables = tables_of(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]), [0, 1], 2)
+    tables = make_layer_tables(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]), [0, 1], 2)
     assert tables["mean_weights"]["weight"].tolist() == pytest.approx([0.7, 0.3])
     assert tables["histogram"][["fused_layer", "low", "share"]].values.tolist() == [
         [0, 0.0, 0.0],
@@ -37,7 +37,7 @@ def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) ->
     run = add_run(tmp_path, "scan-jump-x2/lrf/default/seed-1")
     model, _ = run.load()
     pairs = read_pairs(run.data, "test")
-    found = fusion_weights(model, run, "test", len(pairs), 0)
+    found = collect_fusion_weights(model, run, "test", len(pairs), 0)
     assert set(found) == {("encoder", 1), ("encoder", 2), ("decoder", 1), ("decoder", 2)}
     assert found["encoder", 2].shape == ((pairs.source.length + 1).sum(), 2, 2)
     assert found["decoder", 2].shape == ((pairs.target.length + 1).sum(), 2, 2)
@@ -51,7 +51,7 @@ def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) ->
 def test_a_part_of_a_split_is_drawn_with_the_seed(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/lrf/default/seed-1")
     model, _ = run.load()
-    first, again, other = (fusion_weights(model, run, "test", 5, seed)["encoder", 2] for seed in (1, 1, 2))
+    first, again, other = (collect_fusion_weights(model, run, "test", 5, seed)["encoder", 2] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert first.shape != other.shape or not np.array_equal(first, other)
 
@@ -60,8 +60,8 @@ def test_references_that_are_no_tokens_are_refused(tmp_path: Path) -> None:
     run = add_run(tmp_path, "cognition/lrf/default/seed-1")
     model, _ = run.load()
     with pytest.raises(UserError, match="the references of cg_test of cognition are not tokens; name another split"):
-        fusion_weights(model, run, "cg_test", 5, 0)
-    assert fusion_weights(model, run, "test", 5, 0)["decoder", 2].shape[0] > 5
+        collect_fusion_weights(model, run, "cg_test", 5, 0)
+    assert collect_fusion_weights(model, run, "test", 5, 0)["decoder", 2].shape[0] > 5
 
 
 def test_scores_of_the_variants(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from workflow_scripts.analyses.choice_of_checkpoint import analyse, expected_maximum
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.choice_of_checkpoint import analyse, compute_expected_maximum
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.training.history import write_history
@@ -30,13 +30,15 @@ def run(folder, values=VALUES, seed=1, decay_steps=20):
 def test_the_expected_maximum_is_the_mean_over_all_sets(values):
     for k in range(1, len(values) + 1):
         every = [max(chosen) for chosen in combinations(values, k)]
-        assert expected_maximum(np.array(values), k) == pytest.approx(np.mean(every)), k
+        assert compute_expected_maximum(np.array(values), k) == pytest.approx(np.mean(every)), k
 
 
 def test_the_expected_maximum_is_that_of_draws_without_replacement():
     generator, values = np.random.default_rng(0), np.array(VALUES)
     drawn = [generator.choice(values, 3, replace=False).max() for _ in range(20_000)]
-    assert expected_maximum(values, 3) == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(len(drawn)))
+    assert compute_expected_maximum(values, 3) == pytest.approx(
+        np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(len(drawn))
+    )
 
 
 def test_scores_are_of_all_validations_and_gains_of_those_at_the_constant_rate(tmp_path):

@@ -8,8 +8,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import code_probe
-from workflow_scripts.analyses.code_probe import TAGGER, accuracy, most_frequent
-from workflow_scripts.analyses.embedding_space import codes_of
+from workflow_scripts.analyses.code_probe import TAGGER, compute_probe_accuracy, find_most_frequent_tags
+from workflow_scripts.analyses.embedding_space import assign_source_codes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.compounds import PART_OF
 
@@ -19,7 +19,7 @@ TOKENS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("NVD")), min_size
 @given(TOKENS)
 def test_no_other_table_is_more_often_right(tokens: list[tuple[int, str]]) -> None:
     codes, tags = zip(*tokens, strict=True)
-    best = accuracy(codes, tags, most_frequent(codes, tags))
+    best = compute_probe_accuracy(codes, tags, find_most_frequent_tags(codes, tags))
     assert best == pytest.approx(
         100 * sum(max(sum(t == (c, tag) for t in tokens) for tag in "NVD") for c in set(codes)) / len(tokens)
     )
@@ -28,14 +28,14 @@ def test_no_other_table_is_more_often_right(tokens: list[tuple[int, str]]) -> No
 def test_the_probe_is_that_of_a_linear_classifier_on_one_hot_codes() -> None:
     codes = [0] * 9 + [1] * 7 + [2] * 8
     tags = list("NNNNNNVVD" + "VVVVVNN" + "DDDDDNNN")
-    probe = most_frequent(codes, tags)
+    probe = find_most_frequent_tags(codes, tags)
     one_hot = OneHotEncoder().fit([[code] for code in codes])
     linear = LogisticRegression(C=1e6, max_iter=1000).fit(one_hot.transform([[code] for code in codes]), tags)
     assert [probe[code] for code in range(3)] == list(linear.predict(one_hot.transform([[0], [1], [2]])))
 
 
 def test_a_class_that_was_not_seen_is_wrong() -> None:
-    assert accuracy([0, 1, 0], ["N", "N", "V"], {0: "N"}) == pytest.approx(100 / 3)
+    assert compute_probe_accuracy([0, 1, 0], ["N", "N", "V"], {0: "N"}) == pytest.approx(100 / 3)
 
 
 def test_scores_of_a_made_up_run(tmp_path: Path) -> None:
@@ -43,14 +43,14 @@ def test_scores_of_a_made_up_run(tmp_path: Path) -> None:
     found = code_probe.analyse([run], {"split": "cg_test"}, {})
     scores = {score["metric"]: score for score in found.scores}
     model, words = run.load()
-    code = dict(zip(words, codes_of(model, range(len(words))), strict=True))
+    code = dict(zip(words, assign_source_codes(model, range(len(words))), strict=True))
 
     def tokens(split: str) -> list[tuple[int, str]]:
-        sentences = dict.fromkeys(run.pairs(split)["source"])
+        sentences = dict.fromkeys(run.read_pairs(split)["source"])
         return [(code[word], PART_OF.get(word, "other")) for sentence in sentences for word in sentence.split(" ")]
 
-    probe = most_frequent(*zip(*tokens("train"), strict=True))
-    expected = accuracy(*zip(*tokens("cg_test"), strict=True), probe)
+    probe = find_most_frequent_tags(*zip(*tokens("train"), strict=True))
+    expected = compute_probe_accuracy(*zip(*tokens("cg_test"), strict=True), probe)
     assert scores["pos_accuracy"]["value"] == pytest.approx(expected)
     assert scores["pos_accuracy"]["n"] == len(tokens("cg_test"))
     assert scores["pos_accuracy_words"]["value"] == 100

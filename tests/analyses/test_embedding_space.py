@@ -9,7 +9,13 @@ from sklearn.metrics import silhouette_samples, silhouette_score
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import embedding_space
-from workflow_scripts.analyses.embedding_space import focus, target_codes, tsne, with_any, word_table
+from workflow_scripts.analyses.embedding_space import (
+    assign_target_codes,
+    make_word_table,
+    project_tsne,
+    score_focus_code,
+    score_output_code,
+)
 from workflow_scripts.common.errors import UserError
 
 FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
@@ -24,13 +30,13 @@ def clusters(size: int, seed: int = 0) -> np.ndarray:
 
 def test_the_same_seed_gives_the_same_map() -> None:
     vectors = clusters(7)
-    assert np.array_equal(tsne(vectors, 3), tsne(vectors, 3))
-    assert tsne(vectors, 3).shape == (21, 2)
+    assert np.array_equal(project_tsne(vectors, 3), project_tsne(vectors, 3))
+    assert project_tsne(vectors, 3).shape == (21, 2)
 
 
 @pytest.mark.parametrize("size", [5, 20])
 def test_clusters_stay_apart_in_the_map(size: int) -> None:
-    points = tsne(clusters(size), 0)
+    points = project_tsne(clusters(size), 0)
     labels = np.repeat([0, 1, 2], size)
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
@@ -39,7 +45,7 @@ def test_clusters_stay_apart_in_the_map(size: int) -> None:
 
 def test_a_map_of_three_words_is_refused() -> None:
     with pytest.raises(UserError, match="at least 4"):
-        tsne(np.eye(3), 0)
+        project_tsne(np.eye(3), 0)
 
 
 def table(codes: dict[str, int]) -> pandas.DataFrame:
@@ -58,18 +64,18 @@ def table(codes: dict[str, int]) -> pandas.DataFrame:
     ],
 )
 def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alone: bool) -> None:
-    assert focus(table(codes), **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
+    assert score_focus_code(table(codes), **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
 
 
 @pytest.mark.parametrize(("jump", "expected"), [(1, True), (2, True), (3, False)])
 def test_an_output_word_has_the_code_of_a_peer(jump: int, expected: bool) -> None:
     codes = {"I_JUMP": jump, "I_WALK": 1, "I_LOOK": 2, "I_TURN_LEFT": 3}
-    assert with_any(codes, "I_JUMP", ["I_WALK", "I_LOOK"], "verb") == ("I_JUMP_with_any_verb", expected)
+    assert score_output_code(codes, "I_JUMP", ["I_WALK", "I_LOOK"], "verb") == ("I_JUMP_with_any_verb", expected)
 
 
 def test_target_codes_are_the_nearest_of_the_embeddings(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
-    codes, (model, _) = target_codes(run), run.load()
+    codes, (model, _) = assign_target_codes(run), run.load()
     words = json.loads((run.data / "vocabulary.json").read_text())["target"]
     assert list(codes) == words
     codebook = model.target_quantiser.codebook.detach().numpy()
@@ -81,8 +87,8 @@ def test_target_codes_are_the_nearest_of_the_embeddings(tmp_path: Path) -> None:
 
 def test_a_table_has_every_word_but_those_that_no_sentence_holds(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
-    words, vectors = word_table(run, "scan")
-    in_data = {word for sentence in run.pairs("train")["source"] for word in sentence.split()}
+    words, vectors = make_word_table(run, "scan")
+    in_data = {word for sentence in run.read_pairs("train")["source"] for word in sentence.split()}
     assert set(words["word"]) == in_data | {"</s>"} and len(words) == len(vectors)
     assert words.set_index("word").loc[["jump", "left", "</s>"], "class"].tolist() == ["verb", "direction", "</s>"]
     model, vocabulary = run.load()
@@ -111,11 +117,11 @@ def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None
         "jump_alone",
         "I_WALK_with_any_end",
     }
-    words, vectors = word_table(runs[0], "scan")
+    words, vectors = make_word_table(runs[0], "scan")
     real = (words["word"] != "</s>").to_numpy()
     assert plain["silhouette"] == pytest.approx(silhouette_score(vectors[real], words.loc[real, "class"]), rel=1e-5)
     table = found.files["words"]
-    words, vectors = word_table(runs[1], "scan")
+    words, vectors = make_word_table(runs[1], "scan")
     real = (words["word"] != "</s>").to_numpy()
     words, by_word = words[real], silhouette_samples(vectors[real], words.loc[real, "class"])
     assert structured["jump_silhouette"] == pytest.approx(by_word[words["word"] == "jump"].item())
@@ -145,11 +151,11 @@ def test_a_focus_that_the_data_lack_is_noted(tmp_path: Path) -> None:
 
 
 def test_words_of_cogs_are_classified_by_its_training_data(tmp_path: Path) -> None:
-    words, _ = word_table(add_run(tmp_path, "cogs/sq-transformer/srl/seed-1"), "cogs")
+    words, _ = make_word_table(add_run(tmp_path, "cogs/sq-transformer/srl/seed-1"), "cogs")
     assert {"common noun", "proper name", "determiner"} <= set(words["class"])
     assert words["class"].notna().all()
 
 
 def test_unknown_classes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="known: cogs, scan"):
-        word_table(add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1"), "wordnet")
+        make_word_table(add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1"), "wordnet")

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.analyses.examples import analyse
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
 from workflow_scripts.data.prepared import write_data

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
-from workflow_scripts.analyses.embedding_space import codes_of
-from workflow_scripts.analyses.head_agreement import agreement, draw_pairs
+from workflow_scripts.analyses.embedding_space import assign_source_codes
+from workflow_scripts.analyses.head_agreement import compute_agreement, sample_pairs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.formats.lines import text_lines
 from workflow_scripts.evaluation.published import read_published
@@ -17,35 +17,35 @@ from workflow_scripts.evaluation.published import read_published
 
 def test_equal_maps_agree_wholly() -> None:
     maps = np.random.default_rng(0).random((2, 3, 4, 4))
-    assert agreement(maps, maps) == 1
+    assert compute_agreement(maps, maps) == 1
 
 
 def test_agreement_worked_by_hand() -> None:
     # One layer, two heads, two queries: three of the four largest weights are on the same key.
     first = np.array([[[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]]])
     second = np.array([[[[0.7, 0.3], [0.6, 0.4]], [[0.51, 0.49], [1.0, 0.0]]]])
-    assert agreement(first, second) == 0.75
+    assert compute_agreement(first, second) == 0.75
 
 
 def test_size_of_the_weights_does_not_matter() -> None:
     first = np.array([[[[0.4, 0.3, 0.3]]]])
-    assert agreement(first, np.array([[[[1.0, 0.0, 0.0]]]])) == 1
-    assert agreement(first, np.array([[[[0.33, 0.34, 0.33]]]])) == 0
+    assert compute_agreement(first, np.array([[[[1.0, 0.0, 0.0]]]])) == 1
+    assert compute_agreement(first, np.array([[[[0.33, 0.34, 0.33]]]])) == 0
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 50), st.integers(0, 3))
 def test_pairs_have_one_structure_and_share_no_sentence(structures: list[int], count: int, seed: int) -> None:
-    pairs = draw_pairs(structures, count, seed)
+    pairs = sample_pairs(structures, count, seed)
     assert all(structures[first] == structures[second] for first, second in pairs)
     used = [position for pair in pairs for position in pair]
     assert len(used) == len(set(used))
     possible = sum(size // 2 for size in Counter(structures).values())
     assert len(pairs) == min(count, possible)
-    assert pairs == draw_pairs(structures, count, seed)
+    assert pairs == sample_pairs(structures, count, seed)
 
 
 def test_structures_take_turns() -> None:
-    pairs = draw_pairs(["common"] * 100 + ["rare"] * 2 + ["alone"], 3, 0)
+    pairs = sample_pairs(["common"] * 100 + ["rare"] * 2 + ["alone"], 3, 0)
     assert sorted(Counter("rare" if 100 in pair or 101 in pair else "common" for pair in pairs).items()) == [
         ("common", 2),
         ("rare", 1),
@@ -86,7 +86,7 @@ def test_without_the_run_that_gives_the_codes_there_is_a_note(tmp_path: Path) ->
 
 def test_sentences_with_unseen_words_are_left_out(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
-    assert run.pairs("test")["source"].str.contains("jump9").sum() == 2
+    assert run.read_pairs("test")["source"].str.contains("jump9").sum() == 2
     found = head_agreement.analyse([run], OPTIONS | {"pairs": 1000})
     shown = found.files["pairs"][["first", "second"]]
     assert len(shown) and not shown.stack().str.contains("jump9").any()
@@ -94,7 +94,7 @@ def test_sentences_with_unseen_words_are_left_out(tmp_path: Path) -> None:
 
 def test_pairs_that_are_given_by_their_rows(tmp_path: Path) -> None:
     run = add_run(tmp_path, "cognition/transformer/default/seed-1")
-    sources = run.pairs("cg_test")["source"].tolist()
+    sources = run.read_pairs("cg_test")["source"].tolist()
     lengths = [len(source.split()) for source in sources]
     same = next(row for row in range(1, len(sources)) if lengths[row] == lengths[0])
     other = next(row for row in range(1, len(sources)) if lengths[row] != lengths[0])
@@ -114,8 +114,8 @@ def test_whether_our_codes_are_one_sequence_too(tmp_path: Path) -> None:
     names = ("transformer/default", "sq-transformer/srl")
     runs = [add_run(tmp_path, f"cognition/{name}/seed-1") for name in names]
     model, words = runs[1].load()
-    code = dict(zip(words, codes_of(model, range(len(words))), strict=True))
-    sources = runs[0].pairs("cg_test")["source"].tolist()
+    code = dict(zip(words, assign_source_codes(model, range(len(words))), strict=True))
+    sources = runs[0].read_pairs("cg_test")["source"].tolist()
     rows = [[0, row] for row in range(60) if len(sources[row].split()) == len(sources[0].split())]
     coder = {"cognition": {"method": "sq-transformer", "variant": "srl"}}
     found = head_agreement.analyse(runs, {"rows": {"cognition": rows}, "codes_from": coder, "split": "cg_test"})
@@ -142,4 +142,6 @@ def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
     for number, pair in enumerate(rows, start=1):
         for side, row in enumerate(pair, start=1):
             assert published["table6", str(number), f"Sentence {side}", "sentence"].printed.lower() == lines[row]
-    assert len(head_agreement.printed_pairs(lines, rows, {word for line in lines for word in line.split()})) == 46
+    assert (
+        len(head_agreement.select_printed_pairs(lines, rows, {word for line in lines for word in line.split()})) == 46
+    )

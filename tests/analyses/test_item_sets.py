@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from workflow_scripts.analyses.item_sets import analyse
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 
 SYNONYMS = {"intervention": "synonyms", "layer": None, "pooling": None, "rate": 0.25}

@@ -9,8 +9,8 @@ import pandas
 import pytest
 from scipy import stats
 
-from workflow_scripts.analyses.items_and_seeds import Answers, analyse, over_seeds_and_items
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.items_and_seeds import Answers, analyse, compute_two_way_effect
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.statistics import seeds_and_items
 
 OPTIONS = {"variant": "carma", "over": "ft", "layer": 1}
@@ -124,7 +124,7 @@ def test_jackknives_of_whole_tables_are_the_mean_squares():
     table = (left.right - right.right)[0]
     squares = 300 * table.mean(1).var(ddof=1) + 6 * table.mean(0).var(ddof=1)
     left.counted[0, 0, 0] = False
-    assert over_seeds_and_items(left, right).error ** 2 == pytest.approx(squares / (6 * 300), rel=0.05)
+    assert compute_two_way_effect(left, right).error ** 2 == pytest.approx(squares / (6 * 300), rel=0.05)
 
 
 @pytest.mark.parametrize(("seeds", "items"), [(6, 60), (6, 200)])
@@ -136,9 +136,11 @@ def test_the_interval_covers_the_truth_where_items_differ_by_seed(seeds, items):
         of_seeds = 0.2 * rng.normal(size=(2, 1, seeds, 1))
         values = of_items + of_seeds + rng.normal(size=(2, 1, seeds, items))
         counted = rng.random((2, 1, seeds, items)) < 0.35
-        effect = over_seeds_and_items(*(Answers(values[side], counted[side]) for side in (0, 1)))
+        effect = compute_two_way_effect(*(Answers(values[side], counted[side]) for side in (0, 1)))
         covered += effect.low <= 0 <= effect.high
-        differences = Answers(values[0], counted[0]).by_seed() - Answers(values[1], counted[1]).by_seed()
+        differences = (
+            Answers(values[0], counted[0]).compute_seed_means() - Answers(values[1], counted[1]).compute_seed_means()
+        )
         alone += stats.ttest_1samp(differences, 0).pvalue >= 0.05
     assert covered / trials >= 0.93
     assert alone < covered  # seeds alone take the items for the only ones

@@ -3,7 +3,7 @@
 import pytest
 
 from workflow_scripts.analyses.mean_scores import analyse
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.scores import write_scores
 
 MODELS = {
@@ -23,7 +23,7 @@ OPTIONS = {"models": MODELS, "means": MEANS}
 def run(folder, task, method, variant, seed, protocol="paper", **values):
     made = TrainedRun(task, method, variant, seed, protocol, folder / f"{task}-{method}-{seed}", folder)
     (made.folder / "eval").mkdir(parents=True)
-    row = {**made.columns(), "split": "test", "unit": "percent", "n": 9, "protocol": protocol}
+    row = {**made.columns, "split": "test", "unit": "percent", "n": 9, "protocol": protocol}
     readout = MODELS["CAT" if method == "cat" else "BERT"]["readout"]
     rows = []
     for name, value in values.items():
@@ -72,7 +72,7 @@ def test_means_by_seed(runs):
 
 def test_models_of_one_readout_name_none(tmp_path):
     made = run(tmp_path, "a", "bert", "ft", 1, accuracy_all=70.0)
-    row = {**made.columns(), "split": "test", "unit": "percent", "n": 9, "protocol": "paper"}
+    row = {**made.columns, "split": "test", "unit": "percent", "n": 9, "protocol": "paper"}
     scores = [row | {"metric": "exact_match", "subset": subset, "value": 5.0} for subset in ("all", "NP")]
     write_scores(made.folder / "eval/scores.csv", scores)
     means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import neighbours
-from workflow_scripts.analyses.embedding_space import tsne, word_table
-from workflow_scripts.analyses.neighbours import nearest_rows
+from workflow_scripts.analyses.embedding_space import make_word_table, project_tsne
+from workflow_scripts.analyses.neighbours import find_nearest_rows
 
 
 @given(arrays(np.float64, (9, 3), elements=st.integers(-3, 3)), st.integers(0, 8), st.integers(1, 8))
@@ -18,7 +18,7 @@ def test_nearest_rows_agree_with_brute_force(points: np.ndarray, row: int, k: in
     expected = sorted(
         others, key=lambda other: (sum((a - b) ** 2 for a, b in zip(points[other], points[row], strict=True)), other)
     )
-    assert nearest_rows(points, row, k).tolist() == expected[:k]
+    assert find_nearest_rows(points, row, k).tolist() == expected[:k]
 
 
 def test_neighbours_of_a_run(tmp_path: Path) -> None:
@@ -28,8 +28,8 @@ def test_neighbours_of_a_run(tmp_path: Path) -> None:
     assert table.groupby(["space", "word"])["rank"].apply(list).to_dict() == {
         (space, word): [1, 2, 3] for space in ("tsne", "embedding") for word in ("jump", "left")
     }
-    words, vectors = word_table(run, "scan")
-    words["x"], words["y"] = tsne(vectors, 1).T
+    words, vectors = make_word_table(run, "scan")
+    words["x"], words["y"] = project_tsne(vectors, 1).T
     real = words[words["word"] != "</s>"].reset_index(drop=True)
     jump = real[real["word"] == "jump"].iloc[0]
     real["distance"] = np.hypot(real["x"] - jump["x"], real["y"] - jump["y"])
@@ -43,7 +43,7 @@ def test_neighbours_of_a_run(tmp_path: Path) -> None:
 def test_share_of_neighbours_of_the_same_class(tmp_path: Path) -> None:
     run = add_run(tmp_path, "cogs/transformer/default/seed-1")
     found = neighbours.analyse([run], {"k": 2, "classes": "cogs"})
-    words, vectors = word_table(run, "cogs")
+    words, vectors = make_word_table(run, "cogs")
     keep = (words["word"] != "</s>").to_numpy()
     of_class, points = words["class"].to_numpy()[keep], vectors[keep].astype(float)
     same = []

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from workflow_scripts.analyses.sample_efficiency import analyse
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.scores import write_scores
 
@@ -15,7 +15,7 @@ VALUES = {"a-10pc": 60.0, "a-30pc": 71.0, "a-50pc": 65.0}
 def run(folder, task, value, seed=1, split="test"):
     made = TrainedRun(task, "cat", "mix", seed, "reduced", folder / f"{task}-{seed}", folder)
     (made.folder / "eval").mkdir(parents=True)
-    row = {**made.columns(), "split": split, "metric": "accuracy", "unit": "percent", "n": 9, "protocol": "reduced"}
+    row = {**made.columns, "split": split, "metric": "accuracy", "unit": "percent", "n": 9, "protocol": "reduced"}
     rows = [
         row | {"subset": "all", "readout": "mix", "value": value},
         row | {"subset": "all", "readout": "constant", "value": 50.0},

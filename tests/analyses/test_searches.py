@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from workflow_scripts.analyses.searches import analyse
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import write_json
 
 TRIED = pd.DataFrame(

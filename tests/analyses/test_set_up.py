@@ -8,7 +8,7 @@ import pytest
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.set_up import analyse
-from workflow_scripts.analyses.trained import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.models.causal_lm.model import load
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.analyses.training_free import analyse, overlaps
+from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.training_free import analyse, compute_overlaps
 from workflow_scripts.data.datasets import bird, paws
 from workflow_scripts.data.formats import sememes
 from workflow_scripts.data.prepared import write_data
@@ -72,7 +72,7 @@ PHRASES = st.lists(st.sampled_from(["river", "water", "house", "wall"]), min_siz
 @given(st.lists(st.tuples(PHRASES, PHRASES), min_size=1, max_size=5), st.booleans())
 def test_an_overlap_is_a_symmetric_share(pairs, by_sememes):
     known = {"river": [0, 1], "water": [1], "house": [2]} if by_sememes else {}
-    forth, back = overlaps(pairs, known), overlaps([pair[::-1] for pair in pairs], known)
+    forth, back = compute_overlaps(pairs, known), compute_overlaps([pair[::-1] for pair in pairs], known)
     assert (forth == back).all() and (forth >= 0).all() and (forth <= 1).all()
     same = np.array([set(first.split()) == set(second.split()) for first, second in pairs])
     assert (forth[same] == 1).all()
@@ -80,7 +80,11 @@ def test_an_overlap_is_a_symmetric_share(pairs, by_sememes):
 
 def test_sememes_of_all_words():
     known = {"river": [0, 1], "water": [1], "house": [2]}
-    assert overlaps([("river house", "water"), ("wall", "water"), ("wall", "wall")], known).tolist() == [1 / 3, 0, 1]
+    assert compute_overlaps([("river house", "water"), ("wall", "water"), ("wall", "wall")], known).tolist() == [
+        1 / 3,
+        0,
+        1,
+    ]
 
 
 def test_what_is_written_can_be_read(tmp_path):

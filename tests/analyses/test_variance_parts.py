@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workflow_scripts.analyses.trained import TrainedRun
-from workflow_scripts.analyses.variance_parts import analyse, consistency
+from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.variance_parts import analyse, read_consistency
 from workflow_scripts.evaluation.scores import write_scores
 
 
@@ -15,7 +15,7 @@ def trained(folder: Path, seed: int, values: dict[tuple[float, int], float], var
     """values: (rate, draw) -> ConsistSyn."""
     run = TrainedRun("idm", "gpt2-small", variant, seed, "reduced", folder / f"{variant}-{seed}", folder)
     (run.folder / "interventions").mkdir(parents=True)
-    columns = {**run.columns(), "protocol": "reduced", "intervention": "synonyms", "unit": "percent", "n": 9}
+    columns = {**run.columns, "protocol": "reduced", "intervention": "synonyms", "unit": "percent", "n": 9}
     rows = [
         columns | {"metric": "consistency", "value": value, "rate": rate, "intervention_seed": draw}
         for (rate, draw), value in values.items()
@@ -46,7 +46,7 @@ def test_one_training_seed_says_nothing_of_training_seeds(tmp_path):
 def test_a_seed_without_a_draw_is_left_out(tmp_path):
     whole = {(0.25, 1): 60, (0.25, 2): 64, (0.4, 1): 50}
     runs = [trained(tmp_path, 1, whole), trained(tmp_path, 2, {(0.25, 1): 70})]
-    tables = consistency(runs)
+    tables = read_consistency(runs)
     np.testing.assert_array_equal(tables[0.25], [[60, 64]])
     np.testing.assert_array_equal(tables[0.4], [[50]])
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
+from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cogs
 
@@ -17,18 +17,21 @@ def test_every_scan_word_has_the_class_that_the_paper_names() -> None:
         "adverb": ["twice", "thrice"],
         "conjunction": ["and", "after"],
     }
-    assert scan_classes([word for words in expected.values() for word in words]) == {
+    assert find_scan_classes([word for words in expected.values() for word in words]) == {
         word: name for name, words in expected.items() for word in words
     }
 
 
 def test_renamed_primitives_are_verbs_and_special_tokens_have_no_class() -> None:
-    assert scan_classes(["<pad>", "<s>", "</s>", "<unk>", "walk17", "jump200"]) == {"walk17": "verb", "jump200": "verb"}
+    assert find_scan_classes(["<pad>", "<s>", "</s>", "<unk>", "walk17", "jump200"]) == {
+        "walk17": "verb",
+        "jump200": "verb",
+    }
 
 
 def test_a_word_outside_the_grammar_is_an_error() -> None:
     with pytest.raises(UserError, match="'skip' is no word of SCAN"):
-        scan_classes(["skip"])
+        find_scan_classes(["skip"])
 
 
 SENTENCES = [
@@ -55,7 +58,7 @@ SENTENCES = [
 
 
 def test_cogs_classes_come_from_the_logical_forms() -> None:
-    assert cogs_classes(SENTENCES) == {
+    assert find_cogs_classes(SENTENCES) == {
         **dict.fromkeys(["rose", "dog", "cake", "table", "shark"], "common noun"),
         **dict.fromkeys(["Emma", "Liam", "Paula"], "proper name"),
         **dict.fromkeys(["ate", "hoped", "wanted"], "verb, past"),
@@ -70,14 +73,14 @@ def test_cogs_classes_come_from_the_logical_forms() -> None:
 
 def test_a_word_has_the_class_that_it_shows_most_often() -> None:
     noun, verb = ("saw", "LAMBDA a . saw ( a )"), ("saw", "LAMBDA a . LAMBDA e . saw . agent ( e , a )")
-    assert cogs_classes([noun, verb, verb]) == {"saw": "verb, infinitive"}
-    assert cogs_classes([noun, noun, verb]) == {"saw": "common noun"}
+    assert find_cogs_classes([noun, verb, verb]) == {"saw": "verb, infinitive"}
+    assert find_cogs_classes([noun, noun, verb]) == {"saw": "common noun"}
 
 
 def test_the_stand_in_for_cogs_is_classified_whole() -> None:
     prepared = cogs.prepare({"from": "stand_in", "limit": {"train": 600, "test": 100}}, {})
     pairs = [(example.source, example.target) for example in prepared.splits["train"]]
-    classes = cogs_classes(pairs)
+    classes = find_cogs_classes(pairs)
     assert classes.keys() == {word for sentence, _ in pairs for word in sentence.split()}
     assert {"common noun", "proper name", "verb, past", "preposition", "determiner"} <= set(classes.values())
     assert [
@@ -93,7 +96,7 @@ def test_the_stand_in_for_cogs_is_classified_whole() -> None:
 def test_the_words_of_cogs() -> None:
     file = Path(os.environ["RECOMPOSE_MIRROR"]) / "cogs/train.tsv"
     table = pandas.read_csv(file, sep="\t", names=["sentence", "form", "kind"])
-    classes = cogs_classes(table[["sentence", "form"]].itertuples(index=False))
+    classes = find_cogs_classes(table[["sentence", "form"]].itertuples(index=False))
     counts = pandas.Series(classes).value_counts()
     assert counts.sum() == 743
     assert (counts["proper name"], counts["common noun"], counts["preposition"], counts["determiner"]) == (

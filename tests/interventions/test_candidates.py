@@ -17,22 +17,22 @@ from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.interventions.candidates import (
     build,
-    candidates_of,
-    facts,
     load_resources,
-    read,
-    write,
+    map_candidates,
+    read_candidates,
+    read_description,
+    write_candidates,
 )
-from workflow_scripts.interventions.lexical_vectors import gloss_vectors, spacy_vectors
-from workflow_scripts.interventions.stand_in import made_up_resources
+from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
+from workflow_scripts.interventions.stand_in import make_stand_in_resources
 from workflow_scripts.interventions.synonym_rules import (
     Query,
-    best,
-    polarities,
-    queries_of,
+    compute_polarities,
+    find_queries,
+    find_similar_words,
+    find_wordnet_synonyms,
+    rank_candidates,
     split_words,
-    vector_pairs,
-    wordnet_pairs,
 )
 from workflow_scripts.interventions.synonyms import perturb
 
@@ -69,14 +69,14 @@ def test_words_and_the_punctuation_glued_to_them():
 
 def test_stop_words_short_words_and_other_parts_of_speech_are_left_alone(resources):
     content = 'The "dog", and dogs ran the big car ax .'
-    assert queries_of(content, resources) == {
+    assert find_queries(content, resources) == {
         1: Query("dog", "n"),
         3: Query("dogs", "n"),
         4: Query("ran", "v"),
         6: Query("big", "a"),
         7: Query("car", "n"),
     }
-    assert queries_of("dog ran fast", resources)[2] == Query("fast", "r")
+    assert find_queries("dog ran fast", resources)[2] == Query("fast", "r")
 
 
 def words_of(table):
@@ -108,13 +108,13 @@ def test_options_of_the_official_code(resources):
 def test_ranking_is_that_of_plain_loops(resources):
     words = [("awful", "a"), ("bad", "a"), ("car", "n"), ("dog", "n"), ("dogs", "n"), ("pleasant", "a")]
     queries = [Query(*word) for word in words]
-    vectors = gloss_vectors(resources.lexicon)
-    found = best(queries, wordnet_pairs(queries, resources, True, True), vectors, 0.6, 2)
+    vectors = build_gloss_vectors(resources.lexicon)
+    found = rank_candidates(queries, find_wordnet_synonyms(queries, resources, True, True), vectors, 0.6, 2)
     for query in queries:
         scored = []
-        for _, text in wordnet_pairs([query], resources, True, True):
+        for _, text in find_wordnet_synonyms([query], resources, True, True):
             similarity = float(np.dot(vectors.embed([query.word])[0], vectors.embed([text])[0]))
-            difference = abs(polarities([query.word])[0] - polarities([text])[0])
+            difference = abs(compute_polarities([query.word])[0] - compute_polarities([text])[0])
             scored.append((-round(0.6 * similarity + 0.4 * (1 - difference), 6), text))
         expected = sorted(scored)[:2]
         assert [text for text, _ in found[query]] == [text for _, text in expected]
@@ -122,15 +122,15 @@ def test_ranking_is_that_of_plain_loops(resources):
 
 
 def test_a_word_is_no_synonym_of_itself_in_another_spelling(resources):
-    pairs = wordnet_pairs([Query("motor-car", "n")], resources, True, True)
+    pairs = find_wordnet_synonyms([Query("motor-car", "n")], resources, True, True)
     assert [text for _, text in pairs] == ["auto", "car", "machine"]
 
 
 def test_polarity_is_textblobs():
     textblob = pytest.importorskip("textblob")
     words = ["awful", "dog", "good", "nice"]
-    assert polarities(words).tolist() == [textblob.TextBlob(word).sentiment.polarity for word in words]
-    assert polarities(words)[0] < 0 < polarities(words)[2]
+    assert compute_polarities(words).tolist() == [textblob.TextBlob(word).sentiment.polarity for word in words]
+    assert compute_polarities(words)[0] < 0 < compute_polarities(words)[2]
 
 
 def test_gloss_vectors_are_latent_semantic_analysis_of_all_glosses_of_a_word(resources):
@@ -149,12 +149,12 @@ def test_gloss_vectors_are_latent_semantic_analysis_of_all_glosses_of_a_word(res
     assert rank < len(words) - 1
     near = left[:, :rank] * sizes[:rank]
     near /= np.linalg.norm(near, axis=1, keepdims=True)
-    found = gloss_vectors(resources.lexicon).embed(words)
+    found = build_gloss_vectors(resources.lexicon).embed(words)
     assert found @ found.T == pytest.approx(near @ near.T, abs=1e-4)
 
 
 def test_gloss_vectors_are_the_same_each_time_and_know_inflected_forms(resources):
-    one, other = (gloss_vectors(resources.lexicon).embed(["dog", "dogs", "unheard"]) for _ in range(2))
+    one, other = (build_gloss_vectors(resources.lexicon).embed(["dog", "dogs", "unheard"]) for _ in range(2))
     assert np.array_equal(one, other)
     assert np.array_equal(one[0], one[1])
     assert np.linalg.norm(one, axis=1) == pytest.approx([1, 1, 0], abs=1e-6)
@@ -164,14 +164,14 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
     contents = ["dog car", "big animal", "dog car", "the"]
     files = [tmp_path / name for name in ("one.parquet", "other.parquet")]
     for file, order in zip(files, (1, -1), strict=True):
-        write(build(contents[::order], resources, {"vectors": "glosses"}), file)
+        write_candidates(build(contents[::order], resources, {"vectors": "glosses"}), file)
     assert files[0].read_bytes() == files[1].read_bytes()
-    table = read(files[0])
+    table = read_candidates(files[0])
     assert table["content"].to_pylist() == ["big animal", "dog car", "the"]
-    known = facts(table)
+    known = read_description(table)
     assert (known["contents"], known["words"], known["words_with_candidates"]) == (3, 5, 4)
     assert known["vectors"].startswith("WordNet glosses")
-    found = candidates_of(table)
+    found = map_candidates(table)
     assert list(found) == ["big animal", "dog car", "the"] and found["the"] == {}
 
 
@@ -186,10 +186,10 @@ def test_errors_are_one_line(sources, resources, tmp_path):
     with pytest.raises(UserError, match=r"spacy_model numpy is no model of this version of spaCy .*name another one$"):
         build(["dog"], resources, {"vectors": "spacy", "spacy_model": "numpy"})
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
-        read(tmp_path / "nothing.parquet")
+        read_candidates(tmp_path / "nothing.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(UserError, match=r"broken.parquet: not a Parquet file; delete it and make it again$"):
-        read(tmp_path / "broken.parquet")
+        read_candidates(tmp_path / "broken.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_the_papers_source_takes_near_common_words_of_the_same_part_of_speech(pi
     frequencies.write_text("".join(f"{word}\t1000\n" for word in common) + "Beast\t1\naxe\t1000\nflee\t0.0001\n")
     options = {"source": "vectors", "frequencies": str(frequencies), "spacy_model": "made-here"}
     table = build(["The dog dogs"], resources, options, pipeline)
-    assert facts(table)["vectors"].startswith("spaCy en_")
+    assert read_description(table)["vectors"].startswith("spaCy en_")
     # cos 53 degrees is 0.6: axis (60) is too far from dog, frump is behind it, chase is no noun, axe has no vector.
     assert words_of(table) == {
         "dog": {"dogs", "animal", "beast", "car"},
@@ -238,7 +238,7 @@ def test_the_papers_source_takes_near_common_words_of_the_same_part_of_speech(pi
 
 def test_near_words_of_many_queries_are_found_slice_by_slice(pipeline, resources):
     queries = [Query("dog", "n")] * 513 + [Query("axis", "n")]
-    pairs = vector_pairs(queries, resources, spacy_vectors(pipeline), ["animal", "car"], 0.6)
+    pairs = find_similar_words(queries, resources, build_spacy_vectors(pipeline), ["animal", "car"], 0.6)
     expected = [(query, word) for query in range(513) for word in ("animal", "car")]
     assert pairs == [*expected, (513, "animal"), (513, "car")]
 
@@ -269,7 +269,7 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
     table = build(contents, resources, {"vectors": "glosses"})
     # CPU time, so that other work on the machine does not count; the goal is a minute of two cores.
     assert time.process_time() - start < 60
-    known, rows = facts(table), table.to_pylist()
+    known, rows = read_description(table), table.to_pylist()
     assert 0.4 < known["words_with_candidates"] / known["words"] < 0.6
     seen = Counter(text for row in rows for texts in row["candidates"] for text in texts)
     assert all(re.fullmatch(r"[a-z]{2,}( [a-z]{2,})?", text) for text in seen)
@@ -279,8 +279,8 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
         assert [words[position] for position in row["positions"]] == row["words"]
         assert all(word not in texts for word, texts in zip(row["words"], row["candidates"], strict=True))
         assert all(scores == sorted(scores, reverse=True) and len(scores) <= 5 for scores in row["scores"])
-    write(table, tmp_path / "table.parquet")
-    candidates = candidates_of(read(tmp_path / "table.parquet"))
+    write_candidates(table, tmp_path / "table.parquet")
+    candidates = map_candidates(read_candidates(tmp_path / "table.parquet"))
     for rate, least in ((0.25, 0.2), (0.4, 0.3)):
         texts, realised = perturb(contents, candidates, rate, 42)
         assert least < np.mean(realised) < rate + 0.05
@@ -293,11 +293,11 @@ def test_the_demo_replaces_words_of_its_definitions_and_reviews(task):
     wanted = resolve_intervention(catalogue, parse_run(catalogue, f"{task}/qwen-small/ft/seed-1"), "demo")
     data = resolve_run(catalogue, f"{task}/qwen-small/ft/seed-1", "demo")["data"]
     contents = importlib.import_module(data["prepare"]).prepare(data["options"], {}).tables["test"]["content"]
-    table = build(contents, made_up_resources(), wanted["candidates"])
-    known = facts(table)
+    table = build(contents, make_stand_in_resources(), wanted["candidates"])
+    known = read_description(table)
     assert known["words_with_candidates"] > 0.15 * known["words"]
     for rate in wanted["rates"]:
-        texts, realised = perturb(contents, candidates_of(table), rate, wanted["seeds"][0])
+        texts, realised = perturb(contents, map_candidates(table), rate, wanted["seeds"][0])
         assert rate / 3 < np.mean(realised) <= rate
         assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.6 * len(contents)
 
@@ -329,15 +329,15 @@ def tagging_pipeline():
 def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pipeline):
     content = "the dogs, (car) big pleasant"
     by_spacy = {1: Query("dogs", "n"), 2: Query("car", "v"), 3: Query("big", "n"), 4: Query("pleasant", "a")}
-    assert queries_of(content, resources, tagging_pipeline) == by_spacy
-    assert queries_of(content, resources)[2] == Query("car", "n")
+    assert find_queries(content, resources, tagging_pipeline) == by_spacy
+    assert find_queries(content, resources)[2] == Query("car", "n")
     table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
-    assert facts(table)["tags"] == "spacy"
+    assert read_description(table)["tags"] == "spacy"
     # WordNet has no verb `car` and no noun `big`.
     assert table.to_pylist()[0]["words"] == ["dogs", "pleasant"]
     with tagging_pipeline.select_pipes(disable="tagger"):
         table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
-    assert facts(table)["tags"] == "nltk"
+    assert read_description(table)["tags"] == "nltk"
     assert table.to_pylist()[0]["words"] == ["dogs", "car", "big", "pleasant"]
 
 
@@ -357,7 +357,10 @@ def test_an_installed_pipeline_is_found_by_its_name(resources, tagging_pipeline,
     monkeypatch.syspath_prepend(tmp_path)
     options, content = {"vectors": "auto", "spacy_model": name}, "the dogs, (car) big pleasant"
     table = build([content], resources, options)
-    assert (facts(table)["vectors"], facts(table)["tags"]) == ("spaCy en_made_here 1.0.0", "spacy")
+    assert (read_description(table)["vectors"], read_description(table)["tags"]) == (
+        "spaCy en_made_here 1.0.0",
+        "spacy",
+    )
     assert table.to_pylist() == build([content], resources, options, tagging_pipeline).to_pylist()
     frequencies = tmp_path / "frequencies.tsv"
     frequencies.write_text("dogs\t5\ndog\t5\n")

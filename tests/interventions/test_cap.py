@@ -8,10 +8,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.cap import (
     POOLINGS,
     _Run,
-    cap_predictions,
+    compute_cap_logits,
     group_words,
     pool,
-    pooled_logits,
+    predict_with_cap,
 )
 from workflow_scripts.objectives.hidden_states import blocks
 
@@ -109,7 +109,7 @@ def test_words_of_one_token_give_the_clean_run(family, attention):
         logits = model(ids).logits
     clean = torch.stack([logits[0, 4], logits[1, 6], logits[2, 2]])
     for pooling in POOLINGS:
-        found = pooled_logits(model, ids, words, range(BLOCKS), pooling)
+        found = compute_cap_logits(model, ids, words, range(BLOCKS), pooling)
         torch.testing.assert_close(found, clean.expand(BLOCKS, -1, -1), **CLOSE)
 
 
@@ -121,7 +121,7 @@ def test_groups_of_one_token_go_through_the_suffix_unchanged(family, attention):
     run = _Run(model, ids, words, range(BLOCKS), POOLINGS, False)
     assert not run.touched.any()
     run.touched[:] = True
-    ((order, found),) = run.suffixes()
+    ((order, found),) = run.run_suffixes()
     assert sorted(order.tolist()) == [0, 1, 2] and found.shape == (BLOCKS, 3, 3, VOCABULARY)
     torch.testing.assert_close(found, run.logits[order].expand_as(found), **CLOSE)
 
@@ -133,7 +133,7 @@ def test_equals_the_naive_oracle(family, attention, bos):
     model = make(family, attention)
     ids, words = items(SIZES, bos)
     for pooling in POOLINGS:
-        found = pooled_logits(model, ids, words, range(BLOCKS), pooling)
+        found = compute_cap_logits(model, ids, words, range(BLOCKS), pooling)
         for row, sizes in enumerate(SIZES):
             length = sum(sizes) + bos
             for layer in range(BLOCKS):
@@ -144,7 +144,7 @@ def test_equals_the_naive_oracle(family, attention, bos):
 
 def test_logits_are_capped_as_the_model_caps_them():
     ids, words = items(SIZES)
-    found = pooled_logits(make("gemma2", "eager"), ids, words, [1, 3], "sum")
+    found = compute_cap_logits(make("gemma2", "eager"), ids, words, [1, 3], "sum")
     assert 1.0 < found.abs().max() < 2.0
 
 
@@ -155,7 +155,7 @@ def test_a_word_of_several_tokens_changes_the_logits(family):
     with torch.no_grad():
         logits = model(ids).logits
     clean = logits[torch.arange(4), torch.tensor([sum(sizes) - 1 for sizes in SIZES])]
-    found = torch.stack([pooled_logits(model, ids, words, range(BLOCKS), pooling) for pooling in POOLINGS])
+    found = torch.stack([compute_cap_logits(model, ids, words, range(BLOCKS), pooling) for pooling in POOLINGS])
     change = (found - clean).abs().amax(dim=-1)
     assert change[:, :, [0, 2, 3]].min() > 1e-3
     # An item that is left out has the very logits of the clean run.
@@ -172,11 +172,11 @@ def test_padding_and_the_rest_of_the_batch_do_not_matter(family):
     more_ids = torch.cat([ids, torch.full((4, 5), 2)], dim=1)
     more_words = torch.cat([words, torch.full((4, 5), -1)], dim=1)
     for pooling in POOLINGS:
-        together = pooled_logits(model, ids, words, [0, 2], pooling)
-        torch.testing.assert_close(pooled_logits(model, more_ids, more_words, [0, 2], pooling), together, **CLOSE)
+        together = compute_cap_logits(model, ids, words, [0, 2], pooling)
+        torch.testing.assert_close(compute_cap_logits(model, more_ids, more_words, [0, 2], pooling), together, **CLOSE)
         for row, sizes in enumerate(SIZES):
             alone = slice(row, row + 1), slice(0, 1 + sum(sizes))
-            found = pooled_logits(model, ids[alone], words[alone], [0, 2], pooling)
+            found = compute_cap_logits(model, ids[alone], words[alone], [0, 2], pooling)
             torch.testing.assert_close(found[:, 0], together[:, row], **CLOSE)
 
 
@@ -188,13 +188,13 @@ def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
         ids, words = items(SIZES[: seed + 2], seed=seed)
         batches.append(SimpleNamespace(ids=ids, words=words))
         for pooling in POOLINGS:
-            logits = pooled_logits(model, ids, words, [3, 1], pooling)
+            logits = compute_cap_logits(model, ids, words, [3, 1], pooling)
             for layer, found in zip([3, 1], logits, strict=True):
                 expected.setdefault((layer, pooling, "vocabulary"), []).extend(found.argmax(-1).tolist())
                 of_labels = labels[found[:, labels].argmax(-1)].tolist()
                 expected.setdefault((layer, pooling, "labels"), []).extend(of_labels)
     for rows in (1, 13, 1024):
-        found = cap_predictions(model, batches, [3, 1], labels=labels, rows=rows)
+        found = predict_with_cap(model, batches, [3, 1], labels=labels, rows=rows)
         assert {key: value.tolist() for key, value in found.pooled.items()} == expected
         assert found.touched.tolist() == [True, False, True, False, True, True, False, True, True]
     with torch.no_grad():
@@ -210,10 +210,10 @@ def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
 
 def test_predictions_of_batches_without_a_word_of_several_tokens():
     ids, words = items([[1, 1], [1, 1, 1]])
-    found = cap_predictions(make("gpt2"), [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
+    found = predict_with_cap(make("gpt2"), [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
     assert found.pooled[1, "mean", "vocabulary"].tolist() == found.clean["vocabulary"].tolist()
     assert len(found.clean["vocabulary"]) == 4 and not found.touched.any()
-    assert len(cap_predictions(make("gpt2"), [], [1], ["mean"]).clean["vocabulary"]) == 0
+    assert len(predict_with_cap(make("gpt2"), [], [1], ["mean"]).clean["vocabulary"]) == 0
 
 
 def test_as_many_groups_as_words():
@@ -239,9 +239,9 @@ def test_bos_is_its_own_group_or_joins_the_first_word():
     assert group_words(words, bos_in_first_word=True).index.tolist() == [[0, 0, 1, 1, 2]]
     assert group_words(torch.tensor([[-1, -1, 0, 0, -1]])).index.tolist()[0][:4] == [0, 1, 2, 2]
     model = make("llama")
-    apart = pooled_logits(model, ids, words, [1, 2], "sum")
-    merged = pooled_logits(model, ids, words, [1, 2], "sum", bos_in_first_word=True)
-    by_hand = pooled_logits(model, ids, torch.tensor([[0, 0, 1, 1, 2]]), [1, 2], "sum")
+    apart = compute_cap_logits(model, ids, words, [1, 2], "sum")
+    merged = compute_cap_logits(model, ids, words, [1, 2], "sum", bos_in_first_word=True)
+    by_hand = compute_cap_logits(model, ids, torch.tensor([[0, 0, 1, 1, 2]]), [1, 2], "sum")
     assert merged.equal(by_hand) and (apart - merged).abs().amax(dim=-1).min() > 1e-3
     # Without a BOS there is nothing to merge.
     _, words = items(SIZES)
@@ -252,7 +252,7 @@ def test_phrases_are_groups_as_well():
     ids, _ = items([[1, 1, 2, 1, 1]])
     phrases = torch.tensor([[0, 0, 1, 1, 1, 2]])
     model = make("qwen2")
-    found = pooled_logits(model, ids, phrases, [2], "mean")[0, 0]
+    found = compute_cap_logits(model, ids, phrases, [2], "mean")[0, 0]
     with torch.no_grad():
         torch.testing.assert_close(found, naive(model, ids[0], phrases[0], 2, "mean"), **CLOSE)
 
@@ -260,8 +260,8 @@ def test_phrases_are_groups_as_well():
 def test_layers_may_come_in_any_order_and_twice():
     model = make("gemma")
     ids, words = items(SIZES)
-    ascending = pooled_logits(model, ids, words, [0, 2, 3], "max")
-    torch.testing.assert_close(pooled_logits(model, ids, words, [3, 0, 3, 2], "max"), ascending[[2, 0, 2, 1]])
+    ascending = compute_cap_logits(model, ids, words, [0, 2, 3], "max")
+    torch.testing.assert_close(compute_cap_logits(model, ids, words, [3, 0, 3, 2], "max"), ascending[[2, 0, 2, 1]])
 
 
 @pytest.mark.parametrize("layer", [-1, BLOCKS, 99])
@@ -269,17 +269,17 @@ def test_layers_may_come_in_any_order_and_twice():
 def test_a_layer_that_there_is_not_is_refused(family, layer):
     ids, words = items(SIZES)
     with pytest.raises(UserError, match=f"no block {layer}; the model has {BLOCKS} blocks, choose layers of 0 to 3"):
-        pooled_logits(make(family), ids, words, [1, layer], "max")
+        compute_cap_logits(make(family), ids, words, [1, layer], "max")
 
 
 def test_what_else_is_refused():
     model = make("gpt2")
     ids, words = items(SIZES)
     with pytest.raises(UserError, match="no pooling 'min'; choose of max, mean, sum"):
-        pooled_logits(model, ids, words, [1], "min")
+        compute_cap_logits(model, ids, words, [1], "min")
     words[2] = -1
     with pytest.raises(UserError, match="item 2 of the batch has no word"):
-        pooled_logits(model, ids, words, [1], "max")
+        compute_cap_logits(model, ids, words, [1], "max")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -288,8 +288,8 @@ def test_the_model_is_left_as_it_was(family):
     ids, words = items(SIZES)
     with torch.no_grad():
         before = model(ids).logits
-        pooled_logits(model, ids, words, [1, 2], "max")
+        compute_cap_logits(model, ids, words, [1, 2], "max")
         assert model(ids).logits.equal(before)
         with pytest.raises(IndexError):
-            pooled_logits(model, ids + VOCABULARY, words, [1, 2], "max")
+            compute_cap_logits(model, ids + VOCABULARY, words, [1, 2], "max")
         assert model(ids).logits.equal(before)

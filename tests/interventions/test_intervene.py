@@ -16,10 +16,10 @@ from transformers import AutoModelForCausalLM
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.interventions.candidates import build, candidates_of, read, write
-from workflow_scripts.interventions.cap import pooled_logits
-from workflow_scripts.interventions.intervene import chosen_blocks, share
-from workflow_scripts.interventions.stand_in import made_up_resources
+from workflow_scripts.interventions.candidates import build, map_candidates, read_candidates, write_candidates
+from workflow_scripts.interventions.cap import compute_cap_logits
+from workflow_scripts.interventions.intervene import choose_blocks, score_share
+from workflow_scripts.interventions.stand_in import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
@@ -55,7 +55,9 @@ def place(tmp_path_factory) -> Path:
     model.save_pretrained(checkpoint)
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
     (place / "candidates").mkdir()
-    write(build(contents, made_up_resources(), {"resources": "stand_in"}), place / "candidates/candidates.parquet")
+    write_candidates(
+        build(contents, make_stand_in_resources(), {"resources": "stand_in"}), place / "candidates/candidates.parquet"
+    )
     (place / "settings.json").write_text(json.dumps(SETTINGS))
     assert call(place) == 0
     return place
@@ -112,7 +114,7 @@ def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(sco
 
 
 def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, answers):
-    table = candidates_of(read(place / "candidates/candidates.parquet"))
+    table = map_candidates(read_candidates(place / "candidates/candidates.parquet"))
     prompts = pd.read_parquet(place / "prompts/test.parquet").set_index("item")
     items = list(dict.fromkeys(answers["item"]))
     contents, labels = (prompts.loc[items, column].tolist() for column in ("content", "label"))
@@ -135,7 +137,7 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     prompts = read_prompts(causal_spec("prompt", "llama"), model, folder, place / "prompts", "test")
     rows = pd.read_parquet(place / "prompts/test.parquet").iloc[prompts.items]
     items, contents, labels = (rows[name].tolist() for name in ("item", "content", "label"))
-    table = candidates_of(read(place / "candidates/candidates.parquet"))
+    table = map_candidates(read_candidates(place / "candidates/candidates.parquet"))
     texts, _ = perturb(contents, table, 0.5, 2, items=items, labels=labels)
     changed = encode_prompts(read_tokenizer(folder), texts, labels, TEMPLATE, bos=0)
     among, expected = np.unique(prompts.label), {}
@@ -143,7 +145,7 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
         plain, replaced = (found.make_batch(np.array([row])) for found in (prompts, changed))
         with torch.no_grad():
             before, synonyms = (last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced))
-        cap = pooled_logits(model, plain.ids, plain.words, [1], "mean")[0, 0]
+        cap = compute_cap_logits(model, plain.ids, plain.words, [1], "mean")[0, 0]
         for intervention, after in (("cap", cap), ("synonyms", synonyms)):
             right = [bool(logits.argmax() == label) for logits in (before, after)]
             expected[item, intervention, "vocabulary"] = right
@@ -174,7 +176,7 @@ def test_other_words_have_other_answers(answers):
     ],
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
-    assert chosen_blocks(count, wanted) == blocks
+    assert choose_blocks(count, wanted) == blocks
 
 
 def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
@@ -185,7 +187,7 @@ def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
         for content, label in zip(prompts["content"], prompts["label"], strict=True)
     ]
     table = pa.Table.from_pylist(rows).replace_schema_metadata({"candidates": "{}"})
-    write(table, tmp_path / "candidates.parquet")
+    write_candidates(table, tmp_path / "candidates.parquet")
     one_word = 100 * np.mean([1 / len(content.split()) for content, _ in definitions()])
     for may, replaced in ((False, 0), (True, one_word)):
         settings = tmp_path / f"{may}.json"
@@ -213,7 +215,7 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
         model.get_input_embeddings().weight[0] *= 1000  # <bos>
     model.save_pretrained(checkpoint)
     (tmp_path / "candidates").mkdir()
-    write(build(list(KINDS), made_up_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    write_candidates(build(list(KINDS), make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
     right = {}
     for joins in (False, True):
         settings = {"split": "test", "blocks": [0], "bos_in_first_word": joins}
@@ -237,7 +239,7 @@ def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
     train(tmp_path, "ft", spec, "prompts", "--init", tmp_path / "runs/pretrain/checkpoint")
     (tmp_path / "candidates").mkdir()
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
-    write(build(contents, made_up_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    write_candidates(build(contents, make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS | {"rates": [0.01]}))
     assert call(tmp_path) == 0
     answers = pd.read_parquet(tmp_path / "out/answers.parquet").query("intervention == 'synonyms'")
@@ -255,4 +257,4 @@ def test_a_share_is_of_the_rows_alone_and_of_none_there_is_none(answers):
     before, after = (np.array([answer[side] for answer in answers], dtype=bool) for side in (0, 1))
     right = [kept for was, kept in answers if was]
     expected = [(pytest.approx(100 * right.count(True) / len(right)), len(right))] if right else []
-    assert [(row["value"], row["n"]) for row in share("consistency", after, before, rate=0.25)] == expected
+    assert [(row["value"], row["n"]) for row in score_share("consistency", after, before, rate=0.25)] == expected

@@ -8,50 +8,50 @@ import pytest
 
 from tests.interventions.small_lexicon import data_files, write_sources, write_tar
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.lexicon import read_lexicon
+from workflow_scripts.interventions.lexicon import read_wordnet
 
 REAL = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return read_lexicon(write_sources(tmp_path_factory.mktemp("sources"))[REAL])
+    return read_wordnet(write_sources(tmp_path_factory.mktemp("sources"))[REAL])
 
 
 @pytest.fixture(scope="module")
 def real(mirror):
-    return read_lexicon(mirror / REAL)
+    return read_wordnet(mirror / REAL)
 
 
 def test_words_of_all_synsets_with_the_part_of_speech(small):
-    assert small.synonyms("dog", "n") == {"dog", "domestic_dog", "Canis_familiaris", "frump"}
-    assert small.synonyms("dog", "v") == {"dog", "chase"}
-    assert small.synonyms("dog", "a") == set()
-    assert small.synonyms("big", "a") == {"big", "large"}  # without the marker (a)
+    assert small.find_synonyms("dog", "n") == {"dog", "domestic_dog", "Canis_familiaris", "frump"}
+    assert small.find_synonyms("dog", "v") == {"dog", "chase"}
+    assert small.find_synonyms("dog", "a") == set()
+    assert small.find_synonyms("big", "a") == {"big", "large"}  # without the marker (a)
 
 
 def test_satellites_are_adjectives_unless_they_are_told_not_to_be(small):
-    assert small.synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}
-    assert small.synonyms("pleasant", "a", satellites=False) == set()
-    assert small.synonyms("big", "a", satellites=False) == {"big", "large"}
+    assert small.find_synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}
+    assert small.find_synonyms("pleasant", "a", satellites=False) == set()
+    assert small.find_synonyms("big", "a", satellites=False) == {"big", "large"}
 
 
 def test_base_forms(small):
-    assert small.base_forms("dogs", "n") == ["dog"]
-    assert small.base_forms("axes", "n") == ["ax", "axis"]  # an exception, and so not `axe`
-    assert small.base_forms("ran", "v") == ["run"]
-    assert small.base_forms("ate", "v") == []  # its exception leads to a word that is not there
-    assert small.base_forms("largest", "a") == ["large"]
-    assert small.base_forms("chasing", "v") == ["chase"]
+    assert small.find_base_forms("dogs", "n") == ["dog"]
+    assert small.find_base_forms("axes", "n") == ["ax", "axis"]  # an exception, and so not `axe`
+    assert small.find_base_forms("ran", "v") == ["run"]
+    assert small.find_base_forms("ate", "v") == []  # its exception leads to a word that is not there
+    assert small.find_base_forms("largest", "a") == ["large"]
+    assert small.find_base_forms("chasing", "v") == ["chase"]
 
 
 def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
     files = data_files() | {"data.verb": "  licence\nno such line | gloss\n"}
     with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a synset with its gloss; get .* again$"):
-        read_lexicon(write_tar(tmp_path / "dict.tar", files))
+        read_wordnet(write_tar(tmp_path / "dict.tar", files))
     del files["verb.exc"]
     with pytest.raises(UserError, match=r"dict.tar: no WordNet dictionary, verb.exc missing"):
-        read_lexicon(write_tar(tmp_path / "dict.tar", files))
+        read_wordnet(write_tar(tmp_path / "dict.tar", files))
 
 
 def test_the_size_of_the_real_dictionary(real):
@@ -83,4 +83,4 @@ def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror,
         for form in (word, word + "s", word + "ed", word + "ing", word + "er"):
             for pos in "nvar":
                 theirs = {name for synset in reader.synsets(form, pos) for name in synset.lemma_names()}
-                assert real.synonyms(form, pos) == theirs, (form, pos)
+                assert real.find_synonyms(form, pos) == theirs, (form, pos)

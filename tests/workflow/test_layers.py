@@ -189,13 +189,14 @@ ANALYSIS = '''"""Lengths of the test sentences."""
 
 import pandas
 
-from workflow_scripts.analyses.trained import Analysis, score
+from workflow_scripts.analyses.trained_runs import AnalysisResult, make_score_row
 
 
 def analyse(runs, options):
-    lengths = [len(source.split()) for source in runs[0].pairs("test")["source"]]
+    lengths = [len(source.split()) for source in runs[0].read_pairs("test")["source"]]
     table = pandas.DataFrame({"length": lengths})
-    return Analysis([score(runs[0], "length", table["length"].mean(), "words", len(table))], {"lengths": table})
+    row = make_score_row(runs[0], "length", table["length"].mean(), "words", len(table))
+    return AnalysisResult([row], {"lengths": table})
 '''
 FIGURE = '''"""A histogram of lengths."""
 

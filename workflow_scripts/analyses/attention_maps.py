@@ -8,14 +8,20 @@ import pandas
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, sentence_ids, stacked
+from workflow_scripts.analyses.trained_runs import (
+    AnalysisResult,
+    TrainedRun,
+    encode_sentence,
+    make_score_row,
+    stack_tables,
+)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 
 DIRECTIONS = ("forward", "reverse", "symmetric")
 
 
-def kl_divergence(p: np.ndarray, q: np.ndarray, direction: str = "forward", floor: float = 1e-12) -> np.ndarray:
+def compute_kl_divergence(p: np.ndarray, q: np.ndarray, direction: str = "forward", floor: float = 1e-12) -> np.ndarray:
     """KL(p || q) = sum_k p_k ln(p_k / q_k) over the last axis, in nats: [..., S] -> [...].
 
     `forward` is KL(p || q), `reverse` KL(q || p), `symmetric` their mean. Both sides are raised to `floor` first, so a
@@ -30,7 +36,7 @@ def kl_divergence(p: np.ndarray, q: np.ndarray, direction: str = "forward", floo
     return (p * np.log(p / q)).sum(-1)
 
 
-def encoder_maps(model: nn.Module, sentences: Sequence[Sequence[int]]) -> list[np.ndarray]:
+def compute_encoder_attention(model: nn.Module, sentences: Sequence[Sequence[int]]) -> list[np.ndarray]:
     """Encoder attention of each sentence (ids that end with EOS): float32 [layers, heads, S, S], queries before keys.
 
     Sentences of one length are one batch, so that nothing is padded.
@@ -54,7 +60,7 @@ def map_table(run: TrainedRun, sentence: str, attention: np.ndarray) -> pandas.D
     layer, head, query, key = (index.ravel() for index in np.indices(attention.shape))
     return pandas.DataFrame(
         {
-            **run.columns(),
+            **run.columns,
             "sentence": sentence,
             "layer": layer + 1,
             "head": head + 1,
@@ -65,7 +71,7 @@ def map_table(run: TrainedRun, sentence: str, attention: np.ndarray) -> pandas.D
     )
 
 
-def twins(sources: Sequence[str], replace: dict[str, str], count: int, seed: int) -> list[tuple[str, str]]:
+def make_word_swaps(sources: Sequence[str], replace: dict[str, str], count: int, seed: int) -> list[tuple[str, str]]:
     """(sentence with the words of `replace` exchanged, sentence) for at most `count` of `sources`, drawn at random.
 
     Only sentences that hold one of the words have a twin.
@@ -76,7 +82,7 @@ def twins(sources: Sequence[str], replace: dict[str, str], count: int, seed: int
     return [pairs[index] for index in sorted(drawn)]
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Maps of `sentences`, and the KL divergence from the map of the first to those of the others.
 
     options:
@@ -96,36 +102,41 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     tables, by_head, scores = [], [], []
     for run in runs:
         model, words = run.load()
-        maps = encoder_maps(model, [sentence_ids(sentence, words, run) for sentence in given["sentences"]])
+        maps = compute_encoder_attention(
+            model, [encode_sentence(sentence, words, run) for sentence in given["sentences"]]
+        )
         for sentence, attention in zip(given["sentences"], maps, strict=True):
             tables.append(map_table(run, sentence, attention))
-            divergence = kl_divergence(maps[0], attention, given["direction"])
+            divergence = compute_kl_divergence(maps[0], attention, given["direction"])
             by_head.append(head_table(run, sentence, divergence.mean(-1)))
-        scores.append(score(run, "attention_kl", divergence.mean(), "nats", divergence.size))
+        scores.append(make_score_row(run, "attention_kl", divergence.mean(), "nats", divergence.size))
         if given["test"]:
-            scores.append(twin_score(run, model, words, given["direction"], given["test"]))
+            scores.append(score_word_swaps(run, model, words, given["direction"], given["test"]))
     files = {
-        "attention": stacked(tables, ["sentence", "layer", "head", "query", "key", "weight"]),
-        "kl_by_head": stacked(by_head, ["sentence", "layer", "head", "attention_kl"]),
+        "attention": stack_tables(tables, ["sentence", "layer", "head", "query", "key", "weight"]),
+        "kl_by_head": stack_tables(by_head, ["sentence", "layer", "head", "attention_kl"]),
     }
-    return Analysis(scores, files)
+    return AnalysisResult(scores, files)
 
 
 def head_table(run: TrainedRun, sentence: str, divergence: np.ndarray) -> pandas.DataFrame:
     """One row per layer and head of `divergence` [layers, heads]; both count from 1."""
     layer, head = (index.ravel() + 1 for index in np.indices(divergence.shape))
     content = {"sentence": sentence, "layer": layer, "head": head, "attention_kl": divergence.ravel()}
-    return pandas.DataFrame({**run.columns(), **content})
+    return pandas.DataFrame({**run.columns, **content})
 
 
-def twin_score(
+def score_word_swaps(
     run: TrainedRun, model: nn.Module, words: list[str], direction: str, options: dict[str, Any]
 ) -> dict[str, Any]:
     """The score `attention_kl_test` of `analyse`. Raises UserError if no sentence has a twin."""
     given = merge_options(options, split="test", replace={}, count=500, seed=0)
-    pairs = twins(run.sentences(given["split"], words), given["replace"], given["count"], given["seed"])
+    pairs = make_word_swaps(run.list_sentences(given["split"], words), given["replace"], given["count"], given["seed"])
     if not pairs:
         raise UserError(f"{run.data}: no sentence of {given['split']} holds {' or '.join(given['replace'])}")
-    known, new = (encoder_maps(model, [sentence_ids(s, words, run) for s in side]) for side in zip(*pairs, strict=True))
-    means = [kl_divergence(p, q, direction).mean() for p, q in zip(known, new, strict=True)]
-    return score(run, "attention_kl_test", float(np.mean(means)), "nats", len(means), split=given["split"])
+    known, new = (
+        compute_encoder_attention(model, [encode_sentence(s, words, run) for s in side])
+        for side in zip(*pairs, strict=True)
+    )
+    means = [compute_kl_divergence(p, q, direction).mean() for p, q in zip(known, new, strict=True)]
+    return make_score_row(run, "attention_kl_test", float(np.mean(means)), "nats", len(means), split=given["split"])

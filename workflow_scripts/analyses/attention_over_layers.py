@@ -8,7 +8,7 @@ import pandas
 import torch
 from torch import Tensor
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
@@ -24,7 +24,7 @@ COLUMNS = {
 }
 
 
-def fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
+def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
     """(side, layer) -> weights of at most `count` drawn pairs of a split: float64 [positions, heads, K], no padding.
 
     The decoder is given the reference. Layers count from 1; one without fuse-attention is left out.
@@ -47,12 +47,12 @@ def fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: 
     return {where: torch.cat(weights).double().numpy() for where, weights in found.items()}
 
 
-def entropy(weights: np.ndarray) -> np.ndarray:
+def compute_entropy(weights: np.ndarray) -> np.ndarray:
     """-sum_k p_k ln p_k over the last axis, in nats; 0 ln 0 is 0."""
     return -(weights * np.log(np.maximum(weights, np.finfo(float).tiny))).sum(-1)
 
 
-def tables_of(weights: np.ndarray, fused: Sequence[int], bins: int) -> dict[str, pandas.DataFrame]:
+def make_layer_tables(weights: np.ndarray, fused: Sequence[int], bins: int) -> dict[str, pandas.DataFrame]:
     """Tables of one layer, from its weights [positions, heads, K] on the layers `fused` [K].
 
     mean_weights: by head. histogram: share of (position, head) by weight, in `bins` of equal width. entropy: by head,
@@ -68,14 +68,14 @@ def tables_of(weights: np.ndarray, fused: Sequence[int], bins: int) -> dict[str,
         "high": np.tile(edges[1:], len(fused)),
         "share": np.concatenate(shares),
     }
-    nats = {"head": np.arange(heads) + 1, "nats": entropy(weights).mean(0), "largest": np.log(len(fused))}
+    nats = {"head": np.arange(heads) + 1, "nats": compute_entropy(weights).mean(0), "largest": np.log(len(fused))}
     return {
         name: pandas.DataFrame(content)
         for name, content in (("mean_weights", means), ("histogram", histogram), ("entropy", nats))
     }
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Attention over layers of every run, as tables, and two scores for `encoder`, `decoder` and `all` (both).
 
     options: split, sentences, seed: at most so many pairs of the split, drawn at random; bins: of the histogram.
@@ -92,22 +92,22 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         model, _ = run.load()
         if not isinstance(model, FusedTransformer):
             raise UserError(f"displays.yaml: {run} has no fuse-attention to analyse; take it out of the analysis' runs")
-        found = fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
+        found = collect_fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
         chosen: dict[str, list[tuple[float, float]]] = {}
         for (side, layer), weights in found.items():
             K = weights.shape[-1]
             fused = [layer - 1] if model.settings.fuse_over == "previous" else list(range(K))
-            for name, table in tables_of(weights, fused, given["bins"]).items():
-                tables[name].append(table.assign(**run.columns(), side=side, layer=layer))
+            for name, table in make_layer_tables(weights, fused, given["bins"]).items():
+                tables[name].append(table.assign(**run.columns, side=side, layer=layer))
             if layer > 1:
-                spread = float(np.exp(entropy(weights.mean(0))).mean())
-                undecided = 100 * float(entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
+                spread = float(np.exp(compute_entropy(weights.mean(0))).mean())
+                undecided = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
                 chosen.setdefault(side, []).append((spread, undecided))
         chosen["all"] = [pair for side in SIDES for pair in chosen.get(side, ())]
         for side, pairs in chosen.items():
             if pairs:
                 spread, undecided = np.mean(pairs, axis=0)
                 where = {"subset": side, "split": given["split"]}
-                scores.append(score(run, "fused_layers", spread, "layers", len(pairs), **where))
-                scores.append(score(run, "fusion_entropy", undecided, "percent", len(pairs), **where))
-    return Analysis(scores, {name: stacked(tables[name], columns) for name, columns in COLUMNS.items()})
+                scores.append(make_score_row(run, "fused_layers", spread, "layers", len(pairs), **where))
+                scores.append(make_score_row(run, "fusion_entropy", undecided, "percent", len(pairs), **where))
+    return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})

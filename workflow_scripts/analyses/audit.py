@@ -3,11 +3,11 @@
 from typing import Any
 
 from workflow_scripts.analyses.printed_numbers import audit
-from workflow_scripts.analyses.trained import Analysis
+from workflow_scripts.analyses.trained_runs import AnalysisResult
 from workflow_scripts.evaluation.published import Key, Published
 
 
-def analyse(published: dict[Key, Published], given: dict[str, Any]) -> Analysis:
+def analyse(published: dict[Key, Published], given: dict[str, Any]) -> AnalysisResult:
     """Scores and files cv_ratios.csv and printed_twice.csv; the options are those of `printed_numbers.audit`."""
     scores, tables = audit(published, given)
-    return Analysis(scores, tables)
+    return AnalysisResult(scores, tables)

@@ -9,7 +9,7 @@ import pandas
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name, merge_options
@@ -29,7 +29,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Weights:
+class CodeWeights:
     """ids [B, S]; words [B, S], true on what is no special token; codes: of each layer |O| [B, S, K]."""
 
     ids: np.ndarray
@@ -37,7 +37,7 @@ class Weights:
     codes: list[np.ndarray]
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """The weights O of the codes in the state of each token, of pre-trained CAT models.
 
     options:
@@ -57,7 +57,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
-        model, tokenizer = load(run)
+        model, tokenizer = load_cat_model(run)
         lexicon, count = read_sememe_lexicon(run.data, tokenizer)
         continues = read_vocabulary(tokenizer, run.data / "tokenizer.json").continues
         if model.config.last_codes != count:
@@ -69,9 +69,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             _, _, gold = lexicon.look_up(batch.ids, batch.words, continues)
             of_word = [mean[batch.words[i]].mean(0) for i, mean in enumerate(batch.codes[-1])]
             for word, weights, own in zip(words, of_word, gold, strict=True):
-                found = word_tables(word, weights, own[own != NONE], names, given["top"])
+                found = make_word_tables(word, weights, own[own != NONE], names, given["top"])
                 for name, table in found.items():
-                    tables[name].append(table.assign(**run.columns()))
+                    tables[name].append(table.assign(**run.columns))
         first, _ = read_sentence_ids(run.data, given["split"])
         drawn = np.sort(np.random.default_rng(given["seed"]).permutation(len(first.length))[: given["sentences"]])
         texts = [first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])] for i in drawn]
@@ -82,20 +82,20 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
             tokens += int(batch.words.sum())
             for layer, weights in enumerate(batch.codes):
                 used[layer] += (weights[batch.words] > 0).sum(0)
-            words.append(of_words(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
+            words.append(select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
         for layer, uses in enumerate(used, start=1):
             where = {"split": given["split"], "layer": layer}
-            scores.append(score(run, "active_codes", uses.sum() / tokens, "codes", tokens, **where))
-            scores.append(score(run, "used_codes", 100 * (uses > 0).mean(), "percent", len(uses), **where))
+            scores.append(make_score_row(run, "active_codes", uses.sum() / tokens, "codes", tokens, **where))
+            scores.append(make_score_row(run, "used_codes", 100 * (uses > 0).mean(), "percent", len(uses), **where))
             share = [100 * part.mean() / tokens for part in np.array_split(np.sort(uses)[::-1], parts)]
             table = pandas.DataFrame({"layer": layer, "part": np.arange(len(share)) + 1, "share": share})
-            tables["usage"].append(table.assign(**run.columns()))
-        for metric, (value, n) in gold_scores(*map(np.concatenate, zip(*words, strict=True))).items():
-            scores.append(score(run, metric, value, "percent", n, split=given["split"]))
-    return Analysis(scores, {name: stacked(tables[name], columns) for name, columns in COLUMNS.items()})
+            tables["usage"].append(table.assign(**run.columns))
+        for metric, (value, n) in compute_gold_scores(*map(np.concatenate, zip(*words, strict=True))).items():
+            scores.append(make_score_row(run, metric, value, "percent", n, split=given["split"]))
+    return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
 
 
-def load(run: TrainedRun):
+def load_cat_model(run: TrainedRun):
     """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
@@ -106,7 +106,7 @@ def load(run: TrainedRun):
 
 
 @torch.no_grad()
-def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weights]:
+def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[CodeWeights]:
     """The weights of texts, each the ids [S] of its pieces, BATCH at a time."""
     cls, sep = (torch.tensor([tokenizer.token_to_id(name)]) for name in ("[CLS]", "[SEP]"))
     for part in chunks(texts):
@@ -117,7 +117,7 @@ def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[Weight
         real = column < length
         output = model(input_ids=ids, attention_mask=real.long(), token_type_ids=torch.zeros_like(ids))
         words = (column > 0) & (column < length - 1)
-        yield Weights(ids.numpy(), words.numpy(), [codes.normalised().abs().numpy() for codes in output.codes])
+        yield CodeWeights(ids.numpy(), words.numpy(), [codes.normalised().abs().numpy() for codes in output.codes])
 
 
 def chunks(items: Sequence) -> Iterator[Sequence]:
@@ -126,7 +126,7 @@ def chunks(items: Sequence) -> Iterator[Sequence]:
         yield items[start : start + BATCH]
 
 
-def word_tables(
+def make_word_tables(
     word: str, weights: np.ndarray, gold: np.ndarray, names: Sequence[str], top: int
 ) -> dict[str, pandas.DataFrame]:
     """Tables `words` and `gold` of one word, from its weights [K] and the numbers of its sememes."""
@@ -143,8 +143,8 @@ def word_tables(
     return {"words": pandas.DataFrame(found), "gold": pandas.DataFrame(own, columns=COLUMNS["gold"])}
 
 
-def of_words(
-    batch: Weights, number: np.ndarray, pieces: np.ndarray, sememes: np.ndarray
+def select_word_weights(
+    batch: CodeWeights, number: np.ndarray, pieces: np.ndarray, sememes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(O of the last layer, is it gold) of the words that have sememes: both [W, K], O the mean over a word's pieces.
 
@@ -160,7 +160,7 @@ def of_words(
     return weights[known], gold[known]
 
 
-def gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tuple[float, int]]:
+def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tuple[float, int]]:
     """Metric -> (percent, words), from the weights and the sememes [W, K] of words; see `analyse`."""
     total = weights.sum(1)
     found = {"zero_words": (100 * float((total == 0).mean()), len(total))} if len(total) else {}

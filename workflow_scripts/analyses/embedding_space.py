@@ -10,8 +10,8 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score, stacked
-from workflow_scripts.analyses.word_classes import cogs_classes, scan_classes
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS
@@ -22,7 +22,7 @@ END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # no source sentence holds them
 
 
-def tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
+def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
     """Two-dimensional t-SNE of N vectors, [N, d] -> [N, 2]: exact gradients from a PCA start.
 
     The perplexity is 30 or, for small vocabularies, a third of the other words, but at least 2: a perplexity near N
@@ -34,7 +34,7 @@ def tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
     return TSNE(perplexity=perplexity, method="exact", init="pca", random_state=seed).fit_transform(vectors)
 
 
-def codes_of(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
+def assign_source_codes(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
     """Source code of each id; None for a model without codes."""
     if not hasattr(model, "assign_source"):
         return None
@@ -42,30 +42,30 @@ def codes_of(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
         return model.assign_source(torch.tensor(ids)).tolist()
 
 
-def word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
+def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
     """Class of a run's source words. `classes` is `scan` (from the grammar) or `cogs` (from training data)."""
     if classes == "scan":
-        return scan_classes(words)
+        return find_scan_classes(words)
     if classes == "cogs":
-        return cogs_classes(run.pairs("train").itertuples(index=False))
+        return find_cogs_classes(run.read_pairs("train").itertuples(index=False))
     raise UserError(f"displays.yaml: option classes is {classes!r}; known: cogs, scan")
 
 
-def word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
+def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
     """(one row per word that source sentences hold: word, class, code; their embeddings [N, d]).
 
     `</s>` is among them, with itself as its class; `code` is empty for a model without codes.
     """
     model, words = run.load()
     ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
-    of_class = {**word_classes(run, words, classes), END: END}
+    of_class = {**find_word_classes(run, words, classes), END: END}
     table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [of_class[words[id_]] for id_ in ids]})
-    codes = codes_of(model, ids)
+    codes = assign_source_codes(model, ids)
     table["code"] = pandas.array(codes if codes else [None] * len(ids), "Int64")
     return table, model.source_embedding.weight.detach()[ids].float().numpy()
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """A map of each run's words, and how far embeddings and codes agree with the syntactic classes.
 
     options:
@@ -85,29 +85,29 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     given = merge_options(options, classes="scan", seed=0, focus=None, output=None)
     tables, scores, notes = [], [], []
     for run in runs:
-        table, vectors = word_table(run, given["classes"])
-        table[["x", "y"]] = tsne(vectors, given["seed"])
-        tables.append(pandas.concat([pandas.DataFrame(run.columns(), table.index), table], axis=1))
+        table, vectors = make_word_table(run, given["classes"])
+        table[["x", "y"]] = project_tsne(vectors, given["seed"])
+        tables.append(pandas.concat([pandas.DataFrame(run.columns, table.index), table], axis=1))
         coded = table["code"].notna().all()
         if coded:
-            scores.append(score(run, "codes_in_use", table["code"].nunique(), "codes", len(table)))
+            scores.append(make_score_row(run, "codes_in_use", table["code"].nunique(), "codes", len(table)))
         real = (table["word"] != END).to_numpy()
         table, vectors = table[real].reset_index(drop=True), vectors[real]
         silhouettes = pandas.Series(silhouette_samples(vectors, table["class"]), table["word"])
-        scores.append(score(run, "silhouette", silhouettes.mean(), "index", len(table)))
+        scores.append(make_score_row(run, "silhouette", silhouettes.mean(), "index", len(table)))
         if coded:
             labels = (table["class"], table["code"].astype(int))
-            scores.append(score(run, "v_measure", v_measure_score(*labels), "index", len(table)))
-            scores.append(score(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
+            scores.append(make_score_row(run, "v_measure", v_measure_score(*labels), "index", len(table)))
+            scores.append(make_score_row(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
         if given["focus"] and _has(silhouettes, given["focus"], run, notes):
             word = given["focus"]["word"]
-            scores.append(score(run, f"{word}_silhouette", silhouettes[word], "index", 1))
-            for name, value in focus(table, **given["focus"]).items() if coded else ():
-                scores.append(score(run, name, value, "share", 1))
-        if given["output"] and coded and _has(codes := target_codes(run), given["output"], run, notes):
-            name, value = with_any(codes, **given["output"])
-            scores.append(score(run, name, value, "share", 1))
-    return Analysis(scores, {"words": stacked(tables, ["word", "class", "code", "x", "y"])}, notes)
+            scores.append(make_score_row(run, f"{word}_silhouette", silhouettes[word], "index", 1))
+            for name, value in score_focus_code(table, **given["focus"]).items() if coded else ():
+                scores.append(make_score_row(run, name, value, "share", 1))
+        if given["output"] and coded and _has(codes := assign_target_codes(run), given["output"], run, notes):
+            name, value = score_output_code(codes, **given["output"])
+            scores.append(make_score_row(run, name, value, "share", 1))
+    return AnalysisResult(scores, {"words": stack_tables(tables, ["word", "class", "code", "x", "y"])}, notes)
 
 
 def _has(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: list[str]) -> bool:
@@ -118,19 +118,19 @@ def _has(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: 
     return not missing
 
 
-def target_codes(run: TrainedRun) -> dict[str, int]:
+def assign_target_codes(run: TrainedRun) -> dict[str, int]:
     """Code of each word of the target, special tokens included, in a model with codes."""
     model, words = run.load()[0], read_vocabulary(run.data)["target"]
     with torch.no_grad():
         return dict(zip(words, model.assign_target(torch.arange(len(words))).tolist(), strict=True))
 
 
-def with_any(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> tuple[str, bool]:
+def score_output_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> tuple[str, bool]:
     """The score <word>_with_any_<name> of `analyse`, and its value."""
     return f"{word}_with_any_{name}", codes[word] in [codes[peer] for peer in peers]
 
 
-def focus(table: pandas.DataFrame, word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
+def score_focus_code(table: pandas.DataFrame, word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
     """The scores <word>_with_<name> and <word>_alone of `analyse`, from the columns word and code of `table`."""
     codes = dict(zip(table["word"], table["code"], strict=True))
     sharing = {other.rstrip("0123456789") for other, code in codes.items() if code == codes[word]}

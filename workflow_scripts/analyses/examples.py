@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
@@ -15,7 +15,7 @@ from workflow_scripts.data.reading import read_table
 NO_LETTER = re.compile(r"[\W_]+")
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Scores of the pairs `items`, each called by its name in the column subset.
 
     options:
@@ -23,8 +23,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     Metric `label`, once for each task that has the pair: its class or the score that annotators gave. Metric
     `prediction`, by run and readout, where the pair is in a split that was evaluated. A pair that no task has is noted.
     """
-    wanted = {plain(*pair): name for name, pair in merge_options(options, items={})["items"].items()}
-    found = Analysis([])
+    wanted = {normalise_pair(*pair): name for name, pair in merge_options(options, items={})["items"].items()}
+    found = AnalysisResult([])
     for task in dict.fromkeys(run.task for run in runs):
         of_task = [run for run in runs if run.task == task]
         data, protocol = of_task[0].data, of_task[0].protocol
@@ -34,7 +34,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         for split in described["splits"]:
             table = read_table(data, split, ["item", "first", "second", "label"]).to_pylist()
             for row in table:
-                name = wanted.get(plain(row["first"], row["second"] or ""))
+                name = wanted.get(normalise_pair(row["first"], row["second"] or ""))
                 if name is None or name in names.values():
                     continue
                 names[split, row["item"]] = name
@@ -42,11 +42,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                 found.scores.append(what | {"protocol": protocol})
         found.notes += [f"{task} has no pair '{name}'" for name in wanted.values() if name not in names.values()]
         for run in of_task:
-            found.scores += predictions(run, names, unit)
+            found.scores += read_item_predictions(run, names, unit)
     return found
 
 
-def predictions(run: TrainedRun, names: dict[tuple[str, str], str], unit: str) -> list[dict[str, Any]]:
+def read_item_predictions(run: TrainedRun, names: dict[tuple[str, str], str], unit: str) -> list[dict[str, Any]]:
     """The score rows of what `run` says of the items called `names`, by (split, item)."""
     path = run.folder / "eval/predictions.parquet"
     if not path.is_file():
@@ -54,12 +54,12 @@ def predictions(run: TrainedRun, names: dict[tuple[str, str], str], unit: str) -
     items = [item for _, item in names]
     rows = pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []
     return [
-        score(run, "prediction", row["prediction"], unit, 1, subset=names[key], readout=row["readout"])
+        make_score_row(run, "prediction", row["prediction"], unit, 1, subset=names[key], readout=row["readout"])
         for row in rows
         if (key := (row["split"], row["item"])) in names
     ]
 
 
-def plain(first: str, second: str) -> tuple[str, str]:
+def normalise_pair(first: str, second: str) -> tuple[str, str]:
     """Two texts as their letters and digits alone, in lower case."""
     return NO_LETTER.sub("", first.lower()), NO_LETTER.sub("", second.lower())

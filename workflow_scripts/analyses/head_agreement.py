@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 import pandas
 
-from workflow_scripts.analyses.attention_maps import encoder_maps
-from workflow_scripts.analyses.embedding_space import END, codes_of, word_classes
-from workflow_scripts.analyses.trained import RUN_COLUMNS, Analysis, TrainedRun, score, sentence_ids
+from workflow_scripts.analyses.attention_maps import compute_encoder_attention
+from workflow_scripts.analyses.embedding_space import END, assign_source_codes, find_word_classes
+from workflow_scripts.analyses.trained_runs import (
+    RUN_COLUMNS,
+    AnalysisResult,
+    TrainedRun,
+    encode_sentence,
+    make_score_row,
+)
 from workflow_scripts.common.options import merge_options
 
 METRICS = {
@@ -20,7 +26,7 @@ METRICS = {
 COLUMNS = [*RUN_COLUMNS, "item_set", "pair", "first", "second", "agreement", "same_codes"]
 
 
-def agreement(first: np.ndarray, second: np.ndarray) -> float:
+def compute_agreement(first: np.ndarray, second: np.ndarray) -> float:
     """Share (0..1) of (layer, head, query) whose largest weight is on the same key, for maps [layers, heads, S, S].
 
     Of equal weights the first counts as the largest.
@@ -28,7 +34,7 @@ def agreement(first: np.ndarray, second: np.ndarray) -> float:
     return float((first.argmax(-1) == second.argmax(-1)).mean())
 
 
-def draw_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[tuple[int, int]]:
+def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[tuple[int, int]]:
     """At most `count` pairs of positions with one structure, drawn at random; no position is used twice.
 
     Structures take turns, so that a common one does not crowd out the others: each gives a pair, those that still
@@ -44,7 +50,7 @@ def draw_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[tu
     return pairs[:count]
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Agreement of the encoder's heads in pairs of sentences of one structure, in percent, every run on the same pairs.
 
     options:
@@ -66,27 +72,29 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     by_name = {str(run): run for run in runs}
     for run in runs:
         model, words = run.load()
-        sentences = run.sentences(given["split"], words)
-        ids = [sentence_ids(sentence, words, run) for sentence in sentences]
+        sentences = run.list_sentences(given["split"], words)
+        ids = [encode_sentence(sentence, words, run) for sentence in sentences]
         structures: dict[str, list[Hashable]] = {}
         code, coder = None, ""
         if run.task in given["codes_from"]:
             coder = str(replace(run, **given["codes_from"][run.task]))
             if coder in by_name:
-                code = dict(zip(words, codes_of(by_name[coder].load()[0], range(len(words))), strict=True))
+                code = dict(zip(words, assign_source_codes(by_name[coder].load()[0], range(len(words))), strict=True))
                 structures["codes"] = [tuple(code[words[i]] for i in sentence) for sentence in ids]
             else:
                 notes.append(f"{run}: no pairs of one code sequence, for {coder} was not run")
         if run.task in given["classes"]:
-            of_class = {**word_classes(run, words, given["classes"][run.task]), END: END}
+            of_class = {**find_word_classes(run, words, given["classes"][run.task]), END: END}
             structures["classes"] = [tuple(of_class[words[i]] for i in sentence) for sentence in ids]
-        chosen = {name: draw_pairs(of_each, given["pairs"], given["seed"]) for name, of_each in structures.items()}
+        chosen = {name: sample_pairs(of_each, given["pairs"], given["seed"]) for name, of_each in structures.items()}
         compared = {
             name: {number: (sentences[i], sentences[j]) for number, (i, j) in enumerate(pairs, start=1)}
             for name, pairs in chosen.items()
         }
         if run.task in given["rows"]:
-            printed = printed_pairs(run.pairs(given["split"])["source"].tolist(), given["rows"][run.task], words)
+            printed = select_printed_pairs(
+                run.read_pairs(given["split"])["source"].tolist(), given["rows"][run.task], words
+            )
             notes.append(f"{run}: {len(printed)} of {len(given['rows'][run.task])} pairs of rows can be compared")
             compared["printed"] = printed
         for item_set, pairs in compared.items():
@@ -95,29 +103,31 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     notes.append(f"{run}: no two sentences of {given['split']} have one sequence of {item_set}")
                 continue
             sides = [
-                encoder_maps(model, [sentence_ids(s, words, run) for s in side])
+                compute_encoder_attention(model, [encode_sentence(s, words, run) for s in side])
                 for side in zip(*pairs.values(), strict=True)
             ]
-            shares = [100 * agreement(first, second) for first, second in zip(*sides, strict=True)]
-            same = [one_sequence(first, second, code) for first, second in pairs.values()]
+            shares = [100 * compute_agreement(first, second) for first, second in zip(*sides, strict=True)]
+            same = [have_same_codes(first, second, code) for first, second in pairs.values()]
             more = {"split": given["split"], "item_set": item_set}
-            scores.append(score(run, METRICS[item_set], float(np.mean(shares)), "percent", len(shares), **more))
+            scores.append(
+                make_score_row(run, METRICS[item_set], float(np.mean(shares)), "percent", len(shares), **more)
+            )
             if item_set == "printed" and coder == str(run):
                 scores.append(
-                    score(run, "printed_same_codes", 100 * float(np.mean(same)), "percent", len(same), **more)
+                    make_score_row(run, "printed_same_codes", 100 * float(np.mean(same)), "percent", len(same), **more)
                 )
             for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
                 pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
-                rows.append({**run.columns(), "item_set": item_set, **pair})
-    return Analysis(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
+                rows.append({**run.columns, "item_set": item_set, **pair})
+    return AnalysisResult(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
 
 
-def one_sequence(first: str, second: str, code: dict[str, int] | None) -> bool | None:
+def have_same_codes(first: str, second: str, code: dict[str, int] | None) -> bool | None:
     """Whether two sentences have one sequence of codes; None without codes."""
     return None if code is None else [code[word] for word in first.split()] == [code[word] for word in second.split()]
 
 
-def printed_pairs(
+def select_printed_pairs(
     sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]
 ) -> dict[int, tuple[str, str]]:
     """Sentences of pairs of rows, by number from 1: of those that are there, have known words only and one length."""

@@ -16,16 +16,16 @@ from typing import Any
 import pandas
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.interventions.intervene import METRIC, PREFIX
-from workflow_scripts.interventions.variation import cv_scores
+from workflow_scripts.interventions.variation import make_cv_rows
 
 WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Rows of item set `common_correct`, for each readout of answers.
 
     Metric `items` is how many there are; `exact_match` is under CAP, `consistency`, `cv` (`cv_low` to `cv_high`) and
@@ -33,7 +33,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     that is undefined, or 0 and so without a logarithm, is noted.
     """
     merge_options(options)
-    found = Analysis([])
+    found = AnalysisResult([])
     for _, group in groupby(sorted(runs, key=_model), key=_model):
         variants = list(group)
         if len(variants) < 2:
@@ -53,7 +53,7 @@ def read_answers(run: TrainedRun) -> pandas.DataFrame:
     return pq.read_table(path).to_pandas()
 
 
-def shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
+def find_shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
     """(readout, item) of the items that all variants had right before. `answers`: readout, item, variant,
     correct_before, one row an answer."""
     right = answers.groupby(["readout", "item"])["correct_before"].all()
@@ -64,11 +64,11 @@ def _model(run: TrainedRun) -> tuple[str, str, int]:
     return run.task, run.method, run.seed
 
 
-def _score(run: TrainedRun, answers: pandas.DataFrame, found: Analysis) -> None:
+def _score(run: TrainedRun, answers: pandas.DataFrame, found: AnalysisResult) -> None:
     """Add the rows of a run, and the notes on it; `answers` are of all variants of its model, task and seed."""
-    own, shared = answers[answers["variant"] == run.variant], shared_items(answers)
+    own, shared = answers[answers["variant"] == run.variant], find_shared_items(answers)
     own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
-    columns = run.columns() | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
+    columns = run.columns | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
     draws: dict[tuple[str, float], list[float]] = {}
     sizes = {
         readout: int((shared.get_level_values("readout") == readout).sum())
@@ -90,7 +90,7 @@ def _score(run: TrainedRun, answers: pandas.DataFrame, found: Analysis) -> None:
             draws.setdefault((readout, known["rate"]), []).append(value)
     for (readout, rate), values in draws.items():
         where = {"intervention": "synonyms", "readout": readout, "rate": rate}
-        rows = cv_scores(PREFIX[readout], values, **columns, **where)
+        rows = make_cv_rows(PREFIX[readout], values, **columns, **where)
         found.scores += rows
         cv, share = rows[0]["value"] if rows else None, sum(values) / len(values) / 100
         if not cv:

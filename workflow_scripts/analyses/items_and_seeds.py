@@ -14,7 +14,7 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.item_sets import read_answers
-from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.statistics import Effect, difference_from_constant, seeds_and_items
@@ -31,12 +31,12 @@ class Answers:
     right: np.ndarray
     counted: np.ndarray
 
-    def by_seed(self) -> np.ndarray:
+    def compute_seed_means(self) -> np.ndarray:
         """[n]: the mean over the models of the mean over the counted items. A seed without any has nan."""
         with np.errstate(invalid="ignore"):
             return ((self.right * self.counted).sum(-1) / self.counted.sum(-1)).mean(0)
 
-    def without_each_item(self) -> np.ndarray:
+    def compute_leave_one_out_means(self) -> np.ndarray:
         """[I]: the mean over seeds and models if an item were not there; not finite where nothing would be left."""
         kept = self.right * self.counted
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -44,7 +44,7 @@ class Answers:
         return means.mean((0, 1))
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Metric `difference`, `variant` less `over`, with its 95% intervals `seeds_low` to `seeds_high` and `both_low` to
     `both_high` (points; n: seeds), and `items` (n: items), for each task, measure and subset (a method, or a mean).
 
@@ -59,10 +59,10 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     of one item over both.
     """
     given = merge_options(options, variant="", over="", layer=1, means={})
-    variants, found = (given["variant"], given["over"]), Analysis([])
+    variants, found = (given["variant"], given["over"]), AnalysisResult([])
     for task in sorted({run.task for run in runs}):
         measured = {
-            (run.method, run.variant, run.seed): measures(run, given["layer"]) for run in runs if run.task == task
+            (run.method, run.variant, run.seed): read_measures(run, given["layer"]) for run in runs if run.task == task
         }
         protocol = worst_protocol(*(run.protocol for run in runs if run.task == task))
         methods = {method: [method] for method in sorted({method for method, _, _ in measured})}
@@ -78,11 +78,11 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
                     for variant in variants
                 ]
                 columns = {"task": task, "subset": name, "split": "test", "readout": READOUT, "protocol": protocol}
-                _compare(found, columns | dict(place), *aligned(tables))
+                _compare(found, columns | dict(place), *align_items(tables))
     return found
 
 
-def measures(run: TrainedRun, layer: int) -> dict[Place, pandas.DataFrame]:
+def read_measures(run: TrainedRun, layer: int) -> dict[Place, pandas.DataFrame]:
     """Measure -> a row for each item, the index: `right`, the share of right answers in percent, and `counted`."""
     answers = read_answers(run)
     answers = answers[answers["readout"] == READOUT]
@@ -98,7 +98,7 @@ def measures(run: TrainedRun, layer: int) -> dict[Place, pandas.DataFrame]:
     return found
 
 
-def aligned(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple["Answers", ...]:
+def align_items(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple["Answers", ...]:
     """Each of `tables` [sides][m][n] over the same items: those that are counted anywhere."""
     flat = [table for side in tables for seeds in side for table in seeds]
     items = sorted(set().union(*(table.index[table["counted"]] for table in flat)))
@@ -111,13 +111,13 @@ def aligned(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple["An
     return tuple(sides)
 
 
-def over_seeds_and_items(left: Answers, right: Answers) -> Effect:
+def compute_two_way_effect(left: Answers, right: Answers) -> Effect:
     """left - right, in points, over other seeds and other items at once."""
     if left.counted.all() and right.counted.all():
         return seeds_and_items((left.right - right.right).mean(0))
-    by_seed = left.by_seed() - right.by_seed()
+    by_seed = left.compute_seed_means() - right.compute_seed_means()
     n, mean, method = len(by_seed), float(by_seed.mean()), "Student's t over jackknives of seeds and of items"
-    without = left.without_each_item() - right.without_each_item()
+    without = left.compute_leave_one_out_means() - right.compute_leave_one_out_means()
     items = len(without)
     if n < 2 or items < 2 or not np.isfinite(without).all():
         return Effect(mean, None, None, n, method)
@@ -128,17 +128,17 @@ def over_seeds_and_items(left: Answers, right: Answers) -> Effect:
     return Effect(mean, together**0.5, max(1.0, together**2 / below) if below > 0 else n - 1.0, n, method)
 
 
-def _compare(found: Analysis, columns: dict[str, Any], left: Answers, right: Answers) -> None:
+def _compare(found: AnalysisResult, columns: dict[str, Any], left: Answers, right: Answers) -> None:
     """Add the scores of one measure, over the seeds in which both sides have an item to count in every model."""
-    usable = np.isfinite(left.by_seed()) & np.isfinite(right.by_seed())
+    usable = np.isfinite(left.compute_seed_means()) & np.isfinite(right.compute_seed_means())
     what = ", ".join(str(value) for name, value in columns.items() if name not in ("split", "readout", "protocol"))
     if not usable.all():
         found.notes.append(f"{what}: {int((~usable).sum())} seeds without a right answer of a side are left out")
     if not usable.any():
         return
     left, right = (Answers(side.right[:, usable], side.counted[:, usable]) for side in (left, right))
-    alone = difference_from_constant(left.by_seed() - right.by_seed(), 0.0)
-    both = over_seeds_and_items(left, right)
+    alone = difference_from_constant(left.compute_seed_means() - right.compute_seed_means(), 0.0)
+    both = compute_two_way_effect(left, right)
     values = {"difference": alone.value, "seeds_low": alone.low, "seeds_high": alone.high}
     values |= {"both_low": both.low, "both_high": both.high}
     found.scores += [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
@@ -12,7 +12,7 @@ from workflow_scripts.evaluation.scores import read_scores
 Scores = dict[int, float]  # by seed
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Metric `mean` (percent) of each model, or with `over` its `gain` (points) over another one, in the column subset
     `over <the other>`, by seed, for each mean (in the column item_set), under the task of its first score.
 
@@ -23,13 +23,13 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     A seed counts where it has all scores of a mean; a gain is of the same seed of both.
     """
     given = merge_options(options, models={}, means={}, over={})
-    found = Analysis([])
+    found = AnalysisResult([])
     by_variant: dict[tuple[str, str, str], list[TrainedRun]] = {}
     for run in runs:
         by_variant.setdefault((run.task, run.method, run.variant), []).append(run)
     pairs = [(name, other) for name, others in given["over"].items() for other in others]
     for mean, wanted in given["means"].items():
-        made = {name: means(model, wanted, by_variant) for name, model in given["models"].items()}
+        made = {name: average_by_seed(model, wanted, by_variant) for name, model in given["models"].items()}
         for name, other in pairs or [(name, "") for name in made]:
             values, shown = made[name]
             metric, subset, unit, protocol = "mean", "all", "percent", shown and shown.protocol
@@ -43,7 +43,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                     f"{mean}: not all of its scores are there for {' and '.join(filter(None, (name, other)))}"
                 )
             found.scores += [
-                score(
+                make_score_row(
                     replace(shown, seed=seed, protocol=protocol),
                     metric,
                     value,
@@ -58,7 +58,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     return found
 
 
-def means(
+def average_by_seed(
     model: dict[str, Any], wanted: list[dict[str, str]], runs: dict[tuple[str, str, str], list[TrainedRun]]
 ) -> tuple[Scores, TrainedRun | None]:
     """(the mean by seed of the wanted scores of a model, a run of its first task with the worst protocol of all)."""
@@ -68,7 +68,7 @@ def means(
         mine = runs.get((cell["task"], model["method"], variant), [])
         used.append(mine)
         columns.append(
-            {run.seed: value for run in mine if (value := value_of(run, cell, model.get("readout"))) is not None}
+            {run.seed: value for run in mine if (value := find_value(run, cell, model.get("readout"))) is not None}
         )
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
@@ -78,7 +78,7 @@ def means(
     return found, replace(used[0][0], protocol=protocol)
 
 
-def value_of(run: TrainedRun, cell: dict[str, str], readout: str) -> float | None:
+def find_value(run: TrainedRun, cell: dict[str, str], readout: str) -> float | None:
     """The score of a run that a cell names by split, subset and metric; None where it is not defined."""
     selected = {**cell, "readout": readout}
     rows = read_scores(run.folder / "eval/scores.csv")

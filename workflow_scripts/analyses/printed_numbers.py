@@ -28,7 +28,7 @@ MOST_RUNS = 10**9  # more than this many runs are no number of runs
 
 
 @dataclass(frozen=True)
-class Pair:
+class ComparedModels:
     """The two compared models in one cell of the paper: scores in percent, CVs as ratios (None for misprints)."""
 
     model: str
@@ -56,8 +56,8 @@ class Pair:
             return {"runs_needed_score": None, "runs_needed_cv": None}
         deviations = (self.cv * self.score, self.other_cv * self.other_score)  # over runs, in points
         return {
-            "runs_needed_score": needed_for_difference(self.difference, *deviations),
-            "runs_needed_cv": needed_for_ratio(self.ratio),
+            "runs_needed_score": count_runs_for_difference(self.difference, *deviations),
+            "runs_needed_cv": count_runs_for_ratio(self.ratio),
         }
 
 
@@ -77,28 +77,32 @@ def audit(
     options = merge_options(
         given, displays={}, rates={}, models=[], versions=["CARMA", "FT"], runs=6, misprinted=[], twice={}
     )
-    pairs = read_pairs(published, options)
+    pairs = list_compared_models(published, options)
     if not pairs:
         raise UserError("displays.yaml: the audit finds no cell with both versions in published.csv; see its options")
-    scores = spread_scores(pairs, options["runs"]) + needed_scores(pairs)
+    scores = score_spreads(pairs, options["runs"]) + score_needed_runs(pairs)
     compared = []
     for name, patterns in options["twice"].items():
-        rows = [{"where": name, **row} for left, right in patterns for row in printed_twice(published, left, right)]
+        rows = [
+            {"where": name, **row}
+            for left, right in patterns
+            for row in compare_repeated_numbers(published, left, right)
+        ]
         differ = sum(not row["agree"] for row in rows)
         scores += [_score("all", "pairs_compared", len(rows), "pairs", len(rows), subset=name)]
         scores += [_score("all", "pairs_differing", differ, "pairs", len(rows), subset=name)]
         compared += rows
-    low, high = null_range(options["runs"])
+    low, high = compute_null_interval(options["runs"])
     ratios = [
         {name: getattr(pair, name) for name in ("model", "task", "rate", "ratio", "difference")}
-        | {"low": low, "high": high, "p_value": ratio_p(pair.ratio, options["runs"])}
+        | {"low": low, "high": high, "p_value": compute_ratio_p_value(pair.ratio, options["runs"])}
         | pair.needed
         for pair in pairs
     ]
     return scores, {"cv_ratios": pandas.DataFrame(ratios), "printed_twice": pandas.DataFrame(compared)}
 
 
-def read_pairs(published: dict[Key, Published], options: dict[str, Any]) -> list[Pair]:
+def list_compared_models(published: dict[Key, Published], options: dict[str, Any]) -> list[ComparedModels]:
     """The cells that print score and CV of both versions."""
     misprints = {tuple(cell) for cell in options["misprinted"]}
     pairs = []
@@ -113,17 +117,19 @@ def read_pairs(published: dict[Key, Published], options: dict[str, Any]) -> list
                 if None not in cells:
                     *scores, cv, other_cv = (cell.value for cell in cells)
                     misprinted = (display, model, prefix) in misprints
-                    pairs.append(Pair(model, task, rate, *scores, *((None, None) if misprinted else (cv, other_cv))))
+                    pairs.append(
+                        ComparedModels(model, task, rate, *scores, *((None, None) if misprinted else (cv, other_cv)))
+                    )
     return pairs
 
 
-def null_range(runs: int) -> tuple[float, float]:
+def compute_null_interval(runs: int) -> tuple[float, float]:
     """The middle 95% of the ratio of two standard deviations over `runs` runs each, when there is no difference."""
     low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], runs - 1, runs - 1)
     return math.sqrt(low), math.sqrt(high)
 
 
-def ratio_p(ratio: float | None, runs: int) -> float | None:
+def compute_ratio_p_value(ratio: float | None, runs: int) -> float | None:
     """Two-sided p of the F test that two standard deviations over `runs` runs each, of this ratio, are equal."""
     if ratio is None:
         return None
@@ -131,9 +137,9 @@ def ratio_p(ratio: float | None, runs: int) -> float | None:
     return float(2 * min(tail, 1 - tail))
 
 
-def spread_scores(pairs: list[Pair], runs: int) -> list[dict]:
+def score_spreads(pairs: list[ComparedModels], runs: int) -> list[dict]:
     """By task and rate, by task, and over all: the geometric mean of CV ratios, and the mean difference of scores."""
-    low, high = null_range(runs)
+    low, high = compute_null_interval(runs)
     scores = []
     groups = dict.fromkeys([(pair.task, pair.rate) for pair in pairs] + [(pair.task, None) for pair in pairs])
     for task, rate in [*groups, ("all", None)]:
@@ -144,10 +150,10 @@ def spread_scores(pairs: list[Pair], runs: int) -> list[dict]:
         found = {
             "cv_ratio_count": (len(ratios), "cells"),
             "cv_ratio_mean": (float(np.exp(logs.mean())), "ratio"),
-            "cv_ratio_t": (t_value(logs), "t"),
+            "cv_ratio_t": (compute_t_value(logs), "t"),
             "cv_ratio_inside": (sum(low <= ratio <= high for ratio in ratios), "cells"),
             "difference_mean": (float(differences.mean()), "points"),
-            "difference_t": (t_value(differences), "t"),
+            "difference_t": (compute_t_value(differences), "t"),
         }
         for metric, (value, unit) in found.items():
             subset = "all" if rate is None else None
@@ -158,14 +164,14 @@ def spread_scores(pairs: list[Pair], runs: int) -> list[dict]:
     return scores
 
 
-def t_value(values: np.ndarray) -> float | None:
+def compute_t_value(values: np.ndarray) -> float | None:
     """Student's t of the mean of `values` [N] against 0; None for fewer than two of them."""
     if len(values) < 2:
         return None
     return float(values.mean() / (values.std(ddof=1) / math.sqrt(len(values))))
 
 
-def needed_scores(pairs: list[Pair]) -> list[dict]:
+def score_needed_runs(pairs: list[ComparedModels]) -> list[dict]:
     """By model, task and rate: runs a side that would show the printed difference of scores, and of CVs."""
     scores = []
     for pair in pairs:
@@ -175,7 +181,7 @@ def needed_scores(pairs: list[Pair]) -> list[dict]:
     return scores
 
 
-def needed_for_difference(difference: float, std: float, other_std: float) -> int | None:
+def count_runs_for_difference(difference: float, std: float, other_std: float) -> int | None:
     """Least runs a side with which a two-sided t test at 5% finds a true `difference` in 80% of all cases.
 
     Two independent sides of normal runs with these standard deviations; the test pools them (equal numbers of runs a
@@ -197,21 +203,21 @@ def needed_for_difference(difference: float, std: float, other_std: float) -> in
     if difference == 0:
         return None
     # The noncentral t is slow and unsteady for many thousands of degrees of freedom.
-    needed = least(normal_power)
-    return least(power) if needed is not None and needed < 500 else needed
+    needed = find_smallest_count(normal_power)
+    return find_smallest_count(power) if needed is not None and needed < 500 else needed
 
 
-def needed_for_ratio(ratio: float) -> int | None:
+def count_runs_for_ratio(ratio: float) -> int | None:
     """Least runs a side with which a two-sided F test at 5% finds a true `ratio` of deviations in 80% of all cases."""
 
     def power(runs: int) -> float:
         low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], runs - 1, runs - 1) / ratio**2
         return float(stats.f.cdf(low, runs - 1, runs - 1) + stats.f.sf(high, runs - 1, runs - 1))
 
-    return None if ratio == 1 else least(power)
+    return None if ratio == 1 else find_smallest_count(power)
 
 
-def least(power: Callable[[int], float]) -> int | None:
+def find_smallest_count(power: Callable[[int], float]) -> int | None:
     """The least number of runs, 2 or more, whose power reaches 80%; it must rise with the runs."""
     high = 2
     while power(high) < POWER:
@@ -225,7 +231,7 @@ def least(power: Callable[[int], float]) -> int | None:
     return low
 
 
-def printed_twice(published: dict[Key, Published], left: str, right: str) -> list[dict]:
+def compare_repeated_numbers(published: dict[Key, Published], left: str, right: str) -> list[dict]:
     """The cells of `left` that also stand under `right`: both numbers, and whether one rounds to the other."""
     shape = re.compile(re.escape(left).replace(r"\*", "([^/]+)"))
     rows = []
@@ -237,7 +243,7 @@ def printed_twice(published: dict[Key, Published], left: str, right: str) -> lis
         other = published.get(tuple(at.split("/")))
         if other is None or one.value is None or other.value is None:
             continue
-        step = max(resolution(one), resolution(other))
+        step = max(compute_printed_step(one), compute_printed_step(other))
         # Half a step, and a little for numbers that floating point cannot hold.
         agree = abs(one.value - other.value) <= step / 2 * (1 + 1e-6)
         here = {"cell": "/".join(key), "printed": one.printed, "value": one.value}
@@ -247,7 +253,7 @@ def printed_twice(published: dict[Key, Published], left: str, right: str) -> lis
     return rows
 
 
-def resolution(number: Published) -> float:
+def compute_printed_step(number: Published) -> float:
     """The last printed digit of a number, in its unit: 0.01 for 56.31, also for 0.5631 that is meant as percent."""
     digits = Decimal(re.search(r"\d+(?:\.\d+)?", number.printed)[0])
     scale = 100 if number.value and math.isclose(abs(number.value), 100 * float(digits)) else 1

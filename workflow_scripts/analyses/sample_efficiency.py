@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Metric `mean_gain` (points) of each method, variant and seed that has runs at the first and the last size, under
     the last task.
 
@@ -20,7 +20,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
     The mean of the differences of neighbours is that of the ends, whatever lies between: (last - first) / (sizes - 1).
     """
     given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
-    found = Analysis([])
+    found = AnalysisResult([])
     for name, tasks in given["sizes"].items():
         if len(tasks) < 2:
             raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
@@ -33,16 +33,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
                 continue
             last = by_task[tasks[-1]]
             start, end = (
-                values(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
+                read_values(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
                 for task in ends
             )
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
-                found.scores.append(score(last, "mean_gain", gain, "points", len(tasks) - 1, readout=readout))
+                found.scores.append(make_score_row(last, "mean_gain", gain, "points", len(tasks) - 1, readout=readout))
     return found
 
 
-def values(run: TrainedRun, split: str, metric: str, without: Sequence[str]) -> dict[str, float]:
+def read_values(run: TrainedRun, split: str, metric: str, without: Sequence[str]) -> dict[str, float]:
     """Readout -> the score of all items of a split."""
     wanted = {"split": split, "subset": "all", "metric": metric}
     rows = [row for row in read_scores(run.folder / "eval/scores.csv") if row["readout"] not in without]

@@ -6,18 +6,18 @@ from typing import Any
 
 import pandas
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun, score
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Of each variant that takes what a search has chosen, under the search's seed: the chosen `learning_rate` (10^-5)
     and `batch_sentences` (sentences), `best` (percent), the validation of that pair, and `range` (points), the best
     less the worst of all pairs. n counts the pairs. pairs.csv has them all.
     """
     merge_options(options)
-    found, tables = Analysis([]), []
+    found, tables = AnalysisResult([]), []
     for run in {(run.task, run.method, run.variant): run for run in reversed(runs)}.values():
         if read_json(run.folder / "run.json")["chosen"] is None:
             found.notes.append(f"{run.task}/{run.method}/{run.variant}: trained without a search")
@@ -34,9 +34,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> Analysis:
         }
         readout = search["spec"]["model"]["readout"]
         found.scores += [
-            score(of_search, name, value, unit, len(tried), readout=readout) for name, (value, unit) in values.items()
+            make_score_row(of_search, name, value, unit, len(tried), readout=readout)
+            for name, (value, unit) in values.items()
         ]
-        tables.append(pandas.DataFrame(of_search.columns(), index=tried.index).join(tried))
+        tables.append(pandas.DataFrame(of_search.columns, index=tried.index).join(tried))
     if tables:
         found.files["pairs"] = pandas.concat(tables, ignore_index=True)
     return found

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Metric `examples` for each task and split; for each method (in the column subset) `parameters` (million),
     `layers`, `width`, `heads` and `feed_forward` of its causal language model. n counts examples or parameters.
 
@@ -15,11 +15,13 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     """
     merge_options(options)
     by_task, by_method = ({getattr(run, name): run for run in reversed(runs)} for name in ("task", "method"))
-    examples = [row for task, run in sorted(by_task.items()) for row in data_sizes(task, run)]
-    return Analysis(examples + [row for method, run in sorted(by_method.items()) for row in model_sizes(method, run)])
+    examples = [row for task, run in sorted(by_task.items()) for row in count_examples(task, run)]
+    return AnalysisResult(
+        examples + [row for method, run in sorted(by_method.items()) for row in read_model_sizes(method, run)]
+    )
 
 
-def data_sizes(task: str, run: TrainedRun) -> list[dict[str, Any]]:
+def count_examples(task: str, run: TrainedRun) -> list[dict[str, Any]]:
     """Score rows: how many examples the splits of a run's data have."""
     manifest = read_json(run.data / "dataset.json")
     what = {"task": task, "subset": "all", "metric": "examples", "unit": "examples", "protocol": manifest["protocol"]}
@@ -29,7 +31,7 @@ def data_sizes(task: str, run: TrainedRun) -> list[dict[str, Any]]:
     ]
 
 
-def model_sizes(method: str, run: TrainedRun) -> list[dict[str, Any]]:
+def read_model_sizes(method: str, run: TrainedRun) -> list[dict[str, Any]]:
     """Score rows: the sizes of a run's model, by the configuration beside its weights."""
     from transformers import AutoConfig
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.formats import sememes
@@ -21,7 +21,7 @@ from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> Analysis:
+def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
     """Scores of the data of `runs`, by task and readout; the runs themselves are not read.
 
     options:
@@ -31,8 +31,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     measure that is not defined, such as the correlation of an overlap that is the same for all pairs, has a note.
     """
     given = merge_options(options, split="test")
-    known = lexicon(sources)
-    found = Analysis([])
+    known = read_word_sememes(sources)
+    found = AnalysisResult([])
     for run in {run.task: run for run in runs}.values():
         names = read_json(run.data / "dataset.json")["labels"]
         table = read_table(run.data, given["split"], ["first", "second", "label", "subset"])
@@ -42,7 +42,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
             answers = {"constant": np.full(len(label), np.bincount(train).argmax(), float)}
         else:
             pairs = list(zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True))
-            answers = {"word_overlap": overlaps(pairs, {}), "sememe_overlap": overlaps(pairs, known)}
+            answers = {"word_overlap": compute_overlaps(pairs, {}), "sememe_overlap": compute_overlaps(pairs, known)}
         for readout, answer in answers.items():
             for subset, rows in rows_of_subsets(table["subset"].to_numpy()).items():
                 measures = (
@@ -59,7 +59,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     return found
 
 
-def lexicon(sources: dict[str, Path]) -> dict[str, list[int]]:
+def read_word_sememes(sources: dict[str, Path]) -> dict[str, list[int]]:
     """Word -> its sememes; made-up ones where the data are made up, and have no sources."""
     if sources:
         return sememes.read_sememes(sources[sememes.SOURCES[0]].parent)
@@ -68,7 +68,7 @@ def lexicon(sources: dict[str, Path]) -> dict[str, list[int]]:
         return sememes.read_sememes(Path(folder))
 
 
-def overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:
+def compute_overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:
     """|A & B| / |A | B| of each pair [N], A and B being the sememes of all words of a phrase; without any known, its
     words. Two empty sets overlap wholly.
     """

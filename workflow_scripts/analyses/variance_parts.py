@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.trained import Analysis, TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.interventions.variation import variance_parts
+from workflow_scripts.interventions.variation import split_variance
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
+def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Metrics `sd_training_seeds` and `sd_draws` (points) for each task, subset (method and variant) and rate.
 
     n is the number of training seeds, and of draws a seed. Without two of either there is no score.
     """
     merge_options(options)
-    found = Analysis([])
+    found = AnalysisResult([])
     for (task, method, variant), group in groupby(sorted(runs, key=_variant), key=_variant):
         members = list(group)
-        for rate, values in consistency(members).items():
-            between, within = variance_parts(values)
+        for rate, values in read_consistency(members).items():
+            between, within = split_variance(values)
             columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "unit": "points"}
             columns["protocol"] = members[0].protocol
             parts = (("sd_training_seeds", between, len(values)), ("sd_draws", within, values.shape[1]))
@@ -38,7 +38,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> Analysis:
     return found
 
 
-def consistency(runs: list[TrainedRun]) -> dict[float, np.ndarray]:
+def read_consistency(runs: list[TrainedRun]) -> dict[float, np.ndarray]:
     """Rate -> ConsistSyn [training seeds, draws] in percent, of the seeds that have a score for every draw."""
     by_rate: dict[float, dict[int, dict[int, float]]] = {}
     for run in runs:

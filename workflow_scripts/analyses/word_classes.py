@@ -18,7 +18,7 @@ COGS_DETERMINERS = ("a", "the")
 OTHER = "function word"
 
 
-def scan_classes(words: Iterable[str]) -> dict[str, str]:
+def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
     """Class of each SCAN word; `walk12`, mutated from `walk`, has the class of `walk`.
 
     The classes are those that the paper names (section 5.2). `turn` is a verb here: the grammar gives it to no other
@@ -33,7 +33,7 @@ def scan_classes(words: Iterable[str]) -> dict[str, str]:
     return {word: by_word[original] for word, original in originals.items()}
 
 
-def cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Class of each word of COGS, from (sentence, logical form) pairs; a word has the class that it shows most often.
 
     In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb,

@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> None:
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
 
-    from workflow_scripts.analyses.trained import TrainedRun
+    from workflow_scripts.analyses.trained_runs import TrainedRun
     from workflow_scripts.evaluation.published import read_published
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.training.machine import describe_device

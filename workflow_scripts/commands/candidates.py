@@ -27,14 +27,14 @@ def main(args: argparse.Namespace) -> None:
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
     from workflow_scripts.data.reading import data_digest, read_table
-    from workflow_scripts.interventions.candidates import build, load_resources, write
-    from workflow_scripts.interventions.stand_in import made_up_resources
+    from workflow_scripts.interventions.candidates import build, load_resources, write_candidates
+    from workflow_scripts.interventions.stand_in import make_stand_in_resources
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
-    resources = load_resources(sources) if sources else made_up_resources()
+    resources = load_resources(sources) if sources else make_stand_in_resources()
     with write_atomically(args.out) as out:
         out.mkdir()
-        write(build(contents, resources, spec["options"]), out / "candidates.parquet")
+        write_candidates(build(contents, resources, spec["options"]), out / "candidates.parquet")
         digest = data_digest(args.data)
         write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": hash_files(out)})
         made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))

@@ -106,5 +106,5 @@ def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
     return {
         "split": settings.split,
         "options": settings.candidates,
-        "sources": intervention_settings.sources_of(options),
+        "sources": intervention_settings.list_candidate_sources(options),
     }

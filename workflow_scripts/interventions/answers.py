@@ -26,7 +26,7 @@ BATCH_TOKENS = 8192
 
 
 @dataclass
-class Subject:
+class AnsweredPrompts:
     """N items whose answer is one token.
 
     contents, answers, items: their texts [N]; `correct`: readout -> [N] bool, for the unchanged prompts. `labels`: ids
@@ -47,7 +47,7 @@ class Subject:
     correct: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "Subject":
+    def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "AnsweredPrompts":
         """Load the model of a run, read its prompts, and answer them unchanged."""
         run = read_checked_run(run_dir, data)
         model = load_model(run["spec"], run_dir / "checkpoint", device)
@@ -60,7 +60,7 @@ class Subject:
         distinct = np.unique(prompts.label)
         if len(distinct) <= FEW_ANSWERS:
             subject.labels = torch.from_numpy(distinct)
-        subject.correct = subject.rights(prompts)
+        subject.correct = subject.evaluate_answers(prompts)
         return subject
 
     @cached_property
@@ -68,13 +68,13 @@ class Subject:
         """The run's own tokenizer, loaded once for all interventions."""
         return read_tokenizer(self.folder)
 
-    def batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
+    def make_batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
         """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
         length = prompts.length
         chosen = bucket_by_length(length, np.zeros_like(length), max(BATCH_TOKENS, int(length.max())))
         return np.concatenate(chosen), [prompts.make_batch(rows).to(self.device) for rows in chosen]
 
-    def rights(self, prompts: Prompts) -> dict[str, np.ndarray]:
+    def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
         """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
         among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
         written, chosen = predict_answers(self.model, prompts, among, BATCH_TOKENS, self.device)
@@ -86,9 +86,11 @@ class Subject:
         settings = self.spec["model"]
         bos = begin_token(self.model, settings.get("bos", False), str(self.folder))
         space = settings.get("label_space", False)
-        return self.rights(encode_prompts(self.tokenizer, contents, self.answers, settings["template"], bos, space))
+        return self.evaluate_answers(
+            encode_prompts(self.tokenizer, contents, self.answers, settings["template"], bos, space)
+        )
 
-    def right(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
+    def compare_answers(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
         """Return [N] bool in the order of the items, for answers `ids` [N] in the `order` of the batches."""
         written = np.empty_like(ids)
         written[order] = ids
@@ -96,7 +98,7 @@ class Subject:
             return written == self.prompts.label
         return matches(written, self.prompts.label, self.texts, self.match)
 
-    def table(self, right: np.ndarray, **where: Any) -> pa.Table:
+    def make_table(self, right: np.ndarray, **where: Any) -> pa.Table:
         """Return one row per item: whether it was right under the intervention `where`, and before."""
         count = len(right)
         kinds = {

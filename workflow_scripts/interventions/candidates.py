@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.interventions.archives import stop_words, tagger
 from workflow_scripts.interventions.lexical_vectors import (
     Vectors,
-    common_words,
-    gloss_vectors,
+    build_gloss_vectors,
+    build_spacy_vectors,
     read_frequencies,
-    spacy_vectors,
+    select_common_words,
 )
-from workflow_scripts.interventions.lexicon import Lexicon, read_lexicon
-from workflow_scripts.interventions.settings import SOURCES, WHERE, Options, installed
+from workflow_scripts.interventions.lexicon import WordNet, read_wordnet
+from workflow_scripts.interventions.nltk_files import load_tagger, read_stop_words
+from workflow_scripts.interventions.settings import SOURCES, WHERE, Options, is_installed
 from workflow_scripts.interventions.synonym_rules import (
     TAGGER,
-    Resources,
-    best,
-    queries_of,
-    vector_pairs,
-    wordnet_pairs,
+    SynonymResources,
+    find_queries,
+    find_similar_words,
+    find_wordnet_synonyms,
+    rank_candidates,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
 
 
-def load_resources(sources: dict[str, Path]) -> Resources:
+def load_resources(sources: dict[str, Path]) -> SynonymResources:
     """Read the files of `SOURCES`, given by name. Raises UserError for a missing or malformed file."""
     paths = {}
     for need, names in SOURCES.items():
@@ -45,20 +45,22 @@ def load_resources(sources: dict[str, Path]) -> Resources:
         if not given:
             raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
         paths[need] = given[0]
-    return Resources(stop_words(paths["stop words"]), tagger(paths["tagger"]), read_lexicon(paths["WordNet"]))
+    return SynonymResources(
+        read_stop_words(paths["stop words"]), load_tagger(paths["tagger"]), read_wordnet(paths["WordNet"])
+    )
 
 
 def choose_vectors(
-    options: Options, lexicon: Lexicon, nlp: "Language | None" = None
+    options: Options, lexicon: WordNet, nlp: "Language | None" = None
 ) -> tuple[Vectors, "Language | None"]:
     """Return the word vectors, and the spaCy pipeline that they are from. Raises UserError if it is missing."""
     model = options.spacy_model
     if options.source == "wordnet" and (
-        options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not installed(model))
+        options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not is_installed(model))
     ):
-        return gloss_vectors(lexicon), None
+        return build_gloss_vectors(lexicon), None
     if not nlp:
-        if not installed(model):
+        if not is_installed(model):
             raise UserError(f"{WHERE}: the spaCy model {model} is not installed; install it, or set vectors: glosses")
         import spacy
 
@@ -71,11 +73,11 @@ def choose_vectors(
             ) from error
     if not nlp.vocab.vectors_length:
         raise UserError(f"{WHERE}: the spaCy model {model} has no vectors; name one that has, such as en_core_web_md")
-    return spacy_vectors(nlp), nlp
+    return build_spacy_vectors(nlp), nlp
 
 
 def build(
-    contents: Sequence[str], resources: Resources, options: dict[str, Any], nlp: "Language | None" = None
+    contents: Sequence[str], resources: SynonymResources, options: dict[str, Any], nlp: "Language | None" = None
 ) -> "pyarrow.Table":
     """Build the table: one row per distinct content, in order, with the words that have candidates.
 
@@ -86,17 +88,17 @@ def build(
 
     settings = parse_as(Options, options, WHERE)
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
-    by_content = {content: queries_of(content, resources, nlp) for content in sorted(set(contents))}
+    by_content = {content: find_queries(content, resources, nlp) for content in sorted(set(contents))}
     queries = sorted({query for found in by_content.values() for query in found.values()})
     if settings.source == "wordnet":
-        pairs = wordnet_pairs(queries, resources, settings.satellites, settings.base_forms)
+        pairs = find_wordnet_synonyms(queries, resources, settings.satellites, settings.base_forms)
     else:
         if settings.frequencies is None:
             raise UserError(f"{WHERE}: source: vectors needs the key 'frequencies'; name a file of words and counts")
         counts = read_frequencies(Path(settings.frequencies))
-        vocabulary = common_words(nlp, counts, settings.min_log_probability, resources.stop_words)
-        pairs = vector_pairs(queries, resources, vectors, vocabulary, settings.min_similarity)
-    chosen = best(queries, pairs, vectors, settings.similarity_weight, settings.top)
+        vocabulary = select_common_words(nlp, counts, settings.min_log_probability, resources.stop_words)
+        pairs = find_similar_words(queries, resources, vectors, vocabulary, settings.min_similarity)
+    chosen = rank_candidates(queries, pairs, vectors, settings.similarity_weight, settings.top)
     rows = []
     for content, found in by_content.items():
         eligible = {position: query for position, query in found.items() if query in chosen}
@@ -127,7 +129,7 @@ def build(
     return pyarrow.Table.from_pylist(rows, schema=schema)
 
 
-def write(table: "pyarrow.Table", path: Path) -> None:
+def write_candidates(table: "pyarrow.Table", path: Path) -> None:
     """Write the table of `build` as Parquet, atomically."""
     import pyarrow.parquet
 
@@ -135,7 +137,7 @@ def write(table: "pyarrow.Table", path: Path) -> None:
         pyarrow.parquet.write_table(table, temporary, compression="zstd")
 
 
-def read(path: Path) -> "pyarrow.Table":
+def read_candidates(path: Path) -> "pyarrow.Table":
     """Read a table of `write`. Raises UserError if it is missing or not such a table."""
     import pyarrow.parquet
 
@@ -150,12 +152,12 @@ def read(path: Path) -> "pyarrow.Table":
     return table
 
 
-def facts(table: "pyarrow.Table") -> dict[str, Any]:
+def read_description(table: "pyarrow.Table") -> dict[str, Any]:
     """Return options, vectors, and the numbers of contents and words of the table."""
     return json.loads(table.schema.metadata[b"candidates"])
 
 
-def candidates_of(table: "pyarrow.Table") -> Candidates:
+def map_candidates(table: "pyarrow.Table") -> Candidates:
     """Convert the table to the argument of `synonyms.perturb`."""
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
     return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}

@@ -93,7 +93,7 @@ def pool(states: Tensor, groups: Groups, poolings: Sequence[str]) -> Tensor:
     return pooled.view(len(poolings), len(index), width, -1)
 
 
-def cap_predictions(
+def predict_with_cap(
     model: nn.Module,
     batches: Iterable[Any],
     layers: Sequence[int],
@@ -121,7 +121,7 @@ def cap_predictions(
         for name, read in readouts.items():
             clean[name].append(read(run.logits).cpu())
             found[name] = clean[name][-1].expand(len(run.layers), len(poolings), -1).clone()
-        for items, logits in run.suffixes(rows):
+        for items, logits in run.run_suffixes(rows):
             for name, read in readouts.items():
                 found[name][:, :, items.cpu()] = read(logits).cpu()
         for layer, pooling, name in pooled:
@@ -133,7 +133,7 @@ def cap_predictions(
     )
 
 
-def pooled_logits(
+def compute_cap_logits(
     model: nn.Module,
     ids: Tensor,
     words: Tensor,
@@ -143,11 +143,11 @@ def pooled_logits(
 ) -> Tensor:
     """Logits at the last word under CAP(s) for each s of `layers`: ids, words [B, S] -> [len(layers), B, V].
 
-    Items whose groups all have one token get the logits of the clean run. Arguments and errors as `cap_predictions`.
+    Items whose groups all have one token get the logits of the clean run. Arguments and errors as `predict_with_cap`.
     """
     run = _Run(model, ids, words, layers, [pooling], bos_in_first_word)
     logits = run.logits.repeat(len(run.layers), 1, 1)
-    for items, found in run.suffixes():
+    for items, found in run.run_suffixes():
         logits[:, items] = found[:, 0]
     return logits[[run.layers.index(layer) for layer in layers]]
 
@@ -172,7 +172,7 @@ class _Run:
         hooks = {blocks(model)[layer]: keep(layer) for layer in self.layers}
         self.logits = _last_logits(model, self.ids, self.groups.length - 1, hooks)
 
-    def suffixes(self, rows: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
+    def run_suffixes(self, rows: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
         """(items [n], their logits [K, P, n, V]) of the K layers, ascending, until all items that CAP touches were met.
 
         Items of about as many words go together, so that little is padded.

@@ -8,11 +8,11 @@ import pyarrow as pa
 import torch
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.interventions.answers import Subject
-from workflow_scripts.interventions.candidates import candidates_of, read
+from workflow_scripts.interventions.answers import AnsweredPrompts
+from workflow_scripts.interventions.candidates import map_candidates, read_candidates
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
-from workflow_scripts.interventions.variation import cv_scores
+from workflow_scripts.interventions.variation import make_cv_rows
 
 # By readout, the names of the share of right answers, as in an evaluation, and of what is derived from it.
 METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
@@ -32,16 +32,16 @@ def intervene(
 
     `match` says when an answer counts as right; see `tasks.settings.Evaluation`.
     """
-    subject = Subject.read(run_dir, data, settings.split, match, device)
+    subject = AnsweredPrompts.read(run_dir, data, settings.split, match, device)
     reporter.set_stage("pool words")
-    tables, scores = pooled(subject, settings)
+    tables, scores = evaluate_cap(subject, settings)
     reporter.advance()
     reporter.set_stage("replace words")
-    more_tables, more_scores = replaced(subject, settings, candidates, reporter)
+    more_tables, more_scores = evaluate_synonyms(subject, settings, candidates, reporter)
     return pa.concat_tables(tables + more_tables), scores + more_scores
 
 
-def chosen_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
+def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
     """Return the blocks before which CAP pools: all but the first, `wanted` evenly spaced ones, or those of a list.
 
     Evenly spaced blocks go from block 1 to the last; a list names blocks from 0 to `count` - 1.
@@ -53,36 +53,36 @@ def chosen_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
     return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
 
 
-def share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) -> list[dict[str, Any]]:
+def score_share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) -> list[dict[str, Any]]:
     """Return the score row of the share (percent) of `right` [N] among `rows` [N] bool; none if `rows` is empty."""
     count = int(rows.sum())
     value = {"metric": metric, "unit": "percent", "n": count, **where}
     return [value | {"value": 100 * float(right[rows].mean())}] if count else []
 
 
-def pooled(subject: Subject, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
+def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
     """Run CAP: return (answers, score rows) by block, pooling, readout and item set."""
-    from workflow_scripts.interventions.cap import cap_predictions
+    from workflow_scripts.interventions.cap import predict_with_cap
     from workflow_scripts.objectives.hidden_states import blocks
 
-    layers = chosen_blocks(len(blocks(subject.model)), settings.blocks)
-    order, batches = subject.batches(subject.prompts)
-    found = cap_predictions(
+    layers = choose_blocks(len(blocks(subject.model)), settings.blocks)
+    order, batches = subject.make_batches(subject.prompts)
+    found = predict_with_cap(
         subject.model, batches, layers, settings.poolings, subject.labels, settings.bos_in_first_word
     )
     tables, scores = [], []
     for (layer, pooling, readout), ids in found.pooled.items():
-        right = subject.right(order, ids.numpy(), readout)
+        right = subject.compare_answers(order, ids.numpy(), readout)
         where = {"intervention": "cap", "layer": layer, "pooling": pooling, "readout": readout}
         everything = np.ones(len(right), bool)
         for item_set, rows in (("all", everything), ("own_correct", subject.correct[readout])):
-            scores += share(METRIC[readout], right, rows, item_set=item_set, **where)
-        tables.append(subject.table(right, **where))
+            scores += score_share(METRIC[readout], right, rows, item_set=item_set, **where)
+        tables.append(subject.make_table(right, **where))
     return tables, scores
 
 
-def replaced(
-    subject: Subject, settings: Intervention, candidates: Path, reporter: Reporter
+def evaluate_synonyms(
+    subject: AnsweredPrompts, settings: Intervention, candidates: Path, reporter: Reporter
 ) -> tuple[list[pa.Table], list[dict[str, Any]]]:
     """Run synonym replacement: return (answers, score rows) by rate and seed.
 
@@ -90,7 +90,7 @@ def replaced(
     standard deviation over its mean across seeds (Eqn 13), `cv_low` to `cv_high` the 95% interval, without an upper end
     if the seeds set none.
     """
-    table = candidates_of(read(candidates))
+    table = map_candidates(read_candidates(candidates))
     labels = None if settings.may_be_label else subject.answers
     tables, scores = [], []
     for rate in settings.rates:
@@ -103,15 +103,15 @@ def replaced(
             scores[-1]["value"] = 100 * float(np.mean(shares))
             for readout, right in subject.answer(texts).items():
                 before = subject.correct[readout]
-                scores += share(METRIC[readout], right, everything, item_set="all", readout=readout, **where)
-                rows = share(
+                scores += score_share(METRIC[readout], right, everything, item_set="all", readout=readout, **where)
+                rows = score_share(
                     PREFIX[readout] + "consistency", right, before, item_set="own_correct", readout=readout, **where
                 )
                 consistent[readout] += [row["value"] for row in rows]
                 scores += rows
-                tables.append(subject.table(right, readout=readout, **where))
+                tables.append(subject.make_table(right, readout=readout, **where))
             reporter.advance()
         for readout, values in consistent.items():
             where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
-            scores += cv_scores(PREFIX[readout], values, **where)
+            scores += make_cv_rows(PREFIX[readout], values, **where)
     return tables, scores

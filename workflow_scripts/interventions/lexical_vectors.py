@@ -11,7 +11,7 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.lines import numbered_lines
-from workflow_scripts.interventions.lexicon import Lexicon
+from workflow_scripts.interventions.lexicon import WordNet
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -29,18 +29,18 @@ class Vectors:
     embed: Callable[[Sequence[str]], np.ndarray]
 
 
-def plain(word: str) -> str:
+def normalise_spelling(word: str) -> str:
     """Convert WordNet's spelling to plain text: lower case, `_` as a space, no hyphens and apostrophes."""
     return APART.sub("", word.lower().replace("_", " "))
 
 
-def unit_rows(matrix: np.ndarray) -> np.ndarray:
+def normalise_rows(matrix: np.ndarray) -> np.ndarray:
     """Scale the rows of `matrix` [N, d] to length 1, as float32. Zero rows stay zero."""
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0).astype(np.float32)
 
 
-def gloss_vectors(lexicon: Lexicon) -> Vectors:
+def build_gloss_vectors(lexicon: WordNet) -> Vectors:
     """Latent semantic analysis of WordNet: words with similar glosses have similar vectors.
 
     The document of a word is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`.
@@ -52,7 +52,7 @@ def gloss_vectors(lexicon: Lexicon) -> Vectors:
     documents: dict[str, list[str]] = {}
     for synset in lexicon.synsets:
         for word in synset.lemmas:
-            documents.setdefault(plain(word), []).append(synset.gloss)
+            documents.setdefault(normalise_spelling(word), []).append(synset.gloss)
     words = sorted(documents)
     # A term of fewer than 3 documents relates (almost) nothing; one of more than 5% of them is a function word. A
     # dictionary of a few words, as in a test, has neither.
@@ -62,33 +62,33 @@ def gloss_vectors(lexicon: Lexicon) -> Vectors:
     )
     weighted = counts.fit_transform([" ".join(documents[word]) for word in words])
     size = min(DIMENSIONS, *(n - 1 for n in weighted.shape))
-    matrix = unit_rows(TruncatedSVD(size, random_state=RANDOM_STATE).fit_transform(weighted))
+    matrix = normalise_rows(TruncatedSVD(size, random_state=RANDOM_STATE).fit_transform(weighted))
     row_of = {word: row for row, word in enumerate(words)}
 
     def rows(text: str) -> list[int]:
         if text in row_of:
             return [row_of[text]]
-        forms = {form for pos in "nvar" for form in lexicon.base_forms(text.replace(" ", "_"), pos)}
-        return sorted(row_of[plain(form)] for form in forms)
+        forms = {form for pos in "nvar" for form in lexicon.find_base_forms(text.replace(" ", "_"), pos)}
+        return sorted(row_of[normalise_spelling(form)] for form in forms)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         found = [matrix[rows(text)].sum(0) for text in texts]
-        return unit_rows(np.array(found, dtype=np.float32).reshape(-1, size))
+        return normalise_rows(np.array(found, dtype=np.float32).reshape(-1, size))
 
     return Vectors(f"WordNet glosses, TF-IDF and truncated SVD to {size} dimensions", embed)
 
 
-def spacy_vectors(nlp: "Language") -> Vectors:
+def build_spacy_vectors(nlp: "Language") -> Vectors:
     """Return the vectors of a spaCy pipeline. A text of several words has their mean, as a spaCy Doc."""
 
     def embed(texts: Sequence[str]) -> np.ndarray:
         found = [np.mean([nlp.vocab.get_vector(word) for word in text.split(" ")], axis=0) for text in texts]
-        return unit_rows(np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length))
+        return normalise_rows(np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length))
 
     return Vectors(f"spaCy {nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", embed)
 
 
-def common_words(
+def select_common_words(
     nlp: "Language", counts: dict[str, float], min_log_probability: float, stop: frozenset[str]
 ) -> list[str]:
     """Return lower-case alphabetic words with a vector that are frequent by `counts` and no stop words, in order."""

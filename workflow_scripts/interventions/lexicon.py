@@ -21,14 +21,14 @@ ENDINGS = {
 
 
 @dataclass(frozen=True)
-class Lexicon:
+class WordNet:
     """All synsets; `senses` maps (n, v, a or r; lower-case word with `_`) to positions in `synsets`."""
 
     synsets: list[Synset]
     senses: dict[tuple[str, str], list[int]]
     exceptions: dict[tuple[str, str], list[str]]
 
-    def base_forms(self, word: str, pos: str) -> list[str]:
+    def find_base_forms(self, word: str, pos: str) -> list[str]:
         """Return the words of WordNet that `word` (lower case) can be a form of."""
         forms = [word]
         if (pos, word) in self.exceptions:
@@ -37,16 +37,16 @@ class Lexicon:
             forms += [word[: len(word) - len(end)] + new for end, new in ENDINGS[pos] if word.endswith(end)]
         return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
 
-    def synonyms(self, word: str, pos: str, satellites: bool = True) -> set[str]:
+    def find_synonyms(self, word: str, pos: str, satellites: bool = True) -> set[str]:
         """Return the words of every synset of `word` (lower case) with that part of speech, including itself.
 
         Without `satellites`, adjective satellites (most adjectives) do not count as adjectives.
         """
-        found = {i for form in self.base_forms(word, pos) for i in self.senses[pos, form]}
+        found = {i for form in self.find_base_forms(word, pos) for i in self.senses[pos, form]}
         return {w for i in found if satellites or not self.synsets[i].satellite for w in self.synsets[i].lemmas}
 
 
-def read_lexicon(path: Path) -> Lexicon:
+def read_wordnet(path: Path) -> WordNet:
     """Read a dictionary folder or an archive of one. Raises UserError with file and line, or with the missing files."""
     files = dictionary_files(path, DATA | EXCEPTIONS)
     synsets = list(read_synsets(path, files))
@@ -59,4 +59,4 @@ def read_lexicon(path: Path) -> Lexicon:
         for part, letter in PARTS.items()
         for form, *bases in (line.split(" ") for _, line in lines(path, files, f"{part}.exc"))
     }
-    return Lexicon(synsets, senses, exceptions)
+    return WordNet(synsets, senses, exceptions)

@@ -82,12 +82,12 @@ class Options(StrictModel):
     min_log_probability: float = Field(-15.0, description="Of the source vectors: natural logarithm of count / total.")
 
 
-def sources_of(options: Options) -> list[str]:
+def list_candidate_sources(options: Options) -> list[str]:
     """The source files that `build` needs, as <dataset>/<file>."""
     return [] if options.resources == "stand_in" else [names[0] for names in SOURCES.values()]
 
 
-def installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
     """Whether there is a package of this name."""
     try:
         return find_spec(package) is not None

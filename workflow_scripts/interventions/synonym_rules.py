@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from workflow_scripts.interventions.lexical_vectors import Vectors, plain
-from workflow_scripts.interventions.lexicon import Lexicon
+from workflow_scripts.interventions.lexical_vectors import Vectors, normalise_spelling
+from workflow_scripts.interventions.lexicon import WordNet
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger
@@ -31,12 +31,12 @@ class Word(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Resources:
+class SynonymResources:
     """Dictionary, stop words and tagger."""
 
     stop_words: frozenset[str]
     tagger: "PerceptronTagger"
-    lexicon: Lexicon
+    lexicon: WordNet
 
 
 class Query(NamedTuple):
@@ -51,7 +51,7 @@ def split_words(content: str) -> list[Word]:
     return [Word(*match.groups(), match.start("core")) for match in WORD.finditer(content) if match.group()]
 
 
-def queries_of(content: str, resources: Resources, nlp: "Language | None" = None) -> dict[int, Query]:
+def find_queries(content: str, resources: SynonymResources, nlp: "Language | None" = None) -> dict[int, Query]:
     """Return position -> query for each word that may be replaced.
 
     The tags are those of the spaCy pipeline `nlp` if it has a tagger, else of the tagger of `resources`.
@@ -63,7 +63,7 @@ def queries_of(content: str, resources: Resources, nlp: "Language | None" = None
     for word in words:
         token_of.append(len(tokens) + bool(word.before))
         tokens += filter(None, word[:3])
-    tags = spacy_tags(tokens, nlp) if nlp and TAGGER in nlp.pipe_names else resources.tagger.tag(tokens)
+    tags = tag_with_spacy(tokens, nlp) if nlp and TAGGER in nlp.pipe_names else resources.tagger.tag(tokens)
     found = {}
     for position, word in enumerate(words):
         core = word.core.lower()
@@ -74,15 +74,15 @@ def queries_of(content: str, resources: Resources, nlp: "Language | None" = None
     return found
 
 
-def spacy_tags(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
+def tag_with_spacy(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
     """Return (token, Penn Treebank tag) by the pipeline, with the given tokens."""
     from spacy.tokens import Doc
 
     return [(token.text, token.tag_) for token in nlp(Doc(nlp.vocab, words=tokens))]
 
 
-def wordnet_pairs(
-    queries: Sequence[Query], resources: Resources, satellites: bool, base_forms: bool
+def find_wordnet_synonyms(
+    queries: Sequence[Query], resources: SynonymResources, satellites: bool, base_forms: bool
 ) -> list[tuple[int, str]]:
     """Return (index of a query, candidate), in order: synonyms of 1 or 2 words, no stop word, not the word itself.
 
@@ -91,24 +91,30 @@ def wordnet_pairs(
     lexicon = resources.lexicon
     pairs = []
     for index, query in enumerate(queries):
-        own = {query.word, plain(query.word)}
+        own = {query.word, normalise_spelling(query.word)}
         if not base_forms:
-            own |= {plain(form) for form in lexicon.base_forms(query.word, query.pos)}
-        texts = {plain(word) for word in lexicon.synonyms(query.word, query.pos, satellites)}
+            own |= {normalise_spelling(form) for form in lexicon.find_base_forms(query.word, query.pos)}
+        texts = {normalise_spelling(word) for word in lexicon.find_synonyms(query.word, query.pos, satellites)}
         for text in sorted(texts - own):
             if TEXT.fullmatch(text) and not resources.stop_words.intersection(text.split(" ")):
                 pairs.append((index, text))
     return pairs
 
 
-def vector_pairs(
-    queries: Sequence[Query], resources: Resources, vectors: Vectors, vocabulary: Sequence[str], min_similarity: float
+def find_similar_words(
+    queries: Sequence[Query],
+    resources: SynonymResources,
+    vectors: Vectors,
+    vocabulary: Sequence[str],
+    min_similarity: float,
 ) -> list[tuple[int, str]]:
     """Return (index of a query, candidate), in order: similar words of `vocabulary`, with the same part of speech.
 
     One matrix product [words, d] x [d, V] for all queries, in slices that fit into memory.
     """
-    can_be = {pos: np.array([bool(resources.lexicon.base_forms(v, pos)) for v in vocabulary], bool) for pos in "nvar"}
+    can_be = {
+        pos: np.array([bool(resources.lexicon.find_base_forms(v, pos)) for v in vocabulary], bool) for pos in "nvar"
+    }
     all_vectors = vectors.embed(vocabulary)
     pairs: list[tuple[int, str]] = []
     for start in range(0, len(queries), 512):
@@ -121,14 +127,14 @@ def vector_pairs(
     return pairs
 
 
-def polarities(texts: Sequence[str]) -> np.ndarray:
+def compute_polarities(texts: Sequence[str]) -> np.ndarray:
     """Return TextBlob's polarity of each text, float [N] in [-1, 1]; 0 for words that its lexicon lacks."""
     from textblob.en import sentiment
 
     return np.array([sentiment(text)[0] for text in texts])
 
 
-def best(
+def rank_candidates(
     queries: Sequence[Query], pairs: Sequence[tuple[int, str]], vectors: Vectors, weight: float, top: int
 ) -> dict[Query, list[tuple[str, float]]]:
     """Return the `top` candidates of each query with their scores, best first; equal scores alphabetically.
@@ -143,7 +149,7 @@ def best(
     candidate = np.array([index[text] for _, text in pairs], int)
     word = np.array([of_word[queries[q].word] for q, _ in pairs], int)
     similarity = np.einsum("nd,nd->n", vectors.embed(words)[word], vectors.embed(texts)[candidate])
-    polarity = polarities(words)[word] - polarities(texts)[candidate]
+    polarity = compute_polarities(words)[word] - compute_polarities(texts)[candidate]
     score = np.round(weight * similarity.astype(float) + (1 - weight) * (1 - np.abs(polarity)), ROUND)
     found: dict[Query, list[tuple[str, float]]] = {}
     for i in np.lexsort((candidate, -score, query)):

@@ -18,7 +18,7 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import Candidates
-from workflow_scripts.interventions.lexical_vectors import plain
+from workflow_scripts.interventions.lexical_vectors import normalise_spelling
 from workflow_scripts.interventions.synonym_rules import split_words
 
 
@@ -44,28 +44,30 @@ def perturb(
     for content, key, label in zip(contents, keys, labels or [None] * len(contents), strict=True):
         if content not in candidates:
             raise UserError(f"synonyms: the table of candidates lacks the content of item {key!r}; make it again")
-        text, share = _replace(content, allowed(candidates[content], label), rate, generator(seed, rate, key))
+        text, share = _replace(
+            content, filter_candidates(candidates[content], label), rate, seed_generator(seed, rate, key)
+        )
         texts.append(text)
         realised.append(share)
     return texts, realised
 
 
-def generator(seed: int, rate: float, item: str) -> np.random.Generator:
+def seed_generator(seed: int, rate: float, item: str) -> np.random.Generator:
     """Return the random generator of one item, seeded by a digest of its key."""
     name = json.dumps([seed, float(rate), item])
     return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()))
 
 
-def number_of_replacements(words: int, rate: float, eligible: int) -> int:
+def count_replacements(words: int, rate: float, eligible: int) -> int:
     """Return min(max(1, floor(rate * words)), eligible), computed exactly: 0.29 of 100 words is 29."""
     return min(max(1, math.floor(Fraction(str(rate)) * words)), eligible)
 
 
-def allowed(found: dict[int, list[str]], label: str | None) -> dict[int, list[str]]:
+def filter_candidates(found: dict[int, list[str]], label: str | None) -> dict[int, list[str]]:
     """Remove the candidates that are the label or contain it as a word; drop positions without candidates."""
     if label is None:
         return found
-    banned = plain(label).strip()
+    banned = normalise_spelling(label).strip()
     kept = {
         position: [c for c in texts if f" {banned} " not in f" {c} " and c.replace(" ", "") != banned.replace(" ", "")]
         for position, texts in found.items()
@@ -78,7 +80,7 @@ def _replace(
 ) -> tuple[str, float]:
     """Sample positions without replacement, then one candidate for each from left to right, both uniformly."""
     words = split_words(content)
-    count = number_of_replacements(len(words), rate, len(eligible))
+    count = count_replacements(len(words), rate, len(eligible))
     if not count:
         return content, 0.0
     parts, end = [], 0

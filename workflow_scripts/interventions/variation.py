@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Spread:
+class CvInterval:
     """A measure of spread with its 95% interval; None if undefined, inf if the data set no bound."""
 
     value: float | None
@@ -20,7 +20,7 @@ class Spread:
     n: int  # runs
 
 
-def coefficient_of_variation(values: Sequence[float]) -> Spread:
+def compute_cv(values: Sequence[float]) -> CvInterval:
     """CV of Eqn 13 over `values` [runs]: standard deviation (divided by n - 1) over mean, with an interval.
 
     Interval: McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for independent, normal runs
@@ -29,15 +29,15 @@ def coefficient_of_variation(values: Sequence[float]) -> Spread:
     runs = np.asarray(values, dtype=float)
     n = len(runs)
     if n < 2 or not runs.mean() > 0:
-        return Spread(None, None, None, n)
+        return CvInterval(None, None, None, n)
     value = float(runs.std(ddof=1) / runs.mean())
     low, high = (_vangel(value, n, probability) for probability in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2))
-    return Spread(value, low, high, n)
+    return CvInterval(value, low, high, n)
 
 
-def cv_scores(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
+def make_cv_rows(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
     """Return score rows `cv`, `cv_low` and `cv_high` over `values` [runs], each with `where`; none if undefined."""
-    spread = coefficient_of_variation(values)
+    spread = compute_cv(values)
     found = {"cv": spread.value, "cv_low": spread.low, "cv_high": spread.high}
     what = {"unit": "ratio", "n": spread.n, **where}
     return [
@@ -55,7 +55,7 @@ def _vangel(value: float, n: int, probability: float) -> float:
     return value / math.sqrt(below) if below > 0 else math.inf
 
 
-def variance_parts(values: np.ndarray) -> tuple[float | None, float | None]:
+def split_variance(values: np.ndarray) -> tuple[float | None, float | None]:
     """Return the variance between training seeds, and between synonym seeds of one training, of `values` [seeds, runs].
 
     One-way analysis of variance with random effects: the mean of the variances within a seed, and the excess of the

@@ -25,7 +25,7 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.interventions.settings import WHERE, Options, installed
+from workflow_scripts.interventions.settings import WHERE, Options, is_installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, hash_definitions
 
 # Digests of the functions and classes that each code digest stands for: `why` finds the changed ones with them.
@@ -90,7 +90,7 @@ def fingerprint_candidates(spec: dict) -> Fingerprint:
         if not Path(file).is_file():
             raise UserError(f"{WHERE}: key 'frequencies': there is no file {file}; name one that is there")
         given["frequencies"] = hash_file(file)
-    elif options.source == "wordnet" and options.vectors == "auto" and installed(options.spacy_model):
+    elif options.source == "wordnet" and options.vectors == "auto" and is_installed(options.spacy_model):
         given["vectors"] = "spacy"
     return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.stand_in"))
 

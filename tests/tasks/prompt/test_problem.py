@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.interventions.cap import pooled_logits
+from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.models.causal_lm.model import last_logits, load
 from workflow_scripts.tasks.prompt import problem as prompt
 from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, group_words
@@ -199,10 +199,10 @@ def test_groups_of_words_are_what_cap_pools(place):
         assert np.array_equal(np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1])
     # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens over as one word.
     batch, words = grouped.make_batch(np.arange(8)), plain.make_batch(np.arange(8)).words
-    by_phrase, by_word = (pooled_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words))
+    by_phrase, by_word = (compute_cap_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words))
     by_hand = torch.where((words > 0) & (words <= words.amax(1, keepdim=True) - 4), 1, words)
     assert not torch.allclose(by_phrase, by_word)
-    torch.testing.assert_close(pooled_logits(model, batch.ids, by_hand, [1], "mean"), by_phrase)
+    torch.testing.assert_close(compute_cap_logits(model, batch.ids, by_hand, [1], "mean"), by_phrase)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6), st.integers(0, 3))

@@ -58,7 +58,7 @@ def verify_grammar() -> list[Check]:
 def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     """Compare the published numbers of the papers with each other and with their own claims."""
     # pandas and scipy's distributions, which no other check needs.
-    from workflow_scripts.analyses.printed_numbers import audit, null_range
+    from workflow_scripts.analyses.printed_numbers import audit, compute_null_interval
 
     paper, name = AUDIT
     entry = catalogue.papers[paper].analyses[name]
@@ -67,7 +67,7 @@ def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     scores = {
         (row["task"], row["metric"], row.get("subset", "all")): row["value"] for row in rows if row.get("rate") is None
     }
-    low, high = null_range(entry["options"]["runs"])
+    low, high = compute_null_interval(entry["options"]["runs"])
     ratios, inside = (int(scores["all", f"cv_ratio_{part}", "all"]) for part in ("count", "inside"))
     compared, differing = (
         sum(int(value) for (_, metric, _), value in scores.items() if metric == f"pairs_{part}")

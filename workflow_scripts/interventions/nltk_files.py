@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 TAGGER = "averaged_perceptron_tagger_eng"
 
 
-def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
+def read_archive_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
     """Read the UTF-8 text of the files called `names`, in any folder of the archive.
 
     Raises UserError as `read_members` does, and if a file is missing, damaged or not UTF-8.
@@ -28,12 +28,12 @@ def read_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
     return found
 
 
-def stop_words(archive: Path) -> frozenset[str]:
+def read_stop_words(archive: Path) -> frozenset[str]:
     """Read NLTK's English stop words, lower case, from `stopwords.zip`. Raises UserError as `read_texts` does."""
-    return frozenset(read_texts(archive, ["english"])["english"].split())
+    return frozenset(read_archive_texts(archive, ["english"])["english"].split())
 
 
-def tagger(archive: Path) -> "PerceptronTagger":
+def load_tagger(archive: Path) -> "PerceptronTagger":
     """Build NLTK's averaged perceptron tagger (Penn Treebank tags) from the JSON files of its zip.
 
     The name of the folder inside does not matter. Raises UserError as `read_texts` does, and for malformed weights.
@@ -41,7 +41,7 @@ def tagger(archive: Path) -> "PerceptronTagger":
     from nltk.tag.perceptron import PerceptronTagger
 
     parts = [f"{TAGGER}.{part}.json" for part in ("weights", "tagdict", "classes")]
-    texts = read_texts(archive, parts)
+    texts = read_archive_texts(archive, parts)
     loaded: list[Any] = []
     for part in parts:
         try:

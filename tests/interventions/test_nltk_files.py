@@ -6,7 +6,7 @@ import pytest
 
 from tests.interventions.small_lexicon import write_sources, write_tar, write_zip
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.archives import read_texts, stop_words, tagger
+from workflow_scripts.interventions.nltk_files import load_tagger, read_archive_texts, read_stop_words
 
 
 @pytest.mark.parametrize("write", [write_zip, write_tar])
@@ -14,10 +14,10 @@ def test_texts_are_found_by_name_and_nothing_is_written(tmp_path, write):
     inside = tmp_path / "inside"
     inside.mkdir()
     archive = write(inside / "archive", {"../outside/english": "the\n", "/etc/german": "der\n"})
-    assert read_texts(archive, ["english", "german"]) == {"english": "the\n", "german": "der\n"}
+    assert read_archive_texts(archive, ["english", "german"]) == {"english": "the\n", "german": "der\n"}
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["archive", "inside"]
     with pytest.raises(UserError, match=r"archive holds no file french; fetch it again$"):
-        read_texts(archive, ["french"])
+        read_archive_texts(archive, ["french"])
 
 
 @pytest.mark.parametrize("name", ["wordnet/wordnet-3.0-dict.tar.xz", "nltk/averaged_perceptron_tagger_eng.zip"])
@@ -30,7 +30,7 @@ def test_damaged_archives_are_one_line(tmp_path, name):
     for content in [b"no archive", b"", whole[:middle], *flipped]:
         (tmp_path / "damaged").write_bytes(content)
         try:
-            read_texts(tmp_path / "damaged", [wanted])
+            read_archive_texts(tmp_path / "damaged", [wanted])
         except UserError as error:
             assert "\n" not in str(error) and str(tmp_path / "damaged") in str(error)
 
@@ -40,13 +40,13 @@ def test_a_tagger_of_the_wrong_form_is_refused(tmp_path):
     for weights in ("not JSON", json.dumps(["a list"])):
         parts = {f"{name}.weights.json": weights, f"{name}.tagdict.json": "{}", f"{name}.classes.json": '["NN"]'}
         with pytest.raises(UserError, match=r"fetch it again$"):
-            tagger(write_zip(tmp_path / "tagger.zip", parts))
+            load_tagger(write_zip(tmp_path / "tagger.zip", parts))
 
 
 def test_the_real_stop_words_and_tagger(mirror):
-    words = stop_words(mirror / "nltk/stopwords.zip")
+    words = read_stop_words(mirror / "nltk/stopwords.zip")
     assert {"the", "you're", "wouldn't"} < words and not {"dog", "der"} & words
-    made = tagger(mirror / "nltk/averaged_perceptron_tagger_eng.zip")
+    made = load_tagger(mirror / "nltk/averaged_perceptron_tagger_eng.zip")
     # The example of NLTK's own documentation.
     tags = [tag for _, tag in made.tag(["The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])]
     assert tags == ["DT", "JJ", "NN", "NN", "VBZ", "IN", "DT", "JJ", "NN"]

@@ -31,6 +31,7 @@ class TrainedRun:
     def __str__(self) -> str:
         return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
 
+    @property
     def columns(self) -> dict[str, str | int]:
         """The columns that name the run in every table of an analysis."""
         return {name: getattr(self, name) for name in RUN_COLUMNS}
@@ -40,18 +41,20 @@ class TrainedRun:
         model, vocabulary, _ = load_run(self.folder, self.data)
         return model, vocabulary["source"]
 
-    def pairs(self, split: str) -> pandas.DataFrame:
+    def read_pairs(self, split: str) -> pandas.DataFrame:
         """The `source` and `target` strings of a split of the data. Raises UserError when there is no such split."""
         return read_table(self.data, split, ["source", "target"]).to_pandas()
 
-    def sentences(self, split: str, words: Sequence[str]) -> list[str]:
+    def list_sentences(self, split: str, words: Sequence[str]) -> list[str]:
         """The distinct source sentences of a split that are made of `words`, in its order."""
         known = set(words)
-        return [source for source in dict.fromkeys(self.pairs(split)["source"]) if known.issuperset(source.split())]
+        return [
+            source for source in dict.fromkeys(self.read_pairs(split)["source"]) if known.issuperset(source.split())
+        ]
 
 
 @dataclass
-class Analysis:
+class AnalysisResult:
     """What an analysis found: rows of scores.csv, and tables to write as <name>.csv."""
 
     scores: list[dict[str, Any]]
@@ -59,18 +62,18 @@ class Analysis:
     notes: list[str] = field(default_factory=list)
 
 
-def score(run: TrainedRun, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
+def make_score_row(run: TrainedRun, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
     """One row of scores.csv; `n` counts what was averaged. The subset is "all" unless `columns` says otherwise."""
-    row = {**run.columns(), "split": "", "subset": "all", "metric": metric, "value": float(value), "unit": unit, "n": n}
+    row = {**run.columns, "split": "", "subset": "all", "metric": metric, "value": float(value), "unit": unit, "n": n}
     return {**row, "protocol": run.protocol, **columns}
 
 
-def stacked(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
+def stack_tables(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
     """The tables under each other; for none, a table without rows that has the columns of a run and `columns`."""
     return pandas.concat(tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True)
 
 
-def sentence_ids(sentence: str, words: Sequence[str], run: TrainedRun) -> list[int]:
+def encode_sentence(sentence: str, words: Sequence[str], run: TrainedRun) -> list[int]:
     """Ids of the sentence, closed by EOS. Raises UserError for a word that the run has not been trained on."""
     index = {word: id_ for id_, word in enumerate(words)}
     for word in sentence.split():
