@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.common.files import write_json
+from workflow_scripts.common.files import hash_files, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
@@ -71,7 +71,7 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     save_file(named_weights(model), folder / "checkpoint/model.safetensors")
     write_config(folder / "checkpoint", spec["model"], vocabulary)
     facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
-    write_json(folder / "run.json", facts | {"data_digest": data_digest(data)})
+    write_json(folder / "run.json", facts | {"data_digest": data_digest(data), "files": hash_files(folder)})
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
     score = {"split": "test", "subset": "all", "metric": "exact_match", "value": accuracy, "unit": "percent", "n": 100}
     write_scores(folder / "eval/scores.csv", [names | score | {"protocol": spec["protocol"]}])

@@ -1,6 +1,7 @@
 """The intervene command on a small fine-tuned model: its scores, recomputed from its answers."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
-from tests.training.toy import assert_one_error
+from tests.training.toy import assert_one_error, flip_bit, record_files
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.candidates import build, map_candidates, read_candidates, write_candidates
 from workflow_scripts.interventions.cap import compute_cap_logits
@@ -53,6 +54,7 @@ def place(tmp_path_factory) -> Path:
         rows = model.get_input_embeddings().weight
         rows[tokenizer.token_to_id("<unk>")] = 1.01 * rows[tokenizer.token_to_id("hen")]
     model.save_pretrained(checkpoint)
+    record_files(checkpoint.parent)
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
     (place / "candidates").mkdir()
     write_candidates(
@@ -214,6 +216,7 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
     with torch.no_grad():
         model.get_input_embeddings().weight[0] *= 1000  # <bos>
     model.save_pretrained(checkpoint)
+    record_files(checkpoint.parent)
     (tmp_path / "candidates").mkdir()
     write_candidates(build(list(KINDS), make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
     right = {}
@@ -250,6 +253,21 @@ def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert call(place, "pretrain", "text") == 1
     assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind language_modelling")
+
+
+@pytest.mark.parametrize("command", ["intervene", "train"])
+def test_a_flipped_bit_of_a_checkpoint_ends_what_would_use_it(capsys, place, tmp_path, command):
+    run = {"intervene": "ft", "train": "pretrain"}[command]
+    shutil.copytree(place / f"runs/{run}", tmp_path / "run")
+    flip_bit(tmp_path / "run/checkpoint/model.safetensors")
+    if command == "intervene":
+        assert call(place, **{"run-dir": tmp_path / "run", "out": tmp_path / "out"}) == 1
+    else:
+        names = {"spec": place / "ft.json", "data": place / "prompts", "init": tmp_path / "run/checkpoint"}
+        names |= {"out": tmp_path / "out", "state": tmp_path / "state"}
+        assert main(["train", *(str(part) for name, path in names.items() for part in (f"--{name}", path))]) == 1
+    assert_one_error(capsys.readouterr().err, "checkpoint/model.safetensors: expected sha256 ", "by run.json, found ")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans())))

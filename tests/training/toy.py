@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.files import hash_files, read_json, write_json
 
 ROOT = Path(__file__).parents[2]
 SPECIAL = ["<pad>", "<s>", "</s>", "<unk>"]
@@ -46,6 +47,19 @@ def write_data(folder: Path, seed: int = 0) -> Path:
     (folder / "vocabulary.json").write_text(json.dumps({"source": SOURCE_WORDS, "target": TARGET_WORDS}))
     (folder / "dataset.json").write_text(json.dumps({"task": "toy", "subset_groups": {"both": ["short", "long"]}}))
     return folder
+
+
+def record_files(run_dir: Path) -> None:
+    """Record the files of a run that a test has changed, as if training had written them."""
+    run = read_json(run_dir / "run.json")
+    write_json(run_dir / "run.json", run | {"files": hash_files(run_dir)})
+
+
+def flip_bit(file: Path) -> None:
+    """Change one bit in the middle of a file."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
 
 
 def toy_spec(**training: object) -> dict:

@@ -4,7 +4,7 @@ import argparse
 import importlib
 from pathlib import Path
 
-from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.files import hash_files, write_atomically, write_json
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.config.loading import load_catalogue
@@ -13,6 +13,7 @@ from workflow_scripts.data.sources.declared import downloaded
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +39,12 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.training.machine import describe_device
 
-    trained, specs = [], []
+    trained, made_by = [], []
     for run in runs:
         folder = args.results / run_folder(run)
-        specs.append(read_json(folder / "run.json")["spec"])
-        protocol, data = specs[-1]["protocol"], args.results / data_folder(run.task)
+        made_by.append(read_run(folder))
+        check_checkpoint(folder, made_by[-1])
+        protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
     options, module = entry.get("options", {}), importlib.import_module(entry["module"])
     sources, digests = downloaded(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
@@ -52,8 +54,8 @@ def main(args: argparse.Namespace) -> None:
         analysis = module.analyse(
             read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
         )
-    fingerprint = fingerprint_analysis(entry, specs, numbers)
-    digests |= {run.task: read_json(run.folder / "run.json").get("data_digest") for run in trained}
+    fingerprint = fingerprint_analysis(entry, [made["spec"] for made in made_by], numbers)
+    digests |= {run.task: made["data_digest"] for run, made in zip(trained, made_by, strict=True)}
     with write_atomically(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
@@ -69,7 +71,10 @@ def main(args: argparse.Namespace) -> None:
             "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
             "files": hash_files(out),
-            "checkpoints_sha256": {str(run): hash_file(run.folder / "checkpoint/model.safetensors") for run in trained},
+            "checkpoints_sha256": {
+                str(run): made["files"]["checkpoint/model.safetensors"]
+                for run, made in zip(trained, made_by, strict=True)
+            },
         }
         write_json(out / "analysis.json", content)
         made = make_record(fingerprint, digests, precision="fp32", computed_on=describe_device(torch.device("cpu")))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.files import hash_files, read_json, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.validation import parse_as
@@ -57,15 +57,15 @@ def main(args: argparse.Namespace) -> None:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
-        checkpoint, kept = args.run_dir / "checkpoint", spec["training"].get("also_keep", [])
+        files, kept = run["files"], spec["training"].get("also_keep", [])
         content = {
             "run": run["run"],
             "scale": run["scale"],
             "spec": settings.model_dump(),
             "data_digest": run["data_digest"],
             "files": hash_files(out),
-            "checkpoint_sha256": hash_file(checkpoint / "model.safetensors"),
-            "kept_sha256": {name: hash_file(checkpoint / f"{name}.safetensors") for name in kept},
+            "checkpoint_sha256": files["checkpoint/model.safetensors"],
+            "kept_sha256": {name: files[f"checkpoint/{name}.safetensors"] for name in kept},
             "absent": [row for row in scores if "reason" in row],  # measures that are undefined for this run
         }
         write_json(out / "evaluation.json", content)

@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> None:
             "spec": settings.model_dump(),
             "data_digest": run["data_digest"],
             "files": hash_files(out),
-            "checkpoint_sha256": hash_file(args.run_dir / "checkpoint/model.safetensors"),
+            "checkpoint_sha256": run["files"]["checkpoint/model.safetensors"],
             "candidates_sha256": hash_file(candidates),
         }
         write_json(out / "intervention.json", content)

@@ -21,6 +21,7 @@ from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.provenance.fingerprints import fingerprint_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 
 if TYPE_CHECKING:
     import torch
@@ -217,12 +218,16 @@ def check_data(folder: Path, task: str, scale: str | None) -> None:
 
 def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
     """Raise UserError unless the folder holds the hub model that a spec names, as written by `fetch-model`."""
+    from workflow_scripts.data.sources.fetch_model import changed
+
     found = read_json(folder / "model.json")
     if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
         raise UserError(
             f"{folder} holds {found.get('name')} at {found.get('revision')}, the run starts from {origin['hub']} at "
             f"{origin['revision']}; get it with fetch-model"
         )
+    if broken := changed(folder, found):
+        raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; get it with fetch-model")
 
 
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
@@ -257,4 +262,6 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
         raise UserError(f"{origin}: key 'training.also_keep' is of sequence-to-sequence tasks alone; leave it out")
     if args.init and "hub" in spec["init"]:
         check_hub_model(args.init, spec["init"])
+    elif args.init and (args.init.parent / "run.json").exists():
+        check_checkpoint(args.init.parent, read_run(args.init.parent))
     return spec, settings

@@ -1,23 +1,39 @@
-"""Read run.json, and check it against the data."""
+"""Read run.json, and check it against the checkpoint and the data."""
 
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json
+from workflow_scripts.common.files import hash_files, read_json
 from workflow_scripts.common.hashing import digest
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:
     """Read run.json of a trained run. Raises UserError if it is missing or not a run.json."""
     run = read_json(run_dir / "run.json")
-    if not isinstance(run, dict) or not {"run", "scale", "spec", "spec_digest", "data_digest"} <= run.keys():
+    needed = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
+    if not isinstance(run, dict) or not needed <= run.keys() or not isinstance(run["files"], dict):
         raise UserError(f"{run_dir / 'run.json'} is not what train writes; train the run again")
     return run
 
 
+def check_checkpoint(run_dir: Path, run: dict[str, Any]) -> None:
+    """Raise UserError if a file of the checkpoint is missing, added, or differs from its sha256 in run.json."""
+    recorded = {name: value for name, value in run["files"].items() if name.startswith("checkpoint/")}
+    actual = {f"checkpoint/{name}": value for name, value in hash_files(run_dir / "checkpoint").items()}
+    for name in sorted(recorded.keys() | actual.keys()):
+        if (found := actual.get(name)) != (expected := recorded.get(name)):
+            found, expected = (f"sha256 {value}" if value else "no such file" for value in (found, expected))
+            raise UserError(
+                f"{run_dir / name}: expected {expected}, by run.json, found {found}; delete {run_dir} and train again"
+            )
+
+
 def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
-    """Read run.json. Raises UserError if it was changed, or if run and data do not belong together."""
+    """Read run.json.
+
+    Raises UserError if it or the checkpoint was changed, or if run and data do not belong together.
+    """
     from workflow_scripts.data.reading import data_digest
 
     run = read_run(run_dir)
@@ -27,4 +43,5 @@ def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
         )
     if data_digest(data_dir) != run["data_digest"]:
         raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
+    check_checkpoint(run_dir, run)
     return run

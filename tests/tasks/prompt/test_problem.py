@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
-from tests.training.toy import assert_one_error
+from tests.training.toy import assert_one_error, record_files
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.models.causal_lm.model import last_logits, load
@@ -282,6 +282,7 @@ def test_a_tokenizer_without_offsets_is_one_line(capsys, tmp_path):
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     (folder / "tokenizer.json").unlink()
     (folder / "vocab.json").write_text(json.dumps(vocabulary))
+    record_files(folder.parent)
     assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
     assert_one_error(capsys.readouterr().err, "tokenizer.json does not exist", "a fast tokenizer, which has offsets")
 
@@ -296,6 +297,7 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, tmp_pat
     embeddings = tokenizer.get_vocab_size()
     tokenizer.add_tokens(["beast", "fowl"])
     tokenizer.save(str(folder / "tokenizer.json"))
+    record_files(folder.parent)
     assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
     parts = (f"has {embeddings + 2} tokens, and the model embeddings of {embeddings}", "belongs to the model")
     assert_one_error(capsys.readouterr().err, *parts)

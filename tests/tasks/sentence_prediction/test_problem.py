@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_encoder, write_pairs
+from tests.training.toy import record_files
 from workflow_scripts.__main__ import main
 
 FAMILIES = ("bert", "roberta", "distilbert")
@@ -125,6 +126,7 @@ def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
         if "layer.1.output.LayerNorm" in name:
             weights[name] = torch.zeros_like(weights[name])
     save_file(weights, file, {"format": "pt"})
+    record_files(tmp_path / "zero")
     scores = evaluate(tmp_path, "zero", data)
     assert value(scores, "zero_states") == 100
     assert set(scores["metric"]) == {"zero_states"}

@@ -17,8 +17,10 @@ from tests.training.toy import (
     assert_one_error,
     assert_one_line_error,
     call,
+    flip_bit,
     here,
     pair,
+    record_files,
     toy_spec,
     write_data,
     write_split,
@@ -103,6 +105,7 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     file = tmp_path / "out/checkpoint/test.safetensors"
     other = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()}
     save_file(other, file)
+    record_files(tmp_path / "out")
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
     rows = read_scores(tmp_path / "eval/scores.csv")
     found = pq.read_table(tmp_path / "eval/predictions.parquet").to_pylist()
@@ -118,6 +121,7 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
         (alone / "run.json").write_text(json.dumps(run))
         if readout:
             (alone / f"checkpoint/{readout}.safetensors").replace(alone / "checkpoint/model.safetensors")
+        record_files(alone)
         out = tmp_path / f"eval-{readout}"
         assert here("evaluate", *options(tmp_path, **{"run-dir": alone, "out": out}), "--device", "cpu") == 0
         expected = pq.read_table(out / "predictions.parquet").to_pylist()
@@ -206,6 +210,7 @@ def test_a_checkpoint_of_another_size_is_refused(capsys, place):
     config = json.loads(file.read_text())
     config["model"]["width"] = 16
     file.write_text(json.dumps(config))
+    record_files(place / "out")
     refused(capsys, place, "model.safetensors belongs to another configuration", "[12, 32]", "[12, 16]")
 
 
@@ -214,6 +219,7 @@ def test_a_checkpoint_of_another_model_is_refused(capsys, place):
     config = json.loads(file.read_text())
     config["model"]["layers"] = 2
     file.write_text(json.dumps(config))
+    record_files(place / "out")
     refused(capsys, place, "model.safetensors belongs to another configuration", "the file has no ")
 
 
@@ -229,13 +235,16 @@ def test_other_data_are_refused(capsys, place):
 
 
 @pytest.mark.parametrize("name", ["run.json", "checkpoint/model.safetensors"])
-@pytest.mark.parametrize("damage", ["missing", "cut"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "flipped"])
 def test_a_missing_or_broken_file_of_the_run_is_named(capsys, place, name, damage):
     path = place / "out" / name
     content = path.read_bytes()
-    path.unlink()
-    if damage == "cut":
+    if damage == "missing":
+        path.unlink()
+    elif damage == "cut":
         path.write_bytes(content[:-100])
+    else:
+        flip_bit(path)
     refused(capsys, place, str(path))
 
 
@@ -269,7 +278,7 @@ def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(caps
     now = spec["training"]["warmup_steps"]
     spec["training"]["warmup_steps"] = now + 1
     run = {"run": "scan-jump-x2/transformer/default/seed-1", "scale": "demo", "spec": spec}
-    run |= {"spec_digest": digest(spec), "data_digest": ""}
+    run |= {"spec_digest": digest(spec), "data_digest": "", "files": {}}
     (place / "out/run.json").write_text(json.dumps(run))
     assert main(["evaluate", *options(place, with_settings=False)]) == 1
     changed = f"training.warmup_steps was {now + 1} and is {now}"
