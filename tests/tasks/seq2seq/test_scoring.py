@@ -254,7 +254,7 @@ def test_a_run_json_of_something_else_is_refused(capsys, place):
 
 
 def test_a_folder_with_other_files_is_not_replaced(capsys, place):
-    refused(capsys, place, "holds dataset.json", "another --out", out=place / "data")
+    refused(capsys, place, "contains dataset.json", "another --out", out=place / "data")
 
 
 def test_a_split_that_does_not_exist_is_named(capsys, place):
