@@ -10,7 +10,7 @@ from benchmarks.training_step import objective_of, step
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
@@ -26,7 +26,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "full")
-    model, objective = build_model(spec["model"], read_vocabulary(args.data)).train(), objective_of(spec)
+    model, objective = build_model(spec["model"], read_vocabularies(args.data)).train(), objective_of(spec)
     pairs = read_pairs(args.data, "train")
     order, size = np.random.default_rng(0).permutation(len(pairs)), args.sentences
     fixed = [pairs.make_batch(order[first : first + size]) for first in range(0, len(order), size)]

@@ -15,7 +15,7 @@ from transformers.utils import logging
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
@@ -59,7 +59,7 @@ def main() -> None:
     logging.set_verbosity_error()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    vocabulary = read_vocabulary(args.data)
+    vocabulary = read_vocabularies(args.data)
     models = {}
     for variant in ("sinusoidal", "default"):
         spec = resolve_run(load_catalogue(), f"cognition/transformer/{variant}/seed-1", args.scale)

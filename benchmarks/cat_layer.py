@@ -118,7 +118,7 @@ def mapped(pairs: SentencePairs, folder: Path) -> SentencePairs:
         offsets = np.append(ragged.start, ragged.start[-1] + ragged.length[-1]).astype(np.int32)
         columns[f"{side}_ids"] = pa.ListArray.from_arrays(offsets, pa.array(ragged.ids))
     pq.write_table(pa.table(columns), folder / "train.parquet")
-    mapped_pairs.write(folder, "train", len(pairs))
+    mapped_pairs.write_mapped_pairs(folder, "train", len(pairs))
     first, second, orders = read_ordered_sentences(folder, "train")
     return replace(pairs, first=first, second=second, orders=orders)
 

@@ -8,7 +8,7 @@ import torch
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
@@ -24,7 +24,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "full")
-    model = build_model(spec["model"], read_vocabulary(args.data)).eval()
+    model = build_model(spec["model"], read_vocabularies(args.data)).eval()
     # An untrained model does not end its sentences: every output has the length of the longest reference of the batch.
     batches = make_bucketed_batches(read_pairs(args.data, "test"), 4096)
     batch = batches[len(batches) // 2]

@@ -13,8 +13,7 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.data.prepared import Seq2SeqDataset, write_data
-from workflow_scripts.data.reading import data_digest, read_vocabulary
+from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, read_vocabularies, write_data
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.models.weights import named_weights
@@ -63,7 +62,7 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     spec = resolve_run(load_catalogue(ROOT), run, "demo")
     data = add_data(results, run.task, spec["data"])
     torch.manual_seed(run.seed)
-    vocabulary = read_vocabulary(data)
+    vocabulary = read_vocabularies(data)
     model = build_model(spec["model"], vocabulary)
     folder = results / "runs" / run_id
     (folder / "checkpoint").mkdir(parents=True)
@@ -71,7 +70,7 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     save_file(named_weights(model), folder / "checkpoint/model.safetensors")
     write_config(folder / "checkpoint", spec["model"], vocabulary)
     facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
-    write_json(folder / "run.json", facts | {"data_digest": data_digest(data), "files": hash_files(folder)})
+    write_json(folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)})
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
     score = {"split": "test", "subset": "all", "metric": "exact_match", "value": accuracy, "unit": "percent", "n": 100}
     write_scores(folder / "eval/scores.csv", [names | score | {"protocol": spec["protocol"]}])

@@ -11,7 +11,7 @@ from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import assign_source_codes
 from workflow_scripts.analyses.head_agreement import compute_agreement, sample_pairs
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.data.formats.lines import text_lines
+from workflow_scripts.data.formats.lines import read_text_lines
 from workflow_scripts.evaluation.published import read_published
 
 
@@ -130,7 +130,7 @@ def test_whether_our_codes_are_one_sequence_too(tmp_path: Path) -> None:
 
 
 def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
-    lines = [" ".join(line.split()) for line in text_lines(mirror / "cognition/cg-test_cg-test.en")]
+    lines = [" ".join(line.split()) for line in read_text_lines(mirror / "cognition/cg-test_cg-test.en")]
     options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"]["options"]
     rows = options["rows"]["cognition"]
     assert len(rows) == 48

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, compute_overlaps
 from workflow_scripts.data.datasets import bird, paws
-from workflow_scripts.data.formats import sememes
+from workflow_scripts.data.formats import hownet
 from workflow_scripts.data.prepared import write_data
 
 
@@ -32,7 +32,7 @@ def test_overlaps_on_bird(tmp_path, mirror):
         prepared(tmp_path, task, bird.prepare({"set": which}, sources))
         for task, which in (("bird", "all"), ("bird-abba", "abba"))
     ]
-    analysis = analyse(runs, {}, {name: mirror / name for name in sememes.SOURCES})
+    analysis = analyse(runs, {}, {name: mirror / name for name in hownet.SOURCES})
     (words,) = found(analysis, task="bird", readout="word_overlap", metric="pearson")
     (parts,) = found(analysis, task="bird", readout="sememe_overlap", metric="pearson")
     assert (words, parts) == (pytest.approx(33.8, abs=0.05), pytest.approx(41.8, abs=0.1))

@@ -14,7 +14,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import scan
-from workflow_scripts.data.sources.declared import load_sources, select
+from workflow_scripts.data.sources.declared import load_sources, select_sources
 from workflow_scripts.provenance.fingerprints import fingerprint_data
 
 SPEC = {
@@ -78,8 +78,11 @@ def test_every_task_of_the_catalogue_has_valid_options():
             spec = resolve_data(catalogue, task, scale)
             settings = parse_as(importlib.import_module(spec["prepare"]).Options, spec["options"], f"{task} at {scale}")
             if spec["prepare"] == "workflow_scripts.data.datasets.scan":
-                scan.more_primitives(settings)
-            assert (settings.origin == "upstream") == bool(select(spec["sources"], load_sources())), (task, scale)
+                scan.resolve_renaming(settings)
+            assert (settings.origin == "upstream") == bool(select_sources(spec["sources"], load_sources())), (
+                task,
+                scale,
+            )
 
 
 def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror):

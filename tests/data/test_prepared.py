@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
-from workflow_scripts.data.prepared import Seq2SeqDataset, build_vocabulary, write_data
-from workflow_scripts.data.reading import data_digest
+from workflow_scripts.data.prepared import Seq2SeqDataset, build_vocabulary, digest_data, write_data
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 
 SPEC = {
@@ -135,7 +134,7 @@ def test_the_same_input_gives_the_same_bytes(tmp_path):
     found = []
     for name in ("first", "second"):
         write_data(toy(), SPEC, tmp_path / name)
-        found.append((hash_files(tmp_path / name), data_digest(tmp_path / name)))
+        found.append((hash_files(tmp_path / name), digest_data(tmp_path / name)))
     assert found[0] == found[1] and len(found[0][0]) == 4
 
 

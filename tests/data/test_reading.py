@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.reading import data_digest
+from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 MANIFEST = {"task": "toy", "subset_groups": {"x": ["y"]}}
@@ -21,24 +21,24 @@ def folder(path, manifest: dict, rows: bytes = b"rows"):
 
 
 def test_equal_data_have_an_equal_digest_however_they_were_made(tmp_path):
-    first = data_digest(folder(tmp_path / "first", MANIFEST))
+    first = digest_data(folder(tmp_path / "first", MANIFEST))
     (folder(tmp_path / "second", MANIFEST) / "record.json").write_text('{"started": "2026-01-01"}')
-    assert data_digest(tmp_path / "second") == first
+    assert digest_data(tmp_path / "second") == first
 
 
 def test_other_data_have_another_digest(tmp_path):
-    digests = [data_digest(folder(tmp_path / "first", MANIFEST))]
-    digests.append(data_digest(folder(tmp_path / "rows", MANIFEST, b"other rows")))
-    digests.append(data_digest(folder(tmp_path / "groups", MANIFEST | {"subset_groups": {}})))
+    digests = [digest_data(folder(tmp_path / "first", MANIFEST))]
+    digests.append(digest_data(folder(tmp_path / "rows", MANIFEST, b"other rows")))
+    digests.append(digest_data(folder(tmp_path / "groups", MANIFEST | {"subset_groups": {}})))
     named = folder(tmp_path / "named", MANIFEST)
     (named / "train.parquet").rename(named / "test.parquet")
-    digests.append(data_digest(named))
+    digests.append(digest_data(named))
     assert len(set(digests)) == len(digests)
 
 
 def test_a_folder_without_data(tmp_path):
     with pytest.raises(UserError, match=r"dataset.json does not exist; pass an existing file"):
-        data_digest(tmp_path)
+        digest_data(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
-from workflow_scripts.data.prepared import TableDataset, write_data
-from workflow_scripts.data.reading import data_digest
+from workflow_scripts.data.prepared import TableDataset, digest_data, write_data
 
 SPEC = {
     "task": "sst",
@@ -50,10 +49,10 @@ def test_tables_counts_and_extra_files(tmp_path):
 def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path):
     prepared = TableDataset({"train": ROWS}, [], "reduced", {"a.txt": "a"})
     write_data(prepared, SPEC, tmp_path / "out")
-    first = hash_files(tmp_path / "out"), data_digest(tmp_path / "out")
+    first = hash_files(tmp_path / "out"), digest_data(tmp_path / "out")
     (tmp_path / "out/stray").write_text("from elsewhere")
     write_data(copy.deepcopy(prepared), SPEC, tmp_path / "out")
-    assert (hash_files(tmp_path / "out"), data_digest(tmp_path / "out")) == first
+    assert (hash_files(tmp_path / "out"), digest_data(tmp_path / "out")) == first
     assert json.loads((tmp_path / "out/dataset.json").read_text())["protocol"] == "reduced"
 
 

@@ -112,7 +112,7 @@ def paws_qqp() -> dict[str, bytes]:
 
 
 def squad_files(folder: Path) -> dict[str, bytes]:
-    return {name: path.read_bytes() for name, path in squad.write(folder, 0).items()}
+    return {name: path.read_bytes() for name, path in squad.write_squad(folder, 0).items()}
 
 
 def write(folder: Path) -> dict[str, Path]:

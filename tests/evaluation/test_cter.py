@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
-from workflow_scripts.data.datasets.cognition import read_lexicon
-from workflow_scripts.data.formats.lines import text_lines
+from workflow_scripts.data.datasets.cognition import read_cognition_lexicon
+from workflow_scripts.data.formats.lines import read_text_lines
 from workflow_scripts.evaluation.compounds import (
     PART_OF,
     PARTS,
@@ -42,8 +42,8 @@ LEXICON = {
 @pytest.fixture(scope="session")
 def upstream(mirror):
     folder = mirror / "cognition"
-    lines = {name: text_lines(folder / f"cg-test_cg-test.{name}") for name in ("en", "zh", "compound")}
-    return lines | {"lexicon": read_lexicon(folder / "eval_lexicon")}
+    lines = {name: read_text_lines(folder / f"cg-test_cg-test.{name}") for name in ("en", "zh", "compound")}
+    return lines | {"lexicon": read_cognition_lexicon(folder / "eval_lexicon")}
 
 
 def rates(upstream, translations, rows=slice(None)):

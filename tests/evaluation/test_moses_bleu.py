@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.moses_bleu import measure
 
 TOKENS = ["The well @-@ known member can &apos;t vote .", "He said : &quot; yes &quot; ."]

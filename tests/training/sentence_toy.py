@@ -9,7 +9,7 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, table
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table
 from workflow_scripts.data.prepared import write_data
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import named_weights, write_tensors
@@ -70,7 +70,7 @@ def write_pairs(folder: Path, task: str = "same", scores: bool = False, single: 
         splits = {split: [row._replace(label=3.0 * row.label) for row in rows] for split, rows in splits.items()}
     if single:
         splits = {split: [row._replace(second=None) for row in rows] for split, rows in splits.items()}
-    made = table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
+    made = build_table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
     data = {
         "task": task,
         "prepare": "workflow_scripts.data.datasets.sts",

@@ -14,8 +14,7 @@ from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, m
 from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
-from workflow_scripts.data.prepared import SPECIAL_TOKENS
-from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies
 from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
@@ -120,7 +119,7 @@ def _has(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: 
 
 def assign_target_codes(run: TrainedRun) -> dict[str, int]:
     """Code of each word of the target, special tokens included, in a model with codes."""
-    model, words = run.load()[0], read_vocabulary(run.data)["target"]
+    model, words = run.load()[0], read_vocabularies(run.data)["target"]
     with torch.no_grad():
         return dict(zip(words, model.assign_target(torch.arange(len(words))).tolist(), strict=True))
 

@@ -10,7 +10,7 @@ from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, m
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 
 NO_LETTER = re.compile(r"[\W_]+")
 

@@ -9,7 +9,7 @@ import pandas
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import EOS
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 

@@ -14,8 +14,8 @@ import numpy as np
 from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
-from workflow_scripts.data.formats import sememes
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.formats import hownet
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
@@ -62,10 +62,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
 def read_word_sememes(sources: dict[str, Path]) -> dict[str, list[int]]:
     """Word -> its sememes; made-up ones where the data are made up, and have no sources."""
     if sources:
-        return sememes.read_sememes(sources[sememes.SOURCES[0]].parent)
+        return hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
     with tempfile.TemporaryDirectory() as folder:
-        stand_in.write(Path(folder))
-        return sememes.read_sememes(Path(folder))
+        stand_in.write_sememes(Path(folder))
+        return hownet.read_sememes(Path(folder))
 
 
 def compute_overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:

@@ -9,7 +9,7 @@ from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
-from workflow_scripts.data.sources.declared import downloaded
+from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
 from workflow_scripts.provenance.record import make_record
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> None:
         protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
     options, module = entry.get("options", {}), importlib.import_module(entry["module"])
-    sources, digests = downloaded(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
+    sources, digests = verify_downloads(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
     if numbers is None:
         analysis = module.analyse(trained, options, *([sources] if "sources" in entry else []))
     else:

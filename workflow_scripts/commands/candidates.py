@@ -7,7 +7,7 @@ from workflow_scripts.common.files import hash_files, write_atomically, write_js
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_candidates
-from workflow_scripts.data.sources.declared import downloaded
+from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.provenance.fingerprints import fingerprint_candidates
 from workflow_scripts.provenance.record import make_record
 
@@ -23,10 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write the replacement candidates of one task. Raises UserError if a source is missing or not pinned."""
     spec = resolve_candidates(load_catalogue(), args.task, args.scale)
-    sources, digests = downloaded(spec["sources"], args.downloads)
+    sources, digests = verify_downloads(spec["sources"], args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
-    from workflow_scripts.data.reading import data_digest, read_table
+    from workflow_scripts.data.prepared import digest_data, read_table
     from workflow_scripts.interventions.candidates import build, load_resources, write_candidates
     from workflow_scripts.interventions.stand_in import make_stand_in_resources
 
@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
     with write_atomically(args.out) as out:
         out.mkdir()
         write_candidates(build(contents, resources, spec["options"]), out / "candidates.parquet")
-        digest = data_digest(args.data)
+        digest = digest_data(args.data)
         write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": hash_files(out)})
         made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
         write_json(out / "record.json", made)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.data.datasets.cognition import read_lexicon
-from workflow_scripts.data.formats.lines import aligned_lines
+from workflow_scripts.data.datasets.cognition import read_cognition_lexicon
+from workflow_scripts.data.formats.lines import read_aligned_lines
 from workflow_scripts.evaluation.compounds import (
     Lexicon,
     compound_errors,
@@ -36,8 +36,8 @@ def main(args: argparse.Namespace) -> None:
     """Print instance and aggregate CTER in percent, of all sentences and by type of phrase."""
     for path in (args.lexicon, args.source, args.compound, args.hypothesis):
         check_encoding(path)
-    lexicon = read_lexicon(args.lexicon)
-    lines = aligned_lines([args.source, args.compound, args.hypothesis])
+    lexicon = read_cognition_lexicon(args.lexicon)
+    lines = read_aligned_lines([args.source, args.compound, args.hypothesis])
     check_compounds([(source, compound) for source, compound, _ in lines], lexicon, args)
     check_translations([line[2] for line in lines], args.hypothesis)
     compounds = [compound for _, compound, _ in lines]

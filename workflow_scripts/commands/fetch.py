@@ -9,9 +9,9 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.data.sources.declared import load_repositories, load_sources, select
-from workflow_scripts.data.sources.download import Patience
-from workflow_scripts.data.sources.fetch import fetch, write_manifest
+from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
+from workflow_scripts.data.sources.download import RetryPolicy
+from workflow_scripts.data.sources.fetch import fetch_source, write_source_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
     sources = load_sources()
     if args.all == bool(args.names):
         raise UserError("fetch: name datasets or files, or give --all (--list says what there is)")
-    chosen = list(sources.values()) if args.all else select(args.names, sources)
+    chosen = list(sources.values()) if args.all else select_sources(args.names, sources)
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
     failures = []
@@ -50,8 +50,8 @@ def main(args: argparse.Namespace) -> None:
                 progress.update(bar, completed=done, total=total)
 
             try:
-                told = fetch(source, args.downloads, mirror, Patience(), advance)
-                write_manifest(source, args.downloads / source.name)
+                told = fetch_source(source, args.downloads, mirror, RetryPolicy(), advance)
+                write_source_manifest(source, args.downloads / source.name)
                 console.print(f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False)
             except UserError as error:
                 if len(chosen) == 1:
@@ -78,7 +78,7 @@ def make_progress_bars(console: Console) -> Progress:
 def print_list(names: list[str]) -> None:
     """Print one line per file, with tabs between columns; without names for all declared files."""
     sources = load_sources()
-    for source in select(names, sources) if names else sources.values():
+    for source in select_sources(names, sources) if names else sources.values():
         size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
         terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
         where = " or ".join(url for packing in source.alternatives for url in packing.urls) or source.note

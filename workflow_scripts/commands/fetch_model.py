@@ -10,10 +10,15 @@ from workflow_scripts.commands.fetch import make_progress_bars
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.data.sources.download import Patience
-from workflow_scripts.data.sources.fetch_model import find_repository, is_whole, take, write_manifest
+from workflow_scripts.data.sources.download import RetryPolicy
+from workflow_scripts.data.sources.fetch_model import (
+    copy_model,
+    find_repository,
+    is_complete_model,
+    write_model_manifest,
+)
 from workflow_scripts.data.sources.hub import download_files
-from workflow_scripts.data.sources.model_files import MANIFEST, wanted
+from workflow_scripts.data.sources.model_files import MANIFEST, is_model_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,13 +40,13 @@ def main(args: argparse.Namespace) -> None:
     assert repository.revision  # find_repository has checked it
     local = args.local or load_config().models.local
     listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
-    check_replaceable(args.out, {MANIFEST, *(name for name in listed if wanted(name))})
+    check_replaceable(args.out, {MANIFEST, *(name for name in listed if is_model_file(name))})
     console = Console(stderr=True)
     with (
         FileLock(args.out.with_name(f".{args.out.name}.lock")),
         make_progress_bars(console) as progress,
     ):
-        if is_whole(args.out, args.name, repository.revision):
+        if is_complete_model(args.out, args.name, repository.revision):
             told = "already there"
         else:
             # The name contains the commit, so leftovers of an earlier invocation belong to the same files.
@@ -49,17 +54,17 @@ def main(args: argparse.Namespace) -> None:
             part = args.out.with_name(f".{args.out.name}.{origin}.part")
             part.mkdir(exist_ok=True)
             if local:
-                told = take(args.name, repository, Path(local) / args.name, part)
+                told = copy_model(args.name, repository, Path(local) / args.name, part)
             else:
                 bar = progress.add_task(args.name, total=None)
                 told = download_files(
                     args.name,
                     repository,
                     part,
-                    Patience(),
+                    RetryPolicy(),
                     lambda done, total: progress.update(bar, completed=done, total=total),
                 )
-            write_manifest(args.name, repository, part)
+            write_model_manifest(args.name, repository, part)
             with write_atomically(args.out) as out:
                 part.rename(out)
     console.print(f"{args.name}: {told}", highlight=False, soft_wrap=True, markup=False)

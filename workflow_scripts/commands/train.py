@@ -151,9 +151,9 @@ def main(args: argparse.Namespace) -> None:
 
 def hash_inputs(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
     """Return the digests of a training's inputs without the code."""
-    from workflow_scripts.data.reading import data_digest
+    from workflow_scripts.data.prepared import digest_data
 
-    found = {"spec_digest": digest(spec), "data_digest": data_digest(data)}
+    found = {"spec_digest": digest(spec), "data_digest": digest_data(data)}
     return found | ({"init_digest": hash_weights(init)} if init else {})
 
 
@@ -218,7 +218,7 @@ def check_data(folder: Path, task: str, scale: str | None) -> None:
 
 def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
     """Raise UserError unless the folder holds the hub model that a spec names, as written by `fetch-model`."""
-    from workflow_scripts.data.sources.fetch_model import changed
+    from workflow_scripts.data.sources.fetch_model import find_changed_files
 
     found = read_json(folder / "model.json")
     if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
@@ -226,7 +226,7 @@ def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
             f"{folder} holds {found.get('name')} at {found.get('revision')}, the run starts from {origin['hub']} at "
             f"{origin['revision']}; get it with fetch-model"
         )
-    if broken := changed(folder, found):
+    if broken := find_changed_files(folder, found):
         raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; get it with fetch-model")
 
 

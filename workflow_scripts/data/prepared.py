@@ -1,20 +1,33 @@
-"""Writing of a task's data folder: one Parquet file per split, dataset.json, vocabularies and further files.
+"""Write and read a task's data folder: one Parquet file per split, dataset.json, vocabularies and further files.
 
 Each module of `datasets/` has a function `prepare` that returns one of the three dataset classes here. Every class has
-`notes` for dataset.json and `protocol`, the best protocol that the data allow. `data.reading` reads the folder.
+`notes` for dataset.json and `protocol`, the best protocol that the data allow.
+
+pyarrow is imported in functions: it takes half a second, and reading the catalogue imports this module.
 """
 
+import hashlib
 import importlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_files, write_atomically, write_json
+from workflow_scripts.common.files import (
+    MissingFileError,
+    hash_file,
+    hash_files,
+    read_json,
+    write_atomically,
+    write_json,
+)
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.protocol import worst_protocol
+
+if TYPE_CHECKING:
+    import pyarrow
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
@@ -137,7 +150,7 @@ class StreamedDataset:
 
 def write_split(folder: Path, split: str, columns: dict[str, list], schema: Any) -> None:
     """Write the Parquet file of a split. `schema` is a pyarrow.Schema."""
-    import pyarrow.parquet  # not at the top: it takes half a second, and reading the catalogue imports this module
+    import pyarrow.parquet
 
     table = pyarrow.Table.from_pydict(columns, schema=schema)
     pyarrow.parquet.write_table(table, folder / f"{split}.parquet", compression="zstd")
@@ -149,7 +162,7 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def prepare(spec: dict[str, Any], sources: dict[str, Path], out: Path) -> None:
+def prepare_data(spec: dict[str, Any], sources: dict[str, Path], out: Path) -> None:
     """Prepare the data folder of a spec from the source files. Raises UserError if a source file is malformed."""
     write_data(importlib.import_module(spec["prepare"]).prepare(spec["options"], sources), spec, out)
 
@@ -171,3 +184,53 @@ def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
         content |= {"task": task, "protocol": worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
         write_json(folder / "dataset.json", {**content, "spec": spec, "files": hash_files(folder)})
+
+
+def read_vocabularies(folder: Path) -> dict[str, list[str]]:
+    """Read vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id. Raises UserError if invalid."""
+    content = read_json(folder / "vocabulary.json")
+    if not isinstance(content, dict) or content.keys() != {"source", "target"}:
+        raise UserError(f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again")
+    return content
+
+
+def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "pyarrow.Table":
+    """Read the given columns of a split, or all columns.
+
+    Raises UserError with the file name if the file is missing, broken or empty, or lacks a column.
+    """
+    import pyarrow
+    import pyarrow.parquet as pq
+
+    path = folder / f"{split}.parquet"
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read(columns=columns)
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
+    except (pyarrow.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
+    absent = sorted(set(columns or ()) - set(table.column_names))
+    if absent:
+        raise UserError(f"{path} has no column {absent[0]}; delete {folder} and prepare it again")
+    if not table.num_rows:
+        raise UserError(f"{path} has no rows; delete {folder} and prepare it again")
+    return table
+
+
+def has_column(folder: Path, split: str, column: str) -> bool:
+    """Return whether a split has the column. The split's file must be readable."""
+    import pyarrow.parquet as pq
+
+    return column in pq.read_schema(folder / f"{split}.parquet").names
+
+
+def digest_data(folder: Path) -> str:
+    """Return the sha256 over names and contents of the .parquet and .json files of a folder, except record.json."""
+    manifest = folder / "dataset.json"
+    if not manifest.exists():
+        raise MissingFileError(manifest)
+    files = [path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path.name != "record.json"]
+    lines = "".join(f"{hash_file(path)}  {path.name}\n" for path in sorted(files))
+    return hashlib.sha256(lines.encode()).hexdigest()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import begin_token
 from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.tasks.batching import bucket_by_length

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.interventions.lexicon import WordNet
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def read_frequencies(path: Path) -> dict[str, float]:
     Raises UserError with the line.
     """
     counts: dict[str, float] = {}
-    for number, line in numbered_lines(path):
+    for number, line in read_numbered_lines(path):
         word, _, count = line.partition("\t")
         try:
             value = float(count)

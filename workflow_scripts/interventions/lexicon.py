@@ -7,7 +7,15 @@ here depends on, and are not read.
 from dataclasses import dataclass
 from pathlib import Path
 
-from workflow_scripts.data.formats.wordnet import DATA, EXCEPTIONS, PARTS, Synset, dictionary_files, lines, read_synsets
+from workflow_scripts.data.formats.wordnet import (
+    DATA,
+    EXCEPTIONS,
+    PARTS,
+    Synset,
+    iterate_dictionary_lines,
+    read_dictionary_files,
+    read_synsets,
+)
 
 ENDINGS = {
     "n": [
@@ -48,7 +56,7 @@ class WordNet:
 
 def read_wordnet(path: Path) -> WordNet:
     """Read a dictionary folder or an archive of one. Raises UserError with file and line, or with the missing files."""
-    files = dictionary_files(path, DATA | EXCEPTIONS)
+    files = read_dictionary_files(path, DATA | EXCEPTIONS)
     synsets = list(read_synsets(path, files))
     senses: dict[tuple[str, str], list[int]] = {}
     for i, synset in enumerate(synsets):
@@ -57,6 +65,6 @@ def read_wordnet(path: Path) -> WordNet:
     exceptions = {
         (letter, form): bases
         for part, letter in PARTS.items()
-        for form, *bases in (line.split(" ") for _, line in lines(path, files, f"{part}.exc"))
+        for form, *bases in (line.split(" ") for _, line in iterate_dictionary_lines(path, files, f"{part}.exc"))
     }
     return WordNet(synsets, senses, exceptions)

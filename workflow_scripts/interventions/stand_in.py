@@ -34,6 +34,6 @@ def make_stand_in_resources() -> SynonymResources:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     with tempfile.TemporaryDirectory() as folder:
-        wordnet.write(Path(folder))
+        wordnet.write_wordnet(Path(folder))
         lexicon = read_wordnet(Path(folder))
     return SynonymResources(ENGLISH_STOP_WORDS, LookUpTagger(lexicon), lexicon)

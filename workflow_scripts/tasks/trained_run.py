@@ -34,14 +34,14 @@ def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
 
     Raises UserError if it or the checkpoint was changed, or if run and data do not belong together.
     """
-    from workflow_scripts.data.reading import data_digest
+    from workflow_scripts.data.prepared import digest_data
 
     run = read_run(run_dir)
     if digest(run["spec"]) != run["spec_digest"]:
         raise UserError(
             f"{run_dir / 'run.json'} was changed after training: its spec has another digest; train the run again"
         )
-    if data_digest(data_dir) != run["data_digest"]:
+    if digest_data(data_dir) != run["data_digest"]:
         raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
     check_checkpoint(run_dir, run)
     return run

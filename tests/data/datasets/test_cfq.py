@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cfq import prepare, spaced_punctuation
+from workflow_scripts.data.datasets.cfq import prepare, split_punctuation
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cfq import HELD_OUT
 
@@ -69,7 +69,7 @@ def test_official_queries(archive):
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S", "Zs"])))
 def test_spaces_around_punctuation_lose_nothing(question):
-    spaced = spaced_punctuation(question)
+    spaced = split_punctuation(question)
     assert spaced.replace(" ", "") == question.replace(" ", "")
     assert all(len(token) == 1 or token.isalnum() for token in spaced.split())
 
@@ -134,18 +134,18 @@ def test_wrong_options_are_refused_in_one_line(options, message):
 
 def test_a_missing_archive_says_where_it_is_to_be_had(tmp_path):
     from workflow_scripts.data.sources.declared import load_sources
-    from workflow_scripts.data.sources.download import Patience
-    from workflow_scripts.data.sources.fetch import fetch
+    from workflow_scripts.data.sources.download import RetryPolicy
+    from workflow_scripts.data.sources.fetch import fetch_source
 
     source = load_sources()["cfq/cfq.tar.gz"]
     (tmp_path / "mirror").mkdir()
     offline = type(source)(**vars(source) | {"urls": ("http://127.0.0.1:9/cfq.tar.gz",)})
     with pytest.raises(UserError) as caught:
-        fetch(
+        fetch_source(
             offline,
             tmp_path,
             tmp_path / "mirror",
-            Patience(attempts=1, connection_attempts=1),
+            RetryPolicy(attempts=1, connection_attempts=1),
             lambda done, total: None,
         )
     line = str(caught.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cognition import prepare, segmenter, spans
+from workflow_scripts.data.datasets.cognition import iterate_spans, load_segmenter, prepare
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import compound_errors
 
@@ -25,7 +25,7 @@ def real(mirror):
 
 @pytest.fixture
 def made(tmp_path) -> Path:
-    stand_in.write(tmp_path, 0)
+    stand_in.write_cognition(tmp_path, 0)
     return tmp_path
 
 
@@ -42,7 +42,7 @@ def test_sizes_of_the_real_data(real):
 def test_no_new_compound_is_in_the_training_set_and_no_sentence_in_two_splits(real):
     new = set(real.columns["cg_test"]["compound"])
     for split in ("train", "valid", "test"):
-        assert all(new.isdisjoint(spans(example.source, 7)) for example in real.splits[split])
+        assert all(new.isdisjoint(iterate_spans(example.source, 7)) for example in real.splits[split])
     sources = [example.source for split in ("train", "valid", "test") for example in real.splits[split]]
     assert len(set(sources)) == len(sources)
 
@@ -63,7 +63,7 @@ def test_chinese_is_divided_and_english_is_not(real):
 
 
 def test_upstreams_code_takes_words_apart(mirror):
-    divide = segmenter(mirror / "cognition/processed_code")
+    divide = load_segmenter(mirror / "cognition/processed_code")
     assert divide("泰勒 想要 一台 好 电脑 。") == "泰勒 想要 一台 好 电脑 。"
     sentence = "当 她 奶奶 开车 回家 时 ， 她 凝视着 窗外 。"
     assert divide(sentence) == sentence.replace("凝视着", "凝@@ 视@@ 着")
@@ -91,7 +91,7 @@ def test_the_stand_in_is_marked_and_its_references_are_right():
     assert not any(compound_errors(prepared.columns["cg_test"]["compound"], targets, prepared.files["lexicon.json"]))
     new = set(prepared.columns["cg_test"]["compound"])
     assert len(new) == 36 and any("@@ " in example.target for example in prepared.splits["train"])
-    assert all(new.isdisjoint(spans(example.source, 8)) for example in prepared.splits["train"])
+    assert all(new.isdisjoint(iterate_spans(example.source, 8)) for example in prepared.splits["train"])
     known = {word for example in prepared.splits["train"] for word in example.source.split(" ")}
     assert {word for compound in new for word in compound.split(" ")} <= known
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cogs import prepare, read
+from workflow_scripts.data.datasets.cogs import prepare, read_cogs
 from workflow_scripts.data.splits import Example
 
 FILES = ["cogs/train.tsv", "cogs/dev.tsv", "cogs/test.tsv", "cogs/gen.tsv"]
@@ -27,7 +27,7 @@ def test_sizes_and_kinds_of_the_real_data(sources):
     assert {kind for group in prepared.subset_groups.values() for kind in group} == set(kinds)
     assert prepared.protocol == "paper"
     for split, file in {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}.items():
-        assert prepared.splits[split] == read(sources[f"cogs/{file}.tsv"])
+        assert prepared.splits[split] == read_cogs(sources[f"cogs/{file}.tsv"])
 
 
 def test_validation_inside_or_outside_the_test_set(sources):
@@ -49,7 +49,7 @@ def test_limits_make_the_protocol_reduced(sources):
 def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "train.tsv"
     file.write_bytes(b"\xef\xbb\xbfA cat ran .\trun . agent\tprimitive\r\n\nA cat ran .\trun . agent\tprimitive")
-    assert read(file) == [Example("A cat ran .", "run . agent", "primitive")] * 2
+    assert read_cogs(file) == [Example("A cat ran .", "run . agent", "primitive")] * 2
 
 
 @pytest.mark.parametrize("line", ["A cat ran .\trun", "A cat ran .\t\tprimitive", "A\tb\tc\td", "A cat ran ."])
@@ -57,7 +57,7 @@ def test_a_malformed_line_is_named(tmp_path, line):
     file = tmp_path / "gen.tsv"
     file.write_text(f"A cat ran .\trun . agent\tprimitive\n{line}\n")
     with pytest.raises(UserError, match=rf"^{file}:2: not three filled columns .*fetch the file again$"):
-        read(file)
+        read_cogs(file)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.inverse_dictionary import (
     SOURCES,
     Item,
-    clean,
-    connected,
+    clean_definition,
     find_items,
-    frequent_words,
-    held_out,
+    group_connected_items,
     prepare,
-    split_up,
+    select_frequent_words,
+    select_held_out_items,
+    split_items,
 )
 from workflow_scripts.data.formats.wordnet import Synset, WordNet
-from workflow_scripts.data.stand_ins.wordnet import write
+from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 
 TOPICS = {"law", "american football", "physics"}
 
@@ -42,7 +42,7 @@ TOPICS = {"law", "american football", "physics"}
     ],
 )
 def test_cleaning(gloss, content):
-    assert clean(gloss, TOPICS) == content
+    assert clean_definition(gloss, TOPICS) == content
 
 
 def test_items_of_a_small_dictionary():
@@ -71,7 +71,7 @@ def test_items_of_a_small_dictionary():
 def test_how_frequent_a_word_is_does_not_hang_on_its_senses():
     senses = {("run", "1v"): 3, ("run", "2n"): 3, ("hold", "3v"): 5, ("add", "4v"): 5, ("ice_cream", "5n"): 99}
     wordnet = WordNet({}, senses)
-    assert [frequent_words(wordnet, count) for count in (1, 2)] == [{"run"}, {"run", "add"}]
+    assert [select_frequent_words(wordnet, count) for count in (1, 2)] == [{"run"}, {"run", "add"}]
 
 
 def made_up(count: int, words: int, contents: int, seed: int) -> list[Item]:
@@ -83,14 +83,14 @@ def made_up(count: int, words: int, contents: int, seed: int) -> list[Item]:
 @pytest.mark.parametrize("by", ["item", "word"])
 def test_splits_part_the_items(seed, by):
     items = made_up(500, 300, 2000, seed)
-    splits = split_up(items, by)
+    splits = split_items(items, by)
     assert sorted(i for positions in splits.values() for i in positions) == list(range(500))
     assert {split: len(positions) for split, positions in splits.items()} == {"train": 400, "valid": 50, "test": 50}
     if by == "word":
         for part in ("label", "content"):
             values = [{getattr(items[i], part) for i in positions} for positions in splits.values()]
             assert not values[0] & values[1] and not values[0] & values[2] and not values[1] & values[2]
-    assert splits == split_up(items, by)
+    assert splits == split_items(items, by)
 
 
 @pytest.mark.parametrize("count", [9, 40, 333])
@@ -99,19 +99,19 @@ def test_the_split_is_that_of_seed_42(count):
     random.Random(42).shuffle(order)
     tenth = count // 10
     parts = {"train": order[2 * tenth :], "valid": order[tenth : 2 * tenth], "test": order[:tenth]}
-    assert split_up(made_up(count, 9, 9, 0), "item") == {split: sorted(rows) for split, rows in parts.items()}
+    assert split_items(made_up(count, 9, 9, 0), "item") == {split: sorted(rows) for split, rows in parts.items()}
 
 
 def test_words_are_connected_through_a_definition():
     items = [Item("1", "a b", "x"), Item("2", "c d", "y"), Item("3", "A b", "Y"), Item("4", "e f", "z")]
-    assert sorted(map(sorted, connected(items))) == [[0, 1, 2], [3]]
+    assert sorted(map(sorted, group_connected_items(items))) == [[0, 1, 2], [3]]
 
 
 def test_held_out_are_those_of_either_split():
     items = made_up(500, 300, 2000, 0)
-    keys = {item.synset for item in held_out(items)}
+    keys = {item.synset for item in select_held_out_items(items)}
     for by in ("item", "word"):
-        splits = split_up(items, by)
+        splits = split_items(items, by)
         assert keys >= {items[i].synset for i in splits["valid"] + splits["test"]}
     assert len(keys) < 250
 
@@ -122,7 +122,7 @@ def test_the_stand_in_and_a_folder(tmp_path):
     assert {split: len(table["item"]) for split, table in made.tables.items()} == {
         "train": 248, "valid": 30, "test": 30
     }  # fmt: skip
-    write(tmp_path)
+    write_wordnet(tmp_path)
     read = prepare({"folder": str(tmp_path)}, {})
     assert read.tables == made.tables and read.protocol == "reduced"
     assert f"dictionary folder {tmp_path.name}; sha256 of its data.noun: " in read.notes[0]
@@ -131,7 +131,7 @@ def test_the_stand_in_and_a_folder(tmp_path):
 
 
 def test_a_dictionary_without_counts_is_one_line(tmp_path):
-    write(tmp_path)
+    write_wordnet(tmp_path)
     (tmp_path / "cntlist.rev").unlink()
     with pytest.raises(UserError, match=r"^\S+: cntlist\.rev, which counts [^\n]* is missing or empty; add it$"):
         prepare({"folder": str(tmp_path)}, {})

@@ -63,8 +63,8 @@ def test_the_real_dev_and_test_parts(mirror):
 def test_swapped_words(words, rng):
     other = rng.sample(words, len(words))
     same = [w.lower() for w in words] == [w.lower() for w in other]
-    assert paws.only_swapped(" ".join(words), " ".join(other).upper()) == (not same)
-    assert not paws.only_swapped(" ".join(words), " ".join([*other, "d"]))
+    assert paws.is_word_swap(" ".join(words), " ".join(other).upper()) == (not same)
+    assert not paws.is_word_swap(" ".join(words), " ".join([*other, "d"]))
 
 
 def test_the_stand_in_has_swapped_pairs_of_both_labels():
@@ -97,7 +97,7 @@ def test_pairs_of_quora_questions(tmp_path, mirror):
         "dev_and_test.tsv": f"{header}1\t1\t0/99\t2\t0\t0\n2\t1\t0\t9\t0\t1\n3\t1\t0/1\t2\t0/1\t1\n",
     }
     index = packed(tmp_path / "paws_qqp.tar.gz", lines, "paws_qqp")
-    made, notes = paws_qqp.read(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+    made, notes = paws_qqp.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
     assert [(pair.first, pair.second, pair.label) for pair in made["train"]] == [
         ("Can a dog see a cat ?", "Can a dog see a cat ?", 0.0),
         ("What 's new ?", "Whatnot ?", 1.0),
@@ -112,14 +112,14 @@ def test_an_index_of_another_form(tmp_path, mirror):
              for part in ("train", "dev_and_test")}  # fmt: skip
     index = packed(tmp_path / "paws_qqp.tar.gz", files)
     with pytest.raises(UserError, match=r"paws_qqp.tar.gz: line 2 is not a pair of lists of words"):
-        paws_qqp.read(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+        paws_qqp.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
     files = {name: content.replace("qid2", "question2", 1) for name, content in files.items()}
     with pytest.raises(UserError, match=r"paws_qqp.tar.gz: no column 'qid2'"):
-        paws_qqp.read(packed(index, files), tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+        paws_qqp.rebuild_paws_qqp(packed(index, files), tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
 
 
 def test_a_question_as_long_as_a_file_is_named(tmp_path):
     """One quote too many makes one field of all lines behind it."""
     (tmp_path / "questions.tsv").write_text(QUESTIONS + '2\t5\t6\t"Who' + "\nand so on" * 20_000)
     with pytest.raises(UserError, match=r"questions.tsv:\d+: field larger than field limit .*; get the file again"):
-        paws_qqp.question_words(tmp_path / "questions.tsv", {5}, str.split)
+        paws_qqp.read_question_words(tmp_path / "questions.tsv", {5}, str.split)

@@ -15,8 +15,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import sst2
-from workflow_scripts.data.datasets.contamination import SOURCES, HeldOut, plain, read_held_out
-from workflow_scripts.data.datasets.pretraining_pairs import Pair, prepare, split_up, wiki_pairs
+from workflow_scripts.data.datasets.contamination import (
+    SOURCES,
+    EvaluationTexts,
+    normalise_words,
+    read_evaluation_texts,
+)
+from workflow_scripts.data.datasets.pretraining_pairs import TextPair, iterate_wikitext_pairs, prepare, split_pairs
 from workflow_scripts.data.formats import wordpiece
 
 SMALL = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}
@@ -70,8 +75,8 @@ def test_no_definition_is_in_both_splits(made):
 
 
 def test_splits_take_the_asked_share_of_each_source():
-    pairs = [Pair(source, f"{source}-{n // 2}", str(n), "x") for source in ("a", "b") for n in range(200)]
-    splits = split_up(pairs, 0.1)
+    pairs = [TextPair(source, f"{source}-{n // 2}", str(n), "x") for source in ("a", "b") for n in range(200)]
+    splits = split_pairs(pairs, 0.1)
     assert Counter(pair.source for pair in splits["valid"]) == {"a": 20, "b": 20}
     assert sorted(splits["train"] + splits["valid"]) == sorted(pairs)
 
@@ -80,7 +85,7 @@ def test_paragraphs_become_pairs_of_neighbours_in_usual_text(tmp_path):
     file = tmp_path / "valid.txt"
     lines = [" = Title = ", "", " One <unk> , two . Three @-@ four ( five ) ! Six 's end . ", " Alone . "]
     file.write_text("\n".join(lines))
-    pairs = list(wiki_pairs(file))
+    pairs = list(iterate_wikitext_pairs(file))
     assert [pair[2:] for pair in pairs] == [
         ("One [UNK], two.", "Three-four (five)!"),
         ("Three-four (five)!", "Six's end."),
@@ -90,7 +95,7 @@ def test_paragraphs_become_pairs_of_neighbours_in_usual_text(tmp_path):
 
 def test_a_tokenizer_is_berts_in_form_and_the_same_each_time():
     texts = ["The Goat's horns, and Ünïque ones", "unhorned goats [UNK] stand"] * 20
-    one, other = wordpiece.train(90, texts), wordpiece.train(90, texts)
+    one, other = wordpiece.train_wordpiece(90, texts), wordpiece.train_wordpiece(90, texts)
     assert one.to_str() == other.to_str()
     encoded = one.encode("the goat", "horns")
     assert encoded.tokens[0] == "[CLS]" and encoded.tokens[-1] == "[SEP]" and set(encoded.type_ids) == {0, 1}
@@ -100,7 +105,7 @@ def test_a_tokenizer_is_berts_in_form_and_the_same_each_time():
 
 def test_a_text_is_held_out_for_every_reason_there_is():
     sentences = ["Too short.", "A sentence of seven words it is.", "this one is much longer than eight words, yes"]
-    held = HeldOut(sentences, [("adult male", "men"), ("campaign", "public relations campaign")])
+    held = EvaluationTexts(sentences, [("adult male", "men"), ("campaign", "public relations campaign")])
     for text in (
         "too SHORT",
         "And: a sentence of seven words, it is!",
@@ -109,34 +114,34 @@ def test_a_text_is_held_out_for_every_reason_there_is():
         "men or adult males, adult male",
         "a public-relations campaign",
     ):
-        assert held.given_away_by(text), text
+        assert held.is_leaked_by(text), text
     for text in (
         "too short to matter",
         "a sentence of seven words it was",
         "men and adult males",
         "one is much longer",
     ):
-        assert not held.given_away_by(text), text
+        assert not held.is_leaked_by(text), text
     # Also where it is in one of two texts alone, or begins in the first.
-    assert held.given_away_by("too short", "yes") and held.given_away_by("men and adult", "males, adult male")
-    assert held.given_away_by("And a sentence of", "seven words it is") and not held.given_away_by("too", "long")
+    assert held.is_leaked_by("too short", "yes") and held.is_leaked_by("men and adult", "males, adult male")
+    assert held.is_leaked_by("And a sentence of", "seven words it is") and not held.is_leaked_by("too", "long")
 
 
 @given(st.text())
 def test_words_are_parted_as_by_unicodes_rules_for_every_letter(text):
     letters = [c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.combining(c) == 0]
     marked = "".join(c if c.isalnum() or c.isspace() else " " for c in letters)
-    assert plain(text) == tuple(marked.split())
+    assert normalise_words(text) == tuple(marked.split())
 
 
 def test_missing_sources_and_columns_are_named(tmp_path):
     with pytest.raises(UserError, match="needs the source wordnet"):
         prepare({"vocabulary_size": 400}, {})
     with pytest.raises(UserError, match=r"must not hold items of paws/.*name it in the task's sources"):
-        read_held_out({})
+        read_evaluation_texts({})
     (tmp_path / "x.tsv").write_text("1\tone\ttwo\t0\n2\tone\n")
     with pytest.raises(UserError, match=r"x.tsv:2: 2 columns, 3 needed"):
-        read_held_out(dict.fromkeys(SOURCES, tmp_path / "x.tsv"))
+        read_evaluation_texts(dict.fromkeys(SOURCES, tmp_path / "x.tsv"))
 
 
 @pytest.fixture(scope="module")
@@ -154,14 +159,14 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
     """Read in another way: sentences by the csv module, and compared as strings."""
     folder, sources = real
     rows = [row for split in ("train", "valid") for row in texts_of(folder, split)]
-    words_of = {text: plain(text) for _, *texts in rows for text in texts}
+    words_of = {text: normalise_words(text) for _, *texts in rows for text in texts}
     documents = [f" {' '.join(words_of[first] + words_of[second])} " for _, first, second in rows]
     sides = {" ".join(words) for words in words_of.values()}
 
     def cells(name: str, columns: tuple[int, ...]) -> list[list[str]]:
         with open(sources[name], newline="", encoding="utf-8") as stream:
             rows = list(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
-        return [[" ".join(plain(row[column])) for column in columns] for row in rows]
+        return [[" ".join(normalise_words(row[column])) for column in columns] for row in rows]
 
     sentences = {
         text
@@ -196,7 +201,7 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
     folder = sources["sst2/dev.tsv"].parent
     phrases = sst2.prepare({}, {name: folder.parent / name for name in ("sst2/train.tsv", "sst2/dev.tsv")})
     by_start: dict[tuple[str, ...], list[str]] = {}
-    for words in map(plain, phrases.tables["test"]["first"]):
+    for words in map(normalise_words, phrases.tables["test"]["first"]):
         if len(words) >= 6:
             by_start.setdefault(words[:6], []).append(f" {' '.join(words)} ")
     assert len(by_start) > 3000

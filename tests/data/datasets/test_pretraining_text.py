@@ -10,16 +10,16 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
-from workflow_scripts.data.datasets.inverse_dictionary import Item, clean
+from workflow_scripts.data.datasets.inverse_dictionary import Item, clean_definition
 from workflow_scripts.data.datasets.pretraining_text import (
     Document,
-    HeldOut,
-    gloss_documents,
+    HeldOutTexts,
+    iterate_gloss_documents,
+    iterate_wikitext_paragraphs,
     prepare,
-    split_up,
-    wikitext,
+    split_documents,
 )
-from workflow_scripts.data.formats.wordnet import Synset, WordNet, read
+from workflow_scripts.data.formats.wordnet import Synset, WordNet, read_wordnet
 from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
 
 MARKS = re.compile(r"[^\w ]|_")
@@ -87,8 +87,8 @@ def test_a_sense_is_held_out_by_its_number_its_definition_and_its_content():
         Synset("9n", ("law",), "all rules of a state", ()),
     ]
     wordnet = WordNet({synset.id: synset for synset in synsets}, {})
-    items = [Item("1n", "another text", "suit"), Item("3n", clean(same, {"law"}), "plea")]
-    documents = gloss_documents(wordnet, items, HeldOut([item.content for item in items]))
+    items = [Item("1n", "another text", "suit"), Item("3n", clean_definition(same, {"law"}), "plea")]
+    documents = iterate_gloss_documents(wordnet, items, HeldOutTexts([item.content for item in items]))
     assert [document.key for document in documents] == [
         "in law a claim before a court",
         "a tame wolf",
@@ -106,7 +106,7 @@ def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_pa
         for split, content in trees.items():
             archive.writestr(f"{split}.txt", content)
     (tmp_path / "dict").mkdir()
-    made_up_dictionary.write(tmp_path / "dict")
+    made_up_dictionary.write_wordnet(tmp_path / "dict")
     options = {"folder": str(tmp_path / "dict"), "tokenizer": "bpe", "vocabulary_size": 400}
     prepared = prepare(options, {sst.SOURCE: tmp_path / "trees.zip"})
     texts = {text for split in texts_of(prepared).values() for text in split}
@@ -144,7 +144,7 @@ def test_the_same_every_time():
 
 
 def test_held_out_texts_are_found_within_others():
-    held = HeldOut(["a small town", "in law a formal claim that is denied", "A B c d e f"])
+    held = HeldOutTexts(["a small town", "in law a formal claim that is denied", "A B c d e f"])
     for text in ("A small, town.", "he said: (in law) a formal claim, that is denied today", "x a b c d e f"):
         assert text in held
     for text in ("in a small town", "in law a formal claim that is", "a b c d e", ""):
@@ -155,10 +155,10 @@ def test_held_out_texts_are_found_within_others():
 def test_splits_part_the_documents_by_their_texts(seed):
     rng = random.Random(seed)
     documents = [Document(rng.choice("ab"), f"key {rng.randrange(60)}", str(i)) for i in range(400)]
-    splits = split_up(documents, 0.1)
+    splits = split_documents(documents, 0.1)
     assert sorted(splits["train"] + splits["valid"]) == sorted(documents)
     assert not {d.key for d in splits["train"]} & {d.key for d in splits["valid"]}
-    assert splits == split_up(documents, 0.1)
+    assert splits == split_documents(documents, 0.1)
 
 
 def test_wikitext(tmp_path):
@@ -169,7 +169,7 @@ def test_wikitext(tmp_path):
         " Only <unk> . ",
     ]
     (tmp_path / "valid.txt").write_text("\n".join(lines))
-    assert list(wikitext(tmp_path / "valid.txt")) == [
+    assert list(iterate_wikitext_paragraphs(tmp_path / "valid.txt")) == [
         'A lobster (Homarus) is "big", doesn\'t swim-by. It weighs 1,000 g. Next!'
     ]
 
@@ -216,7 +216,7 @@ def test_the_real_text_holds_nothing_of_the_held_out_items(real):
     texts = [text for split in texts_of(prepared).values() for text in split]
     held = held_out_texts({}, sources)
     assert len(texts) > 240_000 and len(held) > 8_000
-    wordnet = read(sources["wordnet/wordnet-3.0-dict.tar.xz"])
+    wordnet = read_wordnet(sources["wordnet/wordnet-3.0-dict.tar.xz"])
     lemmas = {lemma.lower().replace("_", " ") for synset in wordnet.synsets.values() for lemma in synset.lemmas}
     assert leaks(texts, held, {"".join(c for c in lemma if c.isalnum() or c == " ") for lemma in lemmas}) == []
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.data.scan_oracle import interpret
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.scan import prepare, read
+from workflow_scripts.data.datasets.scan import prepare, read_scan
 from workflow_scripts.data.splits import Example
 
 # sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit
@@ -78,7 +78,7 @@ def test_test_set_of_twice_the_primitives_is_that_of_add_jump(twice_the_primitiv
 def test_test_set_of_twice_the_primitives_from_upstreams_file(mirror):
     file = "scan/tasks_test_addprim_jump.txt"
     prepared = prepare({"set": "add_jump_2x", "from": "upstream"}, {file: mirror / file})
-    assert prepared.splits["test"] == read(mirror / file)
+    assert prepared.splits["test"] == read_scan(mirror / file)
     assert len(prepared.splits["train"]) == 97_906
 
 
@@ -187,7 +187,7 @@ def test_wrong_options_are_refused_in_one_line(options, message):
 def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "lines.txt"
     file.write_bytes(b"IN: jump OUT: I_JUMP\r\n\r\n  \nIN: jump OUT: I_JUMP\nIN: run twice OUT: I_RUN I_RUN")
-    assert read(file) == [Example("jump", "I_JUMP")] * 2 + [Example("run twice", "I_RUN I_RUN")]
+    assert read_scan(file) == [Example("jump", "I_JUMP")] * 2 + [Example("run twice", "I_RUN I_RUN")]
 
 
 @pytest.mark.parametrize(
@@ -197,4 +197,4 @@ def test_a_malformed_line_is_named(tmp_path, line):
     file = tmp_path / "lines.txt"
     file.write_bytes(b"IN: jump OUT: I_JUMP\n\n" + line + b"\n")
     with pytest.raises(UserError, match=rf"^{file}:3: not .*fetch (the file|it) again$"):
-        read(file)
+        read_scan(file)

@@ -43,10 +43,10 @@ def test_abba_has_each_pair_in_both_orders(mirror):
 def test_a_bird_file_that_is_none(tmp_path):
     (tmp_path / "BiRD.txt").write_text("pair\tterm1\tterm2\tscore\na\tb\tc\t1\n")
     with pytest.raises(UserError, match=r"BiRD.txt: no column 'relatedness score'"):
-        bird.read(tmp_path / "BiRD.txt")
+        bird.read_bird(tmp_path / "BiRD.txt")
     (tmp_path / "BiRD.txt").write_text("term1\tterm2\trelatedness score\na b\tb\t1.5\n")
     with pytest.raises(UserError, match=r"BiRD.txt:2: the label is '1.5', not a number from 0 to 1"):
-        bird.read(tmp_path / "BiRD.txt")
+        bird.read_bird(tmp_path / "BiRD.txt")
 
 
 def test_sst2_from_the_files_of_the_mirror(mirror):
@@ -206,7 +206,7 @@ def test_imdb(tmp_path):
     with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
         pass
     with pytest.raises(UserError, match=r"empty.tar.gz: no reviews under train/neg"):
-        imdb.read(tmp_path / "empty.tar.gz")
+        imdb.read_imdb(tmp_path / "empty.tar.gz")
 
 
 def test_amazon(tmp_path):
@@ -225,7 +225,7 @@ def test_amazon(tmp_path):
     with gzip.open(tmp_path / "broken.json.gz", "wt") as stream:
         stream.write('{"reviewText": "fine", "overall": 5.0}\n{"overall": 5.0}\n')
     with pytest.raises(UserError, match=r"broken.json.gz:2: not a review with reviewText and overall"):
-        amazon.read(tmp_path / "broken.json.gz")
+        amazon.read_amazon_reviews(tmp_path / "broken.json.gz")
 
 
 BROKEN = {
@@ -278,17 +278,17 @@ def test_a_question_of_another_form_is_named(tmp_path, content, message):
     paragraphs = [{"context": "Anna ran.", "qas": [content]}]
     (tmp_path / "train.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     with pytest.raises(UserError, match=rf"train.json is not a file of SQuAD's form \({message}.*fetch it again"):
-        squad.read(tmp_path / "train.json")
+        squad.read_squad(tmp_path / "train.json")
 
 
 def test_json_that_is_nested_too_deeply_is_named(tmp_path):
     (tmp_path / "train.json").write_text("[" * 100_000)
     with pytest.raises(UserError, match=r"train.json is not a file of SQuAD's form .maximum recursion depth exceeded"):
-        squad.read(tmp_path / "train.json")
+        squad.read_squad(tmp_path / "train.json")
     with gzip.open(tmp_path / "reviews.json.gz", "wt") as stream:
         stream.write("[" * 100_000)
     with pytest.raises(UserError, match=r"reviews.json.gz:1: not a review .*maximum recursion depth exceeded"):
-        amazon.read(tmp_path / "reviews.json.gz")
+        amazon.read_amazon_reviews(tmp_path / "reviews.json.gz")
 
 
 def test_a_bad_line_of_mrpc_and_of_mnli_is_named(tmp_path):
@@ -316,4 +316,4 @@ def test_a_review_that_is_no_text_is_named(tmp_path):
         member.size = 4
         archive.addfile(member, io.BytesIO(b"caf\xe9"))
     with pytest.raises(UserError, match=r"imdb.tar.gz: aclImdb/train/neg/7_2.txt: not UTF-8 text; fetch it again"):
-        imdb.read(tmp_path / "imdb.tar.gz")
+        imdb.read_imdb(tmp_path / "imdb.tar.gz")

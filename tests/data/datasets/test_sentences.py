@@ -11,11 +11,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    class_number,
-    number,
-    table,
-    taken_out,
-    tsv_rows,
+    build_table,
+    parse_class,
+    parse_number,
+    read_tsv,
+    split_off,
 )
 from workflow_scripts.data.sources.archives import read_lines
 
@@ -24,7 +24,7 @@ ROWS = [Sentence(f"train-{i}", f"text {i}", None, float(i % 2)) for i in range(4
 
 @given(st.integers(0, 60), st.integers(0, 3))
 def test_what_is_taken_out_and_the_rest_are_all_rows_in_their_order(count, seed):
-    rest, drawn = taken_out(ROWS, count, seed, "purpose")
+    rest, drawn = split_off(ROWS, count, seed, "purpose")
     assert sorted(rest + drawn, key=ROWS.index) == ROWS
     assert len(drawn) == min(count, len(ROWS))
     assert rest == sorted(rest, key=ROWS.index) and drawn == sorted(drawn, key=ROWS.index)
@@ -33,19 +33,23 @@ def test_what_is_taken_out_and_the_rest_are_all_rows_in_their_order(count, seed)
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_a_larger_limit_holds_the_smaller(one, other):
     found = [
-        set(table({"train": ROWS}, ["a", "b"], SentenceOptions(limit={"train": count}), []).tables["train"]["item"])
+        set(
+            build_table({"train": ROWS}, ["a", "b"], SentenceOptions(limit={"train": count}), []).tables["train"][
+                "item"
+            ]
+        )
         for count in sorted((one, other))
     ]
     assert found[0] <= found[1]
 
 
 def test_a_share_of_a_split_is_no_reduction_and_a_number_is():
-    share, count = (table({"train": ROWS}, None, SentenceOptions(limit={"train": n}), []) for n in (0.25, 10))
+    share, count = (build_table({"train": ROWS}, None, SentenceOptions(limit={"train": n}), []) for n in (0.25, 10))
     assert share.tables == count.tables and len(share.tables["train"]["label"]) == 10
     assert (share.protocol, count.protocol) == ("paper", "reduced")
     assert share.notes == ["train: 10 of 40 examples, drawn with seed 0"]
     with pytest.raises(UserError, match="no split dev to limit here; known: train"):
-        table({"train": ROWS}, None, SentenceOptions(limit={"dev": 1}), [])
+        build_table({"train": ROWS}, None, SentenceOptions(limit={"dev": 1}), [])
 
 
 def test_lines_of_a_file_of_a_zip_and_of_a_tar(tmp_path):
@@ -78,22 +82,22 @@ def test_broken_archives_and_bytes_are_one_line(tmp_path):
 
 def test_rows(tmp_path):
     (tmp_path / "a.tsv").write_text('one\ttwo\n1\t"2\n3\t4\tmore\n5\n')
-    rows = tsv_rows(tmp_path / "a.tsv", "a.tsv")
+    rows = read_tsv(tmp_path / "a.tsv", "a.tsv")
     assert next(rows) == (2, {"one": "1", "two": '"2'})
     assert next(rows) == (3, {"one": "3", "two": "4"})
     with pytest.raises(UserError, match=r"a.tsv:4: 1 fields, 2 are needed"):
         next(rows)
-    assert next(tsv_rows(tmp_path / "a.tsv", "a.tsv", ("first",))) == (1, {"first": "one"})
+    assert next(read_tsv(tmp_path / "a.tsv", "a.tsv", ("first",))) == (1, {"first": "one"})
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-0.1", "5.1", "four"])
 def test_numbers_that_are_none(text):
     with pytest.raises(UserError, match=r"x:7: the label is .*, not a number from 0 to 5"):
-        number(text, 0, 5, "x:7")
+        parse_number(text, 0, 5, "x:7")
 
 
 def test_labels():
-    assert number("3.5", 0, 5, "x") == 3.5
-    assert class_number("1", ("0", "1"), "x") == 1.0
+    assert parse_number("3.5", 0, 5, "x") == 3.5
+    assert parse_class("1", ("0", "1"), "x") == 1.0
     with pytest.raises(UserError, match="x:2: the label is '-1', none of 0, 1"):
-        class_number("-1", ("0", "1"), "x:2")
+        parse_class("-1", ("0", "1"), "x:2")

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.sst import SOURCE, prepare, tidy, trees
+from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence, parse_trees, prepare
 
 TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
 
@@ -45,7 +45,7 @@ def test_a_small_archive(tmp_path):
     ],
 )
 def test_tidying(written, tidied):
-    assert tidy(written) == tidied
+    assert clean_sentence(written) == tidied
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_a_malformed_tree_is_named_with_file_and_line(tmp_path, line, message):
 
 def test_bytes_that_are_not_text(tmp_path):
     with pytest.raises(UserError, match=r"t.zip: dev.txt:2: not UTF-8 text"):
-        list(trees(tmp_path / "t.zip", "dev.txt", b"(2 Fine)\n(2 caf\xe9)"))
+        list(parse_trees(tmp_path / "t.zip", "dev.txt", b"(2 Fine)\n(2 caf\xe9)"))
 
 
 def test_brackets_and_slashes_of_the_text():
-    (tree,) = trees(None, "x", rb"(2 (2 -LRB-) (2 (2 9\/11) (2 -RRB-)))")
+    (tree,) = parse_trees(None, "x", rb"(2 (2 -LRB-) (2 (2 9\/11) (2 -RRB-)))")
     assert tree == (1, "( 9/11 )", 2)
 
 

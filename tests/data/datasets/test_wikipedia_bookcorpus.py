@@ -13,8 +13,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, prepare, two_by_two
-from workflow_scripts.data.formats import punkt, sememes
+from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, pair_consecutive, prepare
+from workflow_scripts.data.formats import hownet, punkt
 from workflow_scripts.data.prepared import write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
@@ -31,7 +31,7 @@ SHARD = "wikipedia/train-00000-of-00041.parquet"
 def sources(tmp_path):
     """The stand-in's files under the names of upstream's."""
     (tmp_path / "sources").mkdir()
-    found = corpora.write(tmp_path / "sources")
+    found = corpora.write_corpora(tmp_path / "sources")
     shard = found.pop("wikipedia/train-00000-of-00001.parquet")
     if not os.environ.get("RECOMPOSE_MIRROR"):
         pytest.skip("needs NLTK's Punkt: set RECOMPOSE_MIRROR to a folder <dataset>/<file>")
@@ -77,7 +77,7 @@ def test_every_file_that_training_reads(tmp_path, sources):
     assert counts["valid"]["rows"] == (counts["train"]["rows"] + counts["valid"]["rows"]) // 5
     assert summary["protocol"] == "paper"
     assert counts["train"]["bookcorpus"] + counts["valid"]["bookcorpus"] == corpora.LINES // 2
-    known = sememes.read_sememes(sources[sememes.SOURCES[0]].parent)
+    known = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
     table = pq.read_table(out / "sememes.parquet").to_pylist()
     assert {row["word"]: row["sememes"] for row in table} == known
 
@@ -119,7 +119,7 @@ def test_made_up_corpora_need_no_source(tmp_path):
 
 
 def test_two_by_two():
-    assert two_by_two("abcde") == [("a", "b"), ("c", "d")]
+    assert pair_consecutive("abcde") == [("a", "b"), ("c", "d")]
 
 
 @pytest.mark.parametrize(

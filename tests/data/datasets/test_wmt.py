@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from workflow_scripts.commands import prepare as command
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.wmt import prepare
-from workflow_scripts.data.formats.parallel_text import pairs
-from workflow_scripts.data.formats.translation_tables import fitting
-from workflow_scripts.data.prepared import write_data
-from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.data.formats.parallel_text import pair_lines
+from workflow_scripts.data.formats.translation_tables import mask_lengths
+from workflow_scripts.data.prepared import read_vocabularies, write_data
 from workflow_scripts.tasks.batching import UNK
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -108,7 +107,7 @@ def test_from_archives_to_tables(tmp_path, archives):
     ]
     assert valid[0]["target_words"] == "L&apos; éminent membre numéro 0 ne peut pas voter ."
     assert valid[0]["target"].replace("@@ ", "") == valid[0]["target_words"]
-    vocabulary = read_vocabulary(out)
+    vocabulary = read_vocabularies(out)
     for split in ("train", "valid"):
         table, ids = pq.read_table(out / f"{split}.parquet"), read_pairs(out, split)
         assert len(ids) == summary["splits"][split]["rows"]
@@ -128,7 +127,7 @@ def test_the_test_set_keeps_its_text(tmp_path, archives):
 
 def test_each_side_has_its_own_vocabulary_by_frequency(tmp_path, archives):
     out, summary = made(tmp_path, archives())
-    vocabulary, train = read_vocabulary(out), pq.read_table(out / "train.parquet")
+    vocabulary, train = read_vocabularies(out), pq.read_table(out / "train.parquet")
     assert summary["vocabulary"] == {side: len(tokens) for side, tokens in vocabulary.items()}
     for side, tokens in vocabulary.items():
         ids = np.concatenate([np.array(row) for row in train[f"{side}_ids"].to_pylist()])
@@ -153,7 +152,7 @@ def test_pairs_that_do_not_fit_are_left_out_after_the_split(tmp_path, archives):
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_fitting_is_the_rule(source, target):
     kept = 1 <= source <= 250 and 1 <= target <= 250 and source / target <= 1.5 and target / source <= 1.5
-    assert fitting(np.array([source]), np.array([target]), 250, 1.5).tolist() == [kept]
+    assert mask_lengths(np.array([source]), np.array([target]), 250, 1.5).tolist() == [kept]
 
 
 def test_the_other_direction_is_the_same_pairs(tmp_path, archives):
@@ -176,7 +175,7 @@ def test_lines_of_a_slice_make_it_reduced(tmp_path, archives):
 def test_only_line_feeds_end_a_line(tmp_path):
     (tmp_path / "en").write_bytes("a\u2028b\x0cc\r\n\xff\n".encode("latin-1", "ignore") + b"\xff d\n")
     (tmp_path / "fr").write_bytes(b"1\n2\n3\n")
-    assert [left for left, _ in pairs(tmp_path / "en", tmp_path / "fr", "x")] == ["ab\x0cc", "\ufffd", "\ufffd d"]
+    assert [left for left, _ in pair_lines(tmp_path / "en", tmp_path / "fr", "x")] == ["ab\x0cc", "\ufffd", "\ufffd d"]
 
 
 @pytest.mark.parametrize(

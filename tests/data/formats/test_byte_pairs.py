@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.formats.byte_pairs import END, UNKNOWN, encode, learn, written
+from workflow_scripts.data.formats.byte_pairs import END, UNKNOWN, encode_texts, format_pieces, learn_byte_pairs
 
 TEXTS = ["low low low lower lower newest newest newest widest", "slow slower slowest new newer wide wider ( 3 @-@ 5 )"]
 texts = st.lists(st.text("abcß é", min_size=1, max_size=20).map(lambda t: " ".join(t.split())), min_size=1, max_size=8)
@@ -43,7 +43,7 @@ def segmented(words: Counter, merges: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("merges", [1, 5, 12])
 def test_each_merge_is_of_a_most_frequent_pair(merges):
-    tokenizer = learn(TEXTS, merges, *alphabet(TEXTS))
+    tokenizer = learn_byte_pairs(TEXTS, merges, *alphabet(TEXTS))
     found = [tuple(pair) for pair in json.loads(tokenizer.to_str())["model"]["merges"]]
     assert len(found) == merges
     words = Counter((*token[:-1], token[-1] + END) for text in TEXTS for token in text.split(" "))
@@ -53,18 +53,18 @@ def test_each_merge_is_of_a_most_frequent_pair(merges):
 @settings(max_examples=40)
 @given(texts)
 def test_pieces_put_together_are_the_text(lines):
-    tokenizer = learn(lines, 6, *alphabet(lines))
-    pieces = written(tokenizer)
-    for line, ids in zip(lines, encode(tokenizer, lines).to_pylist(), strict=True):
+    tokenizer = learn_byte_pairs(lines, 6, *alphabet(lines))
+    pieces = format_pieces(tokenizer)
+    for line, ids in zip(lines, encode_texts(tokenizer, lines).to_pylist(), strict=True):
         assert " ".join(pieces[i] for i in ids).replace("@@ ", "") == line
 
 
 def test_the_same_text_gives_the_same_pieces():
-    first, second = (learn(TEXTS, 10, *alphabet(TEXTS)).to_str() for _ in range(2))
+    first, second = (learn_byte_pairs(TEXTS, 10, *alphabet(TEXTS)).to_str() for _ in range(2))
     assert first == second
 
 
 def test_a_character_that_training_lacks_is_unknown():
-    tokenizer = learn(TEXTS, 3, *alphabet(TEXTS))
-    ids = encode(tokenizer, ["lxw", "", "w"]).to_pylist()
-    assert [[written(tokenizer)[i] for i in line] for line in ids] == [["l@@", UNKNOWN, "w"], [], ["w"]]
+    tokenizer = learn_byte_pairs(TEXTS, 3, *alphabet(TEXTS))
+    ids = encode_texts(tokenizer, ["lxw", "", "w"]).to_pylist()
+    assert [[format_pieces(tokenizer)[i] for i in line] for line in ids] == [["l@@", UNKNOWN, "w"], [], ["w"]]

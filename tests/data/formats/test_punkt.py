@@ -22,11 +22,11 @@ def test_upstreams_zip_of_all_languages_gives_the_same_splitter(tmp_path):
                 upstream.writestr(member.name, content.extractfile(member).read())
         upstream.writestr("punkt_tab/czech/abbrev_types.txt", "atd\n")
     for archive in (packed, tmp_path / "punkt_tab"):
-        assert punkt.sentence_splitter(archive).tokenize(TEXT) == SENTENCES, archive
+        assert punkt.load_sentence_splitter(archive).tokenize(TEXT) == SENTENCES, archive
 
 
 def test_a_zip_without_english_is_named(tmp_path):
     with zipfile.ZipFile(tmp_path / "czech", "w") as upstream:
         upstream.writestr("punkt_tab/czech/abbrev_types.txt", "atd\n")
     with pytest.raises(UserError, match="czech holds no English sentence splitter; fetch it again"):
-        punkt.sentence_splitter(tmp_path / "czech")
+        punkt.load_sentence_splitter(tmp_path / "czech")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.data.formats.sparql import INVERSE, grouped, groups, tokenised
+from workflow_scripts.data.formats.sparql import INVERSE, group_conditions, group_triples, tokenise_sparql
 
 QUERY = (
     "SELECT count(*) WHERE {\n?x0 ns:film.director.film M0 .\n?x0 ns:film.director.film M1 .\n"
@@ -17,7 +17,7 @@ PARENTS = "a.b.parent|ns:a.c.parent"
 
 
 def test_official_by_hand():
-    assert tokenised(QUERY) == (
+    assert tokenise_sparql(QUERY) == (
         "SELECT count ( * ) WHERE { ?x0 film.director.film M0 . ?x0 film.director.film M1 . ?x0 film.editor.film M1 . "
         "?x0 film.editor.film M0 . ?x0 people.person.gender m_05zppz . ?x1 a film.actor . FILTER ( ?x0 != ?x1 ) }"
     )
@@ -25,13 +25,13 @@ def test_official_by_hand():
 
 def test_paths_keep_the_prefix_inside():
     path = "ns:film.producer.film|ns:film.production_company.films"
-    assert tokenised(f"SELECT DISTINCT ?x0 WHERE {{\n?x0 {path} m.01\n}}") == (
+    assert tokenise_sparql(f"SELECT DISTINCT ?x0 WHERE {{\n?x0 {path} m.01\n}}") == (
         "SELECT DISTINCT ?x0 WHERE { ?x0 film.producer.film|ns:film.production_company.films m_01 }"
     )
 
 
 def test_grouped_by_hand():
-    assert grouped(tokenised(QUERY), inverse=False) == (
+    assert group_conditions(tokenise_sparql(QUERY), inverse=False) == (
         "SELECT count ( * ) WHERE { ?x0 film.director.film film.editor.film M0 M1 . "
         "?x0 people.person.gender m_05zppz . ?x1 a film.actor . FILTER ( ?x0 != ?x1 ) }"
     )
@@ -39,17 +39,17 @@ def test_grouped_by_hand():
 
 def test_subjects_with_the_same_objects_are_put_together():
     query = "SELECT count ( * ) WHERE { M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . ?x0 s.t.u M1 }"
-    assert grouped(query, inverse=False) == "SELECT count ( * ) WHERE { ?x0 M2 p.q.r M0 M1 . ?x0 s.t.u M1 }"
+    assert group_conditions(query, inverse=False) == "SELECT count ( * ) WHERE { ?x0 M2 p.q.r M0 M1 . ?x0 s.t.u M1 }"
 
 
 def test_inverse_predicates_exchange_subject_and_object():
     query = (
         "SELECT count ( * ) WHERE { M0 film.film.directed_by ?x0 . M1 film.film.directed_by ?x0 . ?x0 a film.actor }"
     )
-    assert grouped(query, inverse=True) == (
+    assert group_conditions(query, inverse=True) == (
         "SELECT count ( * ) WHERE { ?x0 a film.actor . ?x0 film.director.film M0 M1 }"
     )
-    assert grouped(query, inverse=False) == (
+    assert group_conditions(query, inverse=False) == (
         "SELECT count ( * ) WHERE { ?x0 a film.actor . M0 M1 film.film.directed_by ?x0 }"
     )
 
@@ -62,7 +62,7 @@ def test_the_ten_inverses():
 
 def test_filters_are_sorted_among_the_other_items():
     query = "SELECT count ( * ) WHERE { M0 p.q.r ?x0 . FILTER ( ?x0 != ?x1 ) . ?x0 s.t.u ?x1 }"
-    assert grouped(query, inverse=False) == (
+    assert group_conditions(query, inverse=False) == (
         "SELECT count ( * ) WHERE { ?x0 s.t.u ?x1 . FILTER ( ?x0 != ?x1 ) . M0 p.q.r ?x0 }"
     )
 
@@ -78,7 +78,7 @@ def test_filters_are_sorted_among_the_other_items():
 )
 def test_queries_of_another_form(query, message):
     with pytest.raises(ValueError, match=message):
-        grouped(query, inverse=False)
+        group_conditions(query, inverse=False)
 
 
 entities = st.sampled_from(["?x0", "?x1", "?x2", "M0", "M1", "M2", "m_02"])
@@ -111,16 +111,16 @@ def query_of(conditions) -> str:
 @given(triples, st.randoms(use_true_random=False), st.booleans())
 def test_grouping_knows_no_order(conditions, random, inverse):
     shuffled = random.sample(conditions, len(conditions))
-    assert grouped(query_of(shuffled), inverse) == grouped(query_of(conditions), inverse)
+    assert group_conditions(query_of(shuffled), inverse) == group_conditions(query_of(conditions), inverse)
 
 
 @given(triples)
 def test_grouping_keeps_the_triples(conditions):
-    assert expanded(grouped(query_of(conditions), inverse=False)) == set(conditions)
+    assert expanded(group_conditions(query_of(conditions), inverse=False)) == set(conditions)
 
 
 @given(triples)
 def test_groups_are_sorted_and_no_two_could_be_one_by_predicate(conditions):
-    found = groups(conditions)
+    found = group_triples(conditions)
     assert all(list(part) == sorted(part) for group in found for part in group)
     assert len({(subjects, objects) for subjects, _, objects in found}) == len(found)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.formats.tokenizer_training import SPECIAL_TOKENS, train
+from workflow_scripts.data.formats.tokenizer_training import SPECIAL_TOKENS, train_tokenizer
 
 TEXTS = [
     f"the {a} {b} runs in the {c}-coloured house" for a in "abc" for b in ("dog", "otter") for c in ("red", "blue")
@@ -21,7 +21,7 @@ KINDS = ["bpe", "unigram"]
 
 @pytest.fixture(scope="module")
 def tokenizers():
-    return {kind: train(kind, 450, TEXTS, WORDS) for kind in KINDS}
+    return {kind: train_tokenizer(kind, 450, TEXTS, WORDS) for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,8 +77,8 @@ def test_scores_of_pieces_are_logarithms_of_their_shares(tokenizers):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_in_every_process(tokenizers, kind):
-    code = "from tests.data.formats.test_tokenizer_training import TEXTS, WORDS, train\n"
-    code += f"print(train('{kind}', 450, TEXTS, WORDS).to_str())"
+    code = "from tests.data.formats.test_tokenizer_training import TEXTS, WORDS, train_tokenizer\n"
+    code += f"print(train_tokenizer('{kind}', 450, TEXTS, WORDS).to_str())"
     other = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert json.loads(other) == json.loads(tokenizers[kind].to_str())
 

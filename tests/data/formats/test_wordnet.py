@@ -6,8 +6,8 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.inverse_dictionary import SOURCES
-from workflow_scripts.data.formats.wordnet import NEEDED, Synset, read
-from workflow_scripts.data.stand_ins.wordnet import write
+from workflow_scripts.data.formats.wordnet import NEEDED, Synset, read_wordnet
+from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 
 LICENCE = "  1 This line belongs to the licence.  \n"
 DOG = '00000041 03 n 02 dog 0 Canis_familiaris 0 001 ;c 00000140 n 0000 | a tame wolf; "the dog barked"  \n'
@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 
 def test_synsets_and_counts(folder):
-    found = read(folder)
+    found = read_wordnet(folder)
     assert found.synsets == {
         "00000041n": Synset("00000041n", ("dog", "Canis_familiaris"), 'a tame wolf; "the dog barked"', ("00000140n",)),
         "00000041a": Synset("00000041a", ("galore",), "in great numbers", (), satellite=True),
@@ -42,17 +42,17 @@ def test_a_count_is_of_the_sense_with_its_number_and_words_are_counted_in_hexade
     (folder / "data.noun").write_text(f"{LICENCE}{DOG}{line}\n")
     (folder / "index.noun").write_text(f"{LICENCE}word0 n 2 1 @ 2 1 00000041 00000130  \n")
     (folder / "cntlist.rev").write_text("word0%1:03:01:: 2 5\nword0%1:03:00:: 1 9\n")
-    found = read(folder)
+    found = read_wordnet(folder)
     assert found.synsets["00000130n"] == Synset("00000130n", tuple(many), "ten words", ("00000041a",))
     assert found.counts == {("word0", "00000041n"): 9, ("word0", "00000130n"): 5}
 
 
 def test_an_archive_reads_as_the_folder(tmp_path):
     (tmp_path / "dict").mkdir()
-    write(tmp_path / "dict")
+    write_wordnet(tmp_path / "dict")
     with tarfile.open(tmp_path / "wn.tar.xz", "w:xz") as archive:
         archive.add(tmp_path / "dict", "any/where")
-    assert read(tmp_path / "wn.tar.xz") == read(tmp_path / "dict")
+    assert read_wordnet(tmp_path / "wn.tar.xz") == read_wordnet(tmp_path / "dict")
 
 
 @pytest.mark.parametrize(
@@ -74,18 +74,18 @@ def test_an_archive_reads_as_the_folder(tmp_path):
 def test_a_malformed_line_is_named(folder, file, line, message):
     (folder / file).write_text(f"{LICENCE}{line}\n", errors="surrogateescape")
     with pytest.raises(UserError, match=f"{message}.*; get the dictionary again$"):
-        read(folder)
+        read_wordnet(folder)
 
 
 def test_missing_files(folder):
     (folder / "index.adv").unlink()
     (folder / "data.noun").unlink()
     with pytest.raises(UserError, match=r"no WordNet dictionary, data.noun, index.adv missing"):
-        read(folder)
+        read_wordnet(folder)
 
 
 def test_the_real_dictionary(mirror):
-    found = read(mirror / SOURCES[0])
+    found = read_wordnet(mirror / SOURCES[0])
     assert len(found.synsets) == 117_659
     parts = [sum(key.endswith(letter) for key in found.synsets) for letter in "nvar"]
     assert parts == [82_115, 13_767, 18_156, 3_621]  # as wnstats(7WN) has them

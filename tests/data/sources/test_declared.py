@@ -11,7 +11,7 @@ import yaml
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
-from workflow_scripts.data.sources.declared import SOURCES_FILE, load_sources, select
+from workflow_scripts.data.sources.declared import SOURCES_FILE, load_sources, select_sources
 from workflow_scripts.workflow.targets import list_sources
 
 TOY = {
@@ -130,12 +130,12 @@ def test_a_wrong_entry_is_named(tmp_path, keys, changes, message):
 
 def test_selecting(tmp_path):
     sources = load_sources(edited(tmp_path))
-    assert [source.name for source in select(["toy"], sources)] == ["toy/a.txt", "toy/b.txt"]
-    assert [source.name for source in select(["toy/b.txt", "toy/"], sources)] == ["toy/b.txt", "toy/a.txt"]
+    assert [source.name for source in select_sources(["toy"], sources)] == ["toy/a.txt", "toy/b.txt"]
+    assert [source.name for source in select_sources(["toy/b.txt", "toy/"], sources)] == ["toy/b.txt", "toy/a.txt"]
     with pytest.raises(UserError, match=r"no source 'tyo' in sources.yaml; did you mean 'toy'\?"):
-        select(["tyo"], sources)
+        select_sources(["tyo"], sources)
     with pytest.raises(UserError, match=r"no source 'toy/a.tx' in sources.yaml; did you mean 'toy/a.txt'\?"):
-        select(["toy/a.tx"], sources)
+        select_sources(["toy/a.tx"], sources)
 
 
 def test_reading_the_list_imports_nothing_heavy():

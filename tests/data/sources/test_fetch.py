@@ -19,12 +19,12 @@ from tests.data.file_server import serving
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.declared import Source, load_sources
-from workflow_scripts.data.sources.download import Patience
-from workflow_scripts.data.sources.fetch import fetch, write_manifest
+from workflow_scripts.data.sources.download import RetryPolicy
+from workflow_scripts.data.sources.fetch import fetch_source, write_source_manifest
 
 CONTENT = bytes(range(256)) * 4000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
-QUICK = Patience(attempts=4, connection_attempts=2, first_wait=0.01, longest_wait=0.5)
+QUICK = RetryPolicy(attempts=4, connection_attempts=2, first_wait=0.01, longest_wait=0.5)
 ROOT = Path(__file__).parents[3]
 
 
@@ -40,7 +40,7 @@ def toy(*urls: str, sha256: str | None = DIGEST, size: int | None = len(CONTENT)
 
 
 def get(source: Source, folder: Path, mirror: Path | None = None) -> str:
-    return fetch(source, folder, mirror, QUICK, lambda done, total: None)
+    return fetch_source(source, folder, mirror, QUICK, lambda done, total: None)
 
 
 def kept(folder: Path) -> dict[str, bytes]:
@@ -52,7 +52,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 def test_a_plain_download(server, tmp_path):
     told = []
     source = toy(f"{server.url}/toy/file.bin")
-    fetch(source, tmp_path, None, QUICK, lambda done, total: told.append((done, total)))
+    fetch_source(source, tmp_path, None, QUICK, lambda done, total: told.append((done, total)))
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -72,7 +72,7 @@ def test_a_dropped_connection_is_resumed(server, tmp_path):
     assert [asked for _, asked, _ in server.requests] == [None, "bytes=100000-", "bytes=300000-"]
 
 
-def test_progress_makes_patience_new(server, tmp_path):
+def test_progress_makes_retry_policy_new(server, tmp_path):
     server.faults = [("drop", 1000)] * 20
     get(toy(f"{server.url}/toy/file.bin"), tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
@@ -105,8 +105,8 @@ def test_passing_faults_are_tried_again(server, tmp_path, status):
 def test_waits_double(server, tmp_path):
     server.faults = [("status", 503, {})] * 3
     started = time.monotonic()
-    patience = Patience(attempts=4, first_wait=0.1, longest_wait=0.3)
-    fetch(toy(f"{server.url}/toy/file.bin"), tmp_path, None, patience, lambda done, total: None)
+    policy = RetryPolicy(attempts=4, first_wait=0.1, longest_wait=0.3)
+    fetch_source(toy(f"{server.url}/toy/file.bin"), tmp_path, None, policy, lambda done, total: None)
     assert time.monotonic() - started >= 0.1 + 0.2 + 0.3
 
 
@@ -115,12 +115,12 @@ def test_retry_after_is_heeded(server, tmp_path, as_date):
     value = email.utils.formatdate(time.time() + 2, usegmt=True) if as_date else "1"
     server.faults = [("status", 503, {"Retry-After": value})]
     started = time.monotonic()
-    patience = Patience(attempts=2, first_wait=0.0, longest_wait=0.8)
-    fetch(toy(f"{server.url}/toy/file.bin"), tmp_path, None, patience, lambda done, total: None)
+    policy = RetryPolicy(attempts=2, first_wait=0.0, longest_wait=0.8)
+    fetch_source(toy(f"{server.url}/toy/file.bin"), tmp_path, None, policy, lambda done, total: None)
     assert 0.7 < time.monotonic() - started < 5
 
 
-def test_patience_ends(server, tmp_path):
+def test_retry_policy_ends(server, tmp_path):
     server.faults = [("status", 503, {})] * 50
     with pytest.raises(
         UserError, match=r"toy/file.bin is missing: tried .*: HTTP status 503, 4 times in a row; get it by"
@@ -314,12 +314,12 @@ def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server
 FETCH = """
 import sys
 from pathlib import Path
-from workflow_scripts.data.sources.download import Patience
-from workflow_scripts.data.sources.fetch import fetch
+from workflow_scripts.data.sources.download import RetryPolicy
+from workflow_scripts.data.sources.fetch import fetch_source
 from workflow_scripts.data.sources.declared import Source
 url, folder, digest, size = sys.argv[1:]
 source = Source("toy/file.bin", (url,), digest, int(size), "1", "MIT", True, "nobody", "a toy")
-print(fetch(source, Path(folder), None, Patience(), lambda done, total: None))
+print(fetch_source(source, Path(folder), None, RetryPolicy(), lambda done, total: None))
 """
 
 
@@ -434,7 +434,7 @@ def test_the_manifest_changes_with_the_file_and_at_no_other_time(tmp_path):
     contents = []
     for content in (CONTENT, CONTENT, CONTENT + b"more"):
         file.write_bytes(content)
-        write_manifest(source, file)
+        write_source_manifest(source, file)
         contents.append((tmp_path / "file.bin.json").read_text())
     assert contents[0] == contents[1] != contents[2]
     found = json.loads(contents[0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.datasets.cogs import STRUCTURAL, prepare, read
+from workflow_scripts.data.datasets.cogs import STRUCTURAL, prepare, read_cogs
 from workflow_scripts.data.stand_ins import cogs
 
 NOUN = r"(?P<word>\w+) \( x _ (?P<position>\d+) \)"
@@ -36,7 +36,7 @@ def test_all_kinds_of_generalisation(made):
 
 def test_the_kinds_are_upstreams(mirror, made):
     upstream = set(json.loads((mirror / "cogs/gen_cases_to_paper_sections.json").read_text()))
-    upstream |= {example.subset for example in read(mirror / "cogs/train.tsv")}
+    upstream |= {example.subset for example in read_cogs(mirror / "cogs/train.tsv")}
     assert {example.subset for examples in made.splits.values() for example in examples} <= upstream
 
 
@@ -44,8 +44,8 @@ def test_the_kinds_are_upstreams(mirror, made):
 @given(st.integers(0, 2**31 - 1))
 def test_no_sentence_stands_twice(seed):
     with tempfile.TemporaryDirectory() as folder:
-        cogs.write(Path(folder), seed)
-        files = {file: read(Path(folder) / f"{file}.tsv") for file in ("train", "dev", "test", "gen")}
+        cogs.write_cogs(Path(folder), seed)
+        files = {file: read_cogs(Path(folder) / f"{file}.tsv") for file in ("train", "dev", "test", "gen")}
     assert {file: len(examples) for file, examples in files.items()} == {
         "train": 1000,
         "dev": 100,

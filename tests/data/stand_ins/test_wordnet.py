@@ -7,13 +7,13 @@ import pytest
 from tests.data.nltk_wordnet import nltk_reader
 from workflow_scripts.data.datasets.inverse_dictionary import prepare
 from workflow_scripts.data.formats import wordnet
-from workflow_scripts.data.stand_ins.wordnet import SENSES, write
+from workflow_scripts.data.stand_ins.wordnet import SENSES, write_wordnet
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dictionary")
-    write(folder)
+    write_wordnet(folder)
     return folder
 
 
@@ -29,8 +29,8 @@ def test_offsets_are_those_of_the_bytes(folder):
 def test_nltk_reads_the_same(tmp_path, monkeypatch):
     folder = tmp_path / "corpora/wordnet"
     folder.mkdir(parents=True)
-    write(folder)
-    read, reader = wordnet.read(folder), nltk_reader(folder, monkeypatch)
+    write_wordnet(folder)
+    read, reader = wordnet.read_wordnet(folder), nltk_reader(folder, monkeypatch)
     # all_synsets() of NLTK asks its own installed copy.
     theirs = {key: reader.synset_from_pos_and_offset(key[-1], int(key[:-1])) for key in read.synsets}
     for key, synset in read.synsets.items():
@@ -57,6 +57,6 @@ def test_words_have_many_senses_and_a_cue_each():
 
 
 def test_the_same_bytes_every_time(folder, tmp_path):
-    write(tmp_path)
+    write_wordnet(tmp_path)
     for file in folder.iterdir():
         assert (tmp_path / file.name).read_bytes() == file.read_bytes()

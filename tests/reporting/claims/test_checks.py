@@ -26,7 +26,7 @@ FILES = {
 def test_the_digests_are_those_of_the_official_files(name):
     if "RECOMPOSE_MIRROR" not in os.environ:
         pytest.skip("needs the official files: RECOMPOSE_MIRROR is not set")
-    examples = scan.read(Path(os.environ["RECOMPOSE_MIRROR"]) / "scan" / FILES[name])
+    examples = scan.read_scan(Path(os.environ["RECOMPOSE_MIRROR"]) / "scan" / FILES[name])
     assert digest_pairs((example.source, example.target) for example in examples) == OFFICIAL[name]
 
 

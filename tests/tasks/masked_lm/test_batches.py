@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return wordpiece.train(60, TEXTS * 30)
+    return wordpiece.train_wordpiece(60, TEXTS * 30)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
 @given(first=st.integers(1, 30), second=st.integers(1, 30), limit=st.integers(5, 40))
 def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first, second, limit):
     column = lambda n: to_sequences(pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))]))  # noqa: E731
-    tokenizer = wordpiece.train(60, TEXTS)
+    tokenizer = wordpiece.train_wordpiece(60, TEXTS)
     pairs = SentencePairs(column(first), column(second), read_vocabulary(tokenizer, "x"), limit, False)
     ids = whole(pairs.make_batch(np.array([0]), np.random.default_rng(0)))[0].tolist()
     end = ids.index(3)

@@ -171,4 +171,4 @@ def test_a_file_of_another_form(tmp_path):
     ):  # fmt: skip
         file.write_text(json.dumps(content))
         with pytest.raises(UserError, match=message):
-            squad.read(file)
+            squad.read_squad(file)

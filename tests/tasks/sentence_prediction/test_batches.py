@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tokenizers.processors import BertProcessing
 
 from tests.training.sentence_toy import write_pairs, write_tokenizer
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.sentence_prediction.batches import (
     RaggedSequences,
     Sentences,

@@ -77,7 +77,7 @@ def test_phrases_of_worked_examples(task: str, sentence: str, phrases: list[str]
 
 
 def test_every_verb_phrase_of_scan_is_one_phrase():
-    for command, _ in scan_grammar.verb_phrases(scan_grammar.PRIMITIVES):
+    for command, _ in scan_grammar.iterate_verb_phrases(scan_grammar.PRIMITIVES):
         phrase = [command] if " " in command else []
         assert found("scan-jump", f"{command} twice after look") == phrase
         assert found("scan-jump", f"jump and {command} thrice") == phrase

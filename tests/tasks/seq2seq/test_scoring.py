@@ -31,7 +31,7 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data.reading import data_digest
+from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import read_scores, share_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
@@ -160,7 +160,7 @@ def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_pred
     write_split(data / "test.parquet", rows)
     out = shutil.copytree(trained / "out", tmp_path / "out")
     run = json.loads((out / "run.json").read_text())
-    (out / "run.json").write_text(json.dumps({**run, "data_digest": data_digest(data)}))
+    (out / "run.json").write_text(json.dumps({**run, "data_digest": digest_data(data)}))
     settings = {**SETTINGS, "splits": ["test"]}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0

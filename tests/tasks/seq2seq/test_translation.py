@@ -18,8 +18,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.datasets.cognition import prepare
-from workflow_scripts.data.prepared import write_data
-from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.data.prepared import read_table, read_vocabularies, write_data
 from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
 from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
@@ -181,7 +180,7 @@ def test_bleu_chose_the_checkpoint(translated, data):
         found = decoded_validation.validator(data, validation, torch.device("cpu"))(model)
     assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
     # It is BLEU of whole words, whatever their parts.
-    table, words = read_table(data, "valid", COLUMNS), read_vocabulary(data)["target"]
+    table, words = read_table(data, "valid", COLUMNS), read_vocabularies(data)["target"]
     settings = Evaluation(splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096)
     sides = decode(model, table, words, settings, torch.device("cpu")), table["target"].to_pylist()
     outputs, references = ([" ".join(text.replace("@@ ", "").replace(" ", "")) for text in side] for side in sides)

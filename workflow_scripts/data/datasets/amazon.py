@@ -18,7 +18,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, find_source, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.amazon"
@@ -39,7 +39,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     music, video = (
-        shuffled(read(named_source(sources, [name], WHERE)), settings.seed, name) for name in (MUSIC, VIDEO)
+        shuffle_rows(read_amazon_reviews(find_source(sources, [name], WHERE)), settings.seed, name)
+        for name in (MUSIC, VIDEO)
     )
     held_out = settings.train + settings.valid
     if len(music) <= held_out:
@@ -56,10 +57,10 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         if len(splits[name]) < settings.test
     ]
     notes = [f"drawn with seed {settings.seed}", *short]
-    return table(splits, LABELS, settings, notes, "reduced" if short else "paper")
+    return build_table(splits, LABELS, settings, notes, "reduced" if short else "paper")
 
 
-def read(path: Path) -> list[Sentence]:
+def read_amazon_reviews(path: Path) -> list[Sentence]:
     """Read the non-empty reviews of a gzipped JSON Lines file. Raises UserError with the line that is not a review."""
     found, line = [], 0
     try:

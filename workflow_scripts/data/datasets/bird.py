@@ -18,11 +18,11 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    named_source,
-    number,
-    table,
-    tsv_rows,
-    upstream_or_made,
+    build_table,
+    find_source,
+    parse_number,
+    read_tsv,
+    resolve_source_files,
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import bird as stand_in
@@ -41,18 +41,18 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the split. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with upstream_or_made(settings.origin, sources, stand_in.write) as files:
-        pairs = read(named_source(files, [SOURCES[settings.pairs]], WHERE))
+    with resolve_source_files(settings.origin, sources, stand_in.write_bird) as files:
+        pairs = read_bird(find_source(files, [SOURCES[settings.pairs]], WHERE))
     notes = ["made-up pairs in the format of BiRD"] if settings.origin == "stand_in" else []
-    return table({"test": pairs}, None, settings, notes)
+    return build_table({"test": pairs}, None, settings, notes)
 
 
-def read(path: Path) -> list[Sentence]:
+def read_bird(path: Path) -> list[Sentence]:
     """Read the pairs of a file. Raises UserError with the line that is not a pair."""
     found = []
-    for line, row in tsv_rows(path, path.name):
+    for line, row in read_tsv(path, path.name):
         if missing := [name for name in NEEDED if name not in row]:
             raise UserError(f"{path}: no column '{missing[0]}'; fetch the file again")
-        score = number(row["relatedness score"], 0, 1, f"{path}:{line}")
+        score = parse_number(row["relatedness score"], 0, 1, f"{path}:{line}")
         found.append(Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score))
     return found

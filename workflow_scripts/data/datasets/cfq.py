@@ -57,10 +57,10 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
             archive = Path(folder) / "cfq.tar.gz"
-            stand_in.write(archive, settings.seed)
-            splits = read(archive, settings)
+            stand_in.write_cfq(archive, settings.seed)
+            splits = read_cfq(archive, settings)
     elif ARCHIVE in sources:
-        splits = read(sources[ARCHIVE], settings)
+        splits = read_cfq(sources[ARCHIVE], settings)
     else:
         raise UserError(f"{WHERE}: from: upstream needs the source {ARCHIVE}; name it in the task's sources")
     splits, notes = limit_splits(splits, settings.limit, settings.seed)
@@ -73,7 +73,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper")
 
 
-def read(archive: Path, settings: Options) -> dict[str, list[Example]]:
+def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
     """Read the splits of an archive with `dataset.json` and `splits/<split>.json` in one pass.
 
     Raises UserError with the archive, the file in it and, for a wrong item, its number from 0.
@@ -129,16 +129,16 @@ def _pair(item: Any, settings: Options, where: str) -> Example:
         if not isinstance(text, str) or not text.strip():
             raise UserError(f"{where}: no text under '{key}'; fetch the archive again")
         texts.append(text)
-    target = sparql.tokenised(texts[1])
+    target = sparql.tokenise_sparql(texts[1])
     if settings.preprocessing == "grouped":
         try:
-            target = sparql.grouped(target, settings.inverse)
+            target = sparql.group_conditions(target, settings.inverse)
         except ValueError as error:
             raise UserError(f"{where}: {error}; fetch the archive again") from error
-    return Example(spaced_punctuation(texts[0]), target)
+    return Example(split_punctuation(texts[0]), target)
 
 
-def spaced_punctuation(question: str) -> str:
+def split_punctuation(question: str) -> str:
     """Separate every ASCII punctuation mark by spaces: `Did M1's editor win?` -> `Did M1 ' s editor win ?`."""
     return " ".join(question.translate(SPACED).split())
 

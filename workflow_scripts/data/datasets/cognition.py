@@ -23,7 +23,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.formats.lines import aligned_lines, text_lines
+from workflow_scripts.data.formats.lines import read_aligned_lines, read_text_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
@@ -45,13 +45,13 @@ class Options(StrictModel):
     seed: int = 0
 
 
-def read_lexicon(path: Path) -> Lexicon:
+def read_cognition_lexicon(path: Path) -> Lexicon:
     """Read the translations of each word of the compounds, from lines `word TAB translation/translation/...`.
 
     A word with the entry `/` needs no translation and gets []. Raises UserError with file and line.
     """
     lexicon: Lexicon = {}
-    for number, line in enumerate(text_lines(path), start=1):
+    for number, line in enumerate(read_text_lines(path), start=1):
         word, tab, translations = line.partition("\t")
         if not word or not tab or not translations:
             raise UserError(
@@ -69,16 +69,16 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     """Prepare the splits and lexicon.json. Raises UserError for wrong options or missing or malformed sources."""
     settings = parse_as(Options, options, WHERE)
     if settings.origin == "upstream":
-        return read(settings, {name.removeprefix("cognition/"): path for name, path in sources.items()})
+        return build_cognition(settings, {name.removeprefix("cognition/"): path for name, path in sources.items()})
     with tempfile.TemporaryDirectory() as folder:
-        stand_in.write(Path(folder), settings.seed)
-        made = read(settings, {path.name: path for path in Path(folder).iterdir()})
+        stand_in.write_cognition(Path(folder), settings.seed)
+        made = build_cognition(settings, {path.name: path for path in Path(folder).iterdir()})
     made.notes.insert(0, "made-up sentences in the format of CoGnition")
     made.protocol = "stand_in"
     return made
 
 
-def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
+def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
     """Build the data set from upstream's files, given by name."""
     reduced = settings.training == "valid_and_test"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
@@ -89,8 +89,8 @@ def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
                 f"{WHERE}: training: {settings.training} needs the source cognition/{name}; "
                 "name it in the task's sources"
             )
-    lexicon = read_lexicon(files[LEXICON])
-    new = [tuple(map(normal, line)) for line in aligned_lines([files[name] for name in NEW_COMPOUNDS])]
+    lexicon = read_cognition_lexicon(files[LEXICON])
+    new = [tuple(map(reduce_spaces, line)) for line in read_aligned_lines([files[name] for name in NEW_COMPOUNDS])]
     for number, (source, _, compound) in enumerate(new, start=1):
         unknown = [word for word in words_of(compound) if word not in lexicon]
         if f" {compound} " not in f" {source} " or unknown:
@@ -101,12 +101,12 @@ def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
     compounds = [compound for *_, compound in new]
     pairs: dict[str, list[Pair]] = {}
     for split in splits:
-        lines = aligned_lines([files[f"{split}.en"], files[f"{split}.zh"]])
-        pairs[split] = [(normal(english), normal(chinese)) for english, chinese in lines]
+        lines = read_aligned_lines([files[f"{split}.en"], files[f"{split}.zh"]])
+        pairs[split] = [(reduce_spaces(english), reduce_spaces(chinese)) for english, chinese in lines]
     notes = []
     if reduced:
-        pairs, notes = without_training_set(pairs["valid"] + pairs["test"], compounds, settings)
-    segmented = segmenter(files[CODE])
+        pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
+    segmented = load_segmenter(files[CODE])
     made = {split: [Example(source, segmented(target)) for source, target in pairs[split]] for split in pairs}
     made["cg_test"] = [
         Example(source, target.replace(" ", ""), phrase_of(compound)) for source, target, compound in new
@@ -121,17 +121,17 @@ def read(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
     )
 
 
-def normal(line: str) -> str:
+def reduce_spaces(line: str) -> str:
     """Reduce repeated spaces, which a few of upstream's lines contain, to one."""
     return " ".join(line.split())
 
 
-def without_training_set(
+def sample_splits(
     pairs: list[Pair], compounds: list[str], settings: Options
 ) -> tuple[dict[str, list[Pair]], list[str]]:
     """Sample train, valid and test from the pairs whose source has none of `compounds`. Returns (splits, notes)."""
     new, longest = set(compounds), max(len(compound.split(" ")) for compound in compounds)
-    kept = [pair for pair in pairs if new.isdisjoint(spans(pair[0], longest))]
+    kept = [pair for pair in pairs if new.isdisjoint(iterate_spans(pair[0], longest))]
     if len(kept) <= 2 * settings.held_out:
         raise UserError(
             f"{WHERE}: key 'held_out' is {settings.held_out}; of {len(kept)} pairs less than half can be held out"
@@ -148,7 +148,7 @@ def without_training_set(
     ]
 
 
-def spans(sentence: str, longest: int) -> Iterator[str]:
+def iterate_spans(sentence: str, longest: int) -> Iterator[str]:
     """Yield all n-grams of at most `longest` words."""
     words = sentence.split(" ")
     for start in range(len(words)):
@@ -156,7 +156,7 @@ def spans(sentence: str, longest: int) -> Iterator[str]:
             yield " ".join(words[start:end])
 
 
-def segmenter(code: Path) -> Callable[[str], str]:
+def load_segmenter(code: Path) -> Callable[[str], str]:
     """Return a function that splits Chinese words into subwords by upstream's byte-pair encoding: `幼@@ 儿@@ 园`."""
     from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
 

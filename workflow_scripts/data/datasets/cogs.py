@@ -16,7 +16,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 from workflow_scripts.data.stand_ins import cogs as stand_in
@@ -37,13 +37,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     settings = parse_as(Options, options, WHERE)
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
-            stand_in.write(Path(folder), settings.seed)
-            made = {split: read(Path(folder) / f"{file}.tsv") for split, file in SPLITS.items()}
+            stand_in.write_cogs(Path(folder), settings.seed)
+            made = {split: read_cogs(Path(folder) / f"{file}.tsv") for split, file in SPLITS.items()}
     else:
         for file in (f"cogs/{file}.tsv" for file in SPLITS.values()):
             if file not in sources:
                 raise UserError(f"{WHERE}: from: upstream needs the source {file}; name it in the task's sources")
-        made = {split: read(sources[f"cogs/{file}.tsv"]) for split, file in SPLITS.items()}
+        made = {split: read_cogs(sources[f"cogs/{file}.tsv"]) for split, file in SPLITS.items()}
     train, test = made.pop("train"), made.pop("test")
     splits, notes = make_splits(train, test, made, settings)
     found = sorted({example.subset for example in splits["test"]})
@@ -56,13 +56,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper", groups)
 
 
-def read(path: Path) -> list[Example]:
+def read_cogs(path: Path) -> list[Example]:
     """Read a TSV file of three columns: sentence, logical form, kind. Repeated lines are kept.
 
     Raises UserError with file and line number for another number of columns or an empty column.
     """
     examples = []
-    for number, line in numbered_lines(path):
+    for number, line in read_numbered_lines(path):
         cells = [" ".join(cell.split()) for cell in line.split("\t")]
         if len(cells) != 3 or not all(cells):
             raise UserError(

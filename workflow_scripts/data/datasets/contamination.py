@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.formats.lines import read_numbered_lines
 
 SHORT, RUN = 6, 8  # words
 MARKS = re.compile(r"[^\w\s]|_")
@@ -32,7 +32,7 @@ PHRASES = {"bird/BiRD.txt": Columns((1, 2), header=1)}  # includes its ABBA pair
 SOURCES = (*SENTENCES, *PHRASES)
 
 
-def plain(text: str) -> tuple[str, ...]:
+def normalise_words(text: str) -> tuple[str, ...]:
     """Normalise a text to lower-case words without accents, split at punctuation like BERT's tokenizer."""
     text = text.lower()
     if not text.isascii():
@@ -40,9 +40,9 @@ def plain(text: str) -> tuple[str, ...]:
     return tuple(MARKS.sub(" ", text).split())
 
 
-def read_rows(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
+def read_columns(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
     """Yield the texts of each line. Raises UserError for a line with too few columns."""
-    for number, line in numbered_lines(path):
+    for number, line in read_numbered_lines(path):
         if number > columns.header:
             cells = line.split("\t")
             if len(cells) <= max(columns.texts):
@@ -52,46 +52,48 @@ def read_rows(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
             yield tuple(cells[column] for column in columns.texts)
 
 
-def runs(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
+def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
     """Yield all n-grams of the given lengths."""
     return (words[i : i + n] for n in lengths for i in range(len(words) - n + 1))
 
 
-class HeldOut:
+class EvaluationTexts:
     """Held-out sentences, and pairs of phrases that must not both occur in one text."""
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
-        self.whole = {plain(sentence) for sentence in sentences}
+        self.whole = {normalise_words(sentence) for sentence in sentences}
         self.by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for words in self.whole:
-            for run in runs(words, [min(len(words), RUN)] if len(words) >= SHORT else ()):
+            for run in iterate_ngrams(words, [min(len(words), RUN)] if len(words) >= SHORT else ()):
                 self.by_start.setdefault(run[:SHORT], set()).add(run)
         self.partners: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for pair in pairs:
-            first, second = map(plain, pair)
+            first, second = map(normalise_words, pair)
             self.partners.setdefault(first, set()).add(second)
         phrases = {*self.partners, *(second for seconds in self.partners.values() for second in seconds)}
         self.lengths = {len(phrase) for phrase in phrases}
 
-    def given_away_by(self, *texts: str) -> bool:
+    def is_leaked_by(self, *texts: str) -> bool:
         """Return whether a text, or their concatenation, is a held-out sentence, or whether the concatenation contains
         one of at least SHORT words, shares RUN consecutive words with one, or contains both phrases of a pair."""
-        parts = [plain(text) for text in texts]
+        parts = [normalise_words(text) for text in texts]
         words = tuple(chain.from_iterable(parts))
         if words in self.whole or not self.whole.isdisjoint(parts):
             return True
-        for start, first in enumerate(runs(words, [SHORT])):
+        for start, first in enumerate(iterate_ngrams(words, [SHORT])):
             if any(words[start : start + len(run)] == run for run in self.by_start.get(first, ())):
                 return True
-        phrases = set(runs(words, self.lengths))
+        phrases = set(iterate_ngrams(words, self.lengths))
         return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())
 
 
-def read_held_out(sources: dict[str, Path]) -> HeldOut:
+def read_evaluation_texts(sources: dict[str, Path]) -> EvaluationTexts:
     """Read all items of SOURCES. Raises UserError if a source is missing or malformed."""
     if missing := [name for name in SOURCES if name not in sources]:
         raise UserError(f"the pre-training text must not hold items of {missing[0]}; name it in the task's sources")
     sentences = [
-        text for name, columns in SENTENCES.items() for row in read_rows(sources[name], columns) for text in row
+        text for name, columns in SENTENCES.items() for row in read_columns(sources[name], columns) for text in row
     ]
-    return HeldOut(sentences, [row for name, columns in PHRASES.items() for row in read_rows(sources[name], columns)])
+    return EvaluationTexts(
+        sentences, [row for name, columns in PHRASES.items() for row in read_columns(sources[name], columns)]
+    )

@@ -2,7 +2,7 @@
 
 Options of `prepare`, in addition to those of `datasets.sentences`:
 
-task: cola, mnli, mrpc, qnli, qqp, rte or sst2.
+task: cola, mnli, mrpc, qnli, qqp or rte. `datasets.sst2` prepares SST-2.
 validation: number of training examples moved to the validation set. Upstream's dev set is the test set, because the
     labels of its test set are not public. Not used for MRPC, which has its own dev and test sets.
 
@@ -21,11 +21,11 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    class_number,
-    named_source,
-    table,
-    taken_out,
-    tsv_rows,
+    build_table,
+    find_source,
+    parse_class,
+    read_tsv,
+    split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
@@ -39,11 +39,11 @@ ENTAILMENT = ("entailment", "not_entailment")
 class Layout:
     """Location and columns of a task's examples.
 
-    files: split -> names of the sources that may contain it, and the file's name inside an archive. header: columns of
-    files without a header line. written: labels as written in the file, if they differ from `labels`.
+    files: split -> name of the source, and the file's name inside an archive. header: columns of files without a header
+    line. written: labels as written in the file, if they differ from `labels`.
     """
 
-    files: dict[str, tuple[tuple[str, ...], str]]
+    files: dict[str, tuple[str, str]]
     first: str
     second: str | None
     label: str
@@ -52,48 +52,44 @@ class Layout:
     header: tuple[str, ...] | None = None
 
 
-def archived(archive: str, *more: str) -> dict[str, tuple[tuple[str, ...], str]]:
-    """Locate `train` (train.tsv) and `test` (dev.tsv), in an archive or as sources of these names in folders `more`."""
-    return {
-        split: ((archive, *(f"{folder}/{file}" for folder in more)), file)
-        for split, file in (("train", "train.tsv"), ("test", "dev.tsv"))
-    }
+def locate_files(archive: str) -> dict[str, tuple[str, str]]:
+    """Locate `train` (train.tsv) and `test` (dev.tsv) in an archive."""
+    return {"train": (archive, "train.tsv"), "test": (archive, "dev.tsv")}
 
 
 MNLI = "glue/MNLI.zip"
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
 LAYOUTS = {
     "cola": Layout(
-        archived("glue/CoLA.zip"),
+        locate_files("glue/CoLA.zip"),
         *("sentence", None, "label", ("unacceptable", "acceptable"), ("0", "1")),
         header=("source", "label", "mark", "sentence"),
     ),
     "mnli": Layout(
         {
-            "train": ((MNLI,), "train.tsv"),
-            "test": ((MNLI,), "dev_matched.tsv"),
-            "mismatched": ((MNLI,), "dev_mismatched.tsv"),
+            "train": (MNLI, "train.tsv"),
+            "test": (MNLI, "dev_matched.tsv"),
+            "mismatched": (MNLI, "dev_mismatched.tsv"),
         },
         *("sentence1", "sentence2", "gold_label", MNLI_LABELS),
     ),
     "mrpc": Layout(
-        {split: ((f"glue/msr_paraphrase_{split}.txt",), f"msr_paraphrase_{split}.txt") for split in ("train", "test")},
+        {split: (f"glue/msr_paraphrase_{split}.txt", f"msr_paraphrase_{split}.txt") for split in ("train", "test")},
         *("#1 String", "#2 String", "Quality", ("different", "paraphrase"), ("0", "1")),
     ),
-    "qnli": Layout(archived("glue/QNLIv2.zip"), "question", "sentence", "label", ENTAILMENT),
+    "qnli": Layout(locate_files("glue/QNLIv2.zip"), "question", "sentence", "label", ENTAILMENT),
     "qqp": Layout(
-        archived("glue/QQP-clean.zip"),
+        locate_files("glue/QQP-clean.zip"),
         *("question1", "question2", "is_duplicate", ("different", "duplicate"), ("0", "1")),
     ),
-    "rte": Layout(archived("glue/RTE.zip"), "sentence1", "sentence2", "label", ENTAILMENT),
-    "sst2": Layout(archived("sst2/SST-2.zip", "sst2"), "sentence", None, "label", ("negative", "positive"), ("0", "1")),
+    "rte": Layout(locate_files("glue/RTE.zip"), "sentence1", "sentence2", "label", ENTAILMENT),
 }
 
 
 class Options(SentenceOptions):
     """See the module's docstring."""
 
-    task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte", "sst2"]
+    task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte"]
     validation: Annotated[int, Field(gt=0)] = 1000
     origin: Literal["upstream"] = Field("upstream", alias="from")
 
@@ -102,9 +98,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     layout = LAYOUTS[settings.task]
-    found = {split: read(sources, settings.task, split) for split in layout.files}
+    found = {split: read_glue(sources, settings.task, split) for split in layout.files}
     if settings.task == "mrpc":
-        wanted = dev_ids(named_source(sources, [DEV_IDS], WHERE))
+        wanted = read_dev_ids(find_source(sources, [DEV_IDS], WHERE))
         if unknown := wanted - {row.item for row in found["train"]}:
             pair = min(unknown).replace("/", " ")
             raise UserError(f"{sources[DEV_IDS]}: no pair {pair} in the training set; fetch the file again")
@@ -112,30 +108,30 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         valid = [row for row in found["train"] if row.item in wanted]
         notes = ["valid: the pairs of the training set that GLUE names as its dev set"]
     else:
-        train, valid = taken_out(found["train"], settings.validation, settings.seed, "validation")
+        train, valid = split_off(found["train"], settings.validation, settings.seed, "validation")
         notes = [f"valid: {len(valid)} training examples, drawn with seed {settings.seed}; test: GLUE's dev set"]
-    return table({**found, "train": train, "valid": valid}, list(layout.labels), settings, notes)
+    return build_table({**found, "train": train, "valid": valid}, list(layout.labels), settings, notes)
 
 
-def read(
+def read_glue(
     sources: dict[str, Path], task: str, split: str, genre: str | None = None, where: str = WHERE
 ) -> list[Sentence]:
     """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
     layout = LAYOUTS[task]
-    names, file = layout.files[split]
-    path = named_source(sources, names, where)
+    name, file = layout.files[split]
+    path = find_source(sources, [name], where)
     if task == "qqp":  # upstream's file has broken lines
         lines = [(n, line.split("\t")) for n, line in read_lines(path, file)]
         columns = lines[0][1] if lines else []
         rows = [(n, dict(zip(columns, fields, strict=True))) for n, fields in lines[1:] if len(fields) == len(columns)]
     else:
-        rows = tsv_rows(path, file, layout.header)
+        rows = read_tsv(path, file, layout.header)
     found = []
     for line, row in rows:
         if missing := [name for name in (layout.first, layout.second, layout.label) if name and name not in row]:
             raise UserError(f"{path}: {file}: no column '{missing[0]}'; fetch the file again")
         if genre is None or row.get("genre") == genre:
-            label = class_number(row[layout.label], layout.written or layout.labels, f"{path}: {file}:{line}")
+            label = parse_class(row[layout.label], layout.written or layout.labels, f"{path}: {file}:{line}")
             item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
             second = row[layout.second].strip() if layout.second else None
             found.append(Sentence(item, row[layout.first].strip(), second, label))
@@ -144,7 +140,7 @@ def read(
     return found
 
 
-def dev_ids(path: Path) -> set[str]:
+def read_dev_ids(path: Path) -> set[str]:
     """Read the keys of the pairs in MRPC's dev set, two ids per line. Raises UserError with a malformed line."""
     found = set()
     for number, line in read_lines(path, path.name):

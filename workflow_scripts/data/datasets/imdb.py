@@ -16,7 +16,14 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst2
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, named_source, shuffled, table, taken_out
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    build_table,
+    find_source,
+    shuffle_rows,
+    split_off,
+)
 from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.imdb"
@@ -33,19 +40,19 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    found = read(named_source(sources, [ARCHIVE], WHERE))
-    valid, in_distribution = taken_out(found["test"], len(found["test"]) // 2, settings.seed, "halves")
+    found = read_imdb(find_source(sources, [ARCHIVE], WHERE))
+    valid, in_distribution = split_off(found["test"], len(found["test"]) // 2, settings.seed, "halves")
     # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
     splits = {
-        "train": shuffled(found["train"], settings.seed, "order"),
+        "train": shuffle_rows(found["train"], settings.seed, "order"),
         "valid": valid,
         "in_distribution": in_distribution,
     }
     notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
-    return table(splits | {"test": sst2.read(sources, ("dev",))["dev"]}, sst2.LABELS, settings, notes)
+    return build_table(splits | {"test": sst2.read_sst2(sources, ("dev",))["dev"]}, sst2.LABELS, settings, notes)
 
 
-def read(archive: Path) -> dict[str, list[Sentence]]:
+def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
     """Read `train` and `test` in one pass, sorted by class and number. Raises UserError if the archive is broken or a
     review is not UTF-8 text."""
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}

@@ -25,7 +25,7 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.formats.wordnet import WordNet, read
+from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
@@ -66,10 +66,10 @@ class Item(NamedTuple):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed dictionary."""
     settings = parse_as(Options, options, WHERE)
-    wordnet, notes = dictionary(settings, sources)
+    wordnet, notes = load_dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
     tables = {}
-    for split, positions in split_up(items, settings.split_by).items():
+    for split, positions in split_items(items, settings.split_by).items():
         chosen = [items[i] for i in positions]
         tables[split] = {
             "item": [f"{item.synset}-{item.label}" for item in chosen],
@@ -87,33 +87,33 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "reduced")
 
 
-def dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[WordNet, list[str]]:
+def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[WordNet, list[str]]:
     """Read the dictionary of the options. Returns it and notes. Raises UserError if it is missing or malformed."""
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
-            stand_in.write(Path(folder))
-            return counted(Path(folder)), ["a made-up dictionary in the format of WordNet"]
+            stand_in.write_wordnet(Path(folder))
+            return read_counted_wordnet(Path(folder)), ["a made-up dictionary in the format of WordNet"]
     if settings.folder:
         folder = Path(settings.folder)
         if not folder.is_dir():
             raise UserError(f"options: folder {folder} does not exist; install WordNet's dictionary or leave it out")
         digest = hash_files(folder).get("data.noun", "none")
-        return counted(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
+        return read_counted_wordnet(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
     named = [name for name in SOURCES if name in sources]
     if not named:
         raise UserError(f"options: from: upstream needs the source {' or '.join(SOURCES)}, or the option folder")
-    return counted(sources[named[0]]), [f"dictionary {named[0]}"]
+    return read_counted_wordnet(sources[named[0]]), [f"dictionary {named[0]}"]
 
 
-def counted(path: Path) -> WordNet:
+def read_counted_wordnet(path: Path) -> WordNet:
     """Read the dictionary at `path`. Raises UserError if it lacks word counts, which are needed to select words."""
-    wordnet = read(path)
+    wordnet = read_wordnet(path)
     if not wordnet.counts:
         raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")
     return wordnet
 
 
-def frequent_words(wordnet: WordNet, count: int) -> set[str]:
+def select_frequent_words(wordnet: WordNet, count: int) -> set[str]:
     """Return the `count` most frequent one-word lemmas, in lower case; ties alphabetically."""
     totals: Counter[str] = Counter()
     for (lemma, _), times in wordnet.counts.items():
@@ -127,21 +127,21 @@ def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
 
     The item's word is the one used most often in this sense in the tagged texts; on a tie, WordNet's first.
     """
-    frequent = frequent_words(wordnet, definienda)
-    topics = topic_words(wordnet)
+    frequent = select_frequent_words(wordnet, definienda)
+    topics = collect_topic_words(wordnet)
     items = []
     for synset in wordnet.synsets.values():
         words = [lemma for lemma in synset.lemmas if ONE_WORD.fullmatch(lemma) and lemma.lower() in frequent]
         if not words:
             continue
-        content = clean(synset.gloss, topics)
+        content = clean_definition(synset.gloss, topics)
         if " " in content:
             label = max(words, key=lambda lemma: wordnet.counts.get((lemma.lower(), synset.id), 0))
             items.append(Item(synset.id, content, label))
     return items
 
 
-def topic_words(wordnet: WordNet) -> set[str]:
+def collect_topic_words(wordnet: WordNet) -> set[str]:
     """Return the names of WordNet's topic domains, such as law."""
     named = {topic for synset in wordnet.synsets.values() for topic in synset.topics}
     return {
@@ -152,18 +152,18 @@ def topic_words(wordnet: WordNet) -> set[str]:
     }
 
 
-def definition(gloss: str) -> str:
+def strip_examples(gloss: str) -> str:
     """Return the gloss without its examples."""
     return EXAMPLES.split(gloss, maxsplit=1)[0].strip()
 
 
-def clean(gloss: str, topics: set[str]) -> str:
+def clean_definition(gloss: str, topics: set[str]) -> str:
     """Return the definition as plain words, e.g. `in law a formal claim and a demand`. May be empty.
 
     Parts between semicolons are joined by `and`. Topic domains (a whole part, or brackets at its start) come first.
     Usage remarks and parts that start with a dash are omitted. Punctuation is deleted (`cold-blooded`: `coldblooded`).
     """
-    text = USAGE.sub(" ", definition(gloss)).strip()
+    text = USAGE.sub(" ", strip_examples(gloss)).strip()
     fields, parts = [], []
     for part in (part.strip() for part in text.split(";")):
         if part.startswith("-") or "followed by" in part:
@@ -182,9 +182,9 @@ def clean(gloss: str, topics: set[str]) -> str:
     return " ".join(MARK.sub("", JOINT.sub(" ", text)).split())
 
 
-def split_up(items: list[Item], by: str) -> dict[str, list[int]]:
+def split_items(items: list[Item], by: str) -> dict[str, list[int]]:
     """Assign every item to one split. Returns split -> sorted positions of its items."""
-    groups = [[i] for i in range(len(items))] if by == "item" else connected(items)
+    groups = [[i] for i in range(len(items))] if by == "item" else group_connected_items(items)
     random.Random(SPLIT_SEED).shuffle(groups)
     room = {"test": len(items) // 10, "valid": len(items) // 10, "train": len(items)}
     splits: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
@@ -196,7 +196,7 @@ def split_up(items: list[Item], by: str) -> dict[str, list[int]]:
     return {name: sorted(positions) for name, positions in splits.items()}
 
 
-def connected(items: list[Item]) -> list[list[int]]:
+def group_connected_items(items: list[Item]) -> list[list[int]]:
     """Group positions of items that share the word or the definition, directly or through other items."""
     parent = list(range(len(items)))
 
@@ -215,7 +215,7 @@ def connected(items: list[Item]) -> list[list[int]]:
     return list(groups.values())
 
 
-def held_out(items: list[Item]) -> list[Item]:
+def select_held_out_items(items: list[Item]) -> list[Item]:
     """Return the items that are in `valid` or `test` of the split by item or of the split by word."""
-    positions = {i for by in ("item", "word") for split in ("valid", "test") for i in split_up(items, by)[split]}
+    positions = {i for by in ("item", "word") for split in ("valid", "test") for i in split_items(items, by)[split]}
     return [items[i] for i in sorted(positions)]

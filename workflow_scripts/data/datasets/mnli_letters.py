@@ -15,7 +15,7 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import glue
-from workflow_scripts.data.datasets.sentences import SentenceOptions, table, taken_out
+from workflow_scripts.data.datasets.sentences import SentenceOptions, build_table, split_off
 from workflow_scripts.data.prepared import TableDataset
 
 WHERE = "options of workflow_scripts.data.datasets.mnli_letters"
@@ -31,14 +31,16 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    found = glue.read(sources, "mnli", "train", "telephone", WHERE)
+    found = glue.read_glue(sources, "mnli", "train", "telephone", WHERE)
     if settings.train >= len(found):
         raise UserError(f"{WHERE}: key 'train' is {settings.train}; the training set has {len(found)} pairs")
-    valid, train = taken_out(found, settings.train, settings.seed, "train")
+    valid, train = split_off(found, settings.train, settings.seed, "train")
     splits = {
         "train": train,
         "valid": valid,
-        "in_distribution": glue.read(sources, "mnli", "test", "telephone", WHERE),
-        "test": glue.read(sources, "mnli", "mismatched", "letters", WHERE),
+        "in_distribution": glue.read_glue(sources, "mnli", "test", "telephone", WHERE),
+        "test": glue.read_glue(sources, "mnli", "mismatched", "letters", WHERE),
     }
-    return table(splits, list(glue.MNLI_LABELS), settings, [f"train: drawn with seed {settings.seed}; valid: the rest"])
+    return build_table(
+        splits, list(glue.MNLI_LABELS), settings, [f"train: drawn with seed {settings.seed}; valid: the rest"]
+    )

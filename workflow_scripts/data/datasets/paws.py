@@ -24,12 +24,12 @@ from workflow_scripts.data.datasets import paws_qqp
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    class_number,
-    named_source,
-    table,
-    taken_out,
-    tsv_rows,
-    upstream_or_made,
+    build_table,
+    find_source,
+    parse_class,
+    read_tsv,
+    resolve_source_files,
+    split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import paws as stand_in
@@ -52,34 +52,36 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     if settings.origin == "stand_in" or settings.pairs == "dev_test":
-        with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
-            splits, notes = dev_test(*(named_source(files, [name], WHERE) for name in (DEV, TEST)), settings)
+        with resolve_source_files(
+            settings.origin, sources, lambda folder: stand_in.write_paws(folder, settings.seed)
+        ) as files:
+            splits, notes = split_dev_and_test(*(find_source(files, [name], WHERE) for name in (DEV, TEST)), settings)
         if settings.origin == "stand_in":
             notes = ["made-up pairs in the format of PAWS", *notes]
-        return table(splits, LABELS, settings, notes, "reduced")
-    swap = named_source(sources, [SWAP], WHERE)
-    test = [pair._replace(subset="swap") for pair in read(swap, "train.tsv", None, "swap")]
+        return build_table(splits, LABELS, settings, notes, "reduced")
+    swap = find_source(sources, [SWAP], WHERE)
+    test = [pair._replace(subset="swap") for pair in read_paws(swap, "train.tsv", None, "swap")]
     if settings.pairs == "wiki":
-        final = named_source(sources, [FINAL], WHERE)
+        final = find_source(sources, [FINAL], WHERE)
         parts = {"train": "train.tsv", "valid": "dev.tsv", "in_distribution": "test.tsv"}
-        splits = {split: read(final, file, None, split) for split, file in parts.items()}
-        return table(splits | {"test": test}, LABELS, settings, ["train: PAWS-Wiki final; test: swap-only"])
-    index = named_source(sources, [paws_qqp.INDEX], WHERE)
-    questions = named_source(sources, [paws_qqp.QUESTIONS], WHERE)
-    made, notes = paws_qqp.read(index, questions, named_source(sources, [paws_qqp.PUNKT], WHERE))
+        splits = {split: read_paws(final, file, None, split) for split, file in parts.items()}
+        return build_table(splits | {"test": test}, LABELS, settings, ["train: PAWS-Wiki final; test: swap-only"])
+    index = find_source(sources, [paws_qqp.INDEX], WHERE)
+    questions = find_source(sources, [paws_qqp.QUESTIONS], WHERE)
+    made, notes = paws_qqp.rebuild_paws_qqp(index, questions, find_source(sources, [paws_qqp.PUNKT], WHERE))
     splits = {"train": made["train"], "valid": made["dev_and_test"][::2], "in_distribution": made["dev_and_test"][1::2]}
-    return table(splits | {"test": test}, LABELS, settings, [*notes, "test: swap-only pairs of PAWS-Wiki"])
+    return build_table(splits | {"test": test}, LABELS, settings, [*notes, "test: swap-only pairs of PAWS-Wiki"])
 
 
-def dev_test(dev: Path, test: Path, settings: Options) -> tuple[dict[str, list[Sentence]], list[str]]:
+def split_dev_and_test(dev: Path, test: Path, settings: Options) -> tuple[dict[str, list[Sentence]], list[str]]:
     """Build train and valid from the pairs of one file and test from another. Returns the splits and notes."""
-    pairs = read(dev, dev.name, COLUMNS, "dev")
+    pairs = read_paws(dev, dev.name, COLUMNS, "dev")
     if settings.validation >= len(pairs):
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; {dev} has {len(pairs)} pairs")
-    train, valid = taken_out(pairs, settings.validation, settings.seed, "validation")
+    train, valid = split_off(pairs, settings.validation, settings.seed, "validation")
     test_pairs = [
-        pair._replace(subset="swap" if only_swapped(pair.first, pair.second) else "")
-        for pair in read(test, test.name, COLUMNS, "test")
+        pair._replace(subset="swap" if is_word_swap(pair.first, pair.second) else "")
+        for pair in read_paws(test, test.name, COLUMNS, "test")
     ]
     swapped = sum(pair.subset == "swap" for pair in test_pairs)
     return {"train": train, "valid": valid, "test": test_pairs}, [
@@ -88,20 +90,20 @@ def dev_test(dev: Path, test: Path, settings: Options) -> tuple[dict[str, list[S
     ]
 
 
-def only_swapped(first: str, second: str) -> bool:
+def is_word_swap(first: str, second: str) -> bool:
     """Return whether two sentences have the same words, equally often, in another order; case is ignored."""
     words = first.lower().split(), second.lower().split()
     return words[0] != words[1] and sorted(words[0]) == sorted(words[1])
 
 
-def read(path: Path, file: str, columns: tuple[str, ...] | None, split: str) -> list[Sentence]:
+def read_paws(path: Path, file: str, columns: tuple[str, ...] | None, split: str) -> list[Sentence]:
     """Read the pairs of a file with columns id, sentence1, sentence2, label. Raises UserError with a wrong line."""
     return [
         Sentence(
             f"{split}-{row['id']}",
             row["sentence1"],
             row["sentence2"],
-            class_number(row["label"], ("0", "1"), f"{path}: {file}:{line}"),
+            parse_class(row["label"], ("0", "1"), f"{path}: {file}:{line}"),
         )
-        for line, row in tsv_rows(path, file, columns)
+        for line, row in read_tsv(path, file, columns)
     ]

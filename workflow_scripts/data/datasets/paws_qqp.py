@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.sentences import Sentence, class_number, tsv_rows
-from workflow_scripts.data.formats.punkt import sentence_splitter
+from workflow_scripts.data.datasets.sentences import Sentence, parse_class, read_tsv
+from workflow_scripts.data.formats.punkt import load_sentence_splitter
 from workflow_scripts.data.sources.archives import read_lines
 
 INDEX, QUESTIONS = "paws/paws_qqp.tar.gz", "paws/quora_duplicate_questions.tsv"
@@ -22,26 +22,26 @@ COLUMNS = ("id", "qid1", "sentence1", "qid2", "sentence2", "label")
 PART = re.compile(r"\((\d+), ?(\d+)\)")
 
 
-def read(index: Path, questions: Path, punkt: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
+def rebuild_paws_qqp(index: Path, questions: Path, punkt: Path) -> tuple[dict[str, list[Sentence]], list[str]]:
     """Rebuild `train` and `dev_and_test`. Returns (pairs, notes). Raises UserError for a missing or malformed file."""
-    files = {split: list(tsv_rows(index, f"{split}.tsv")) for split in ("train", "dev_and_test")}
-    wanted = {qid for rows in files.values() for line, row in rows for qid in questions_of(row, index, line)}
-    words = question_words(questions, wanted, word_tokenizer(punkt))
+    files = {split: list(read_tsv(index, f"{split}.tsv")) for split in ("train", "dev_and_test")}
+    wanted = {qid for rows in files.values() for line, row in rows for qid in collect_question_ids(row, index, line)}
+    words = read_question_words(questions, wanted, load_word_tokenizer(punkt))
     made: dict[str, list[Sentence]] = {}
     notes = []
     for split, rows in files.items():
         made[split] = []
         for line, row in rows:
-            first, second = (sentence(row[f"sentence{n}"], int(row[f"qid{n}"]), words) for n in (1, 2))
+            first, second = (build_sentence(row[f"sentence{n}"], int(row[f"qid{n}"]), words) for n in (1, 2))
             if first and second:
-                label = class_number(row["label"], ("0", "1"), f"{index}: {split}.tsv:{line}")
+                label = parse_class(row["label"], ("0", "1"), f"{index}: {split}.tsv:{line}")
                 made[split].append(Sentence(f"{split}-{row['id']}", first, second, label))
         lost = len(rows) - len(made[split])
         notes.append(f"{split}: {lost} of {len(rows)} pairs of PAWS-QQP cannot be made from these questions")
     return made, notes
 
 
-def questions_of(row: dict[str, str], index: Path, line: int) -> set[int]:
+def collect_question_ids(row: dict[str, str], index: Path, line: int) -> set[int]:
     """Return the ids of the questions that a pair takes words from. Raises UserError for a malformed line."""
     if missing := [name for name in COLUMNS if name not in row]:
         raise UserError(f"{index}: no column '{missing[0]}'; fetch the archive again")
@@ -53,7 +53,7 @@ def questions_of(row: dict[str, str], index: Path, line: int) -> set[int]:
     return {int(row["qid1"]), int(row["qid2"])} | {int(PART.fullmatch(p)[1]) for p in parts if not p.isdecimal()}
 
 
-def question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[str]]) -> dict[int, list[str]]:
+def read_question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[str]]) -> dict[int, list[str]]:
     """Read the words of the wanted questions: id -> words. Quora's file is tab-separated with quotes."""
     found: dict[int, list[str]] = {}
     reader = csv.DictReader((f"{line}\n" for _, line in read_lines(path, path.name)), delimiter="\t")
@@ -71,7 +71,7 @@ def question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[
     return found
 
 
-def sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
+def build_sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
     """Build a sentence from an index entry, with words joined by spaces; empty if a word does not exist."""
     made = []
     for word in listed.split("/"):
@@ -83,10 +83,10 @@ def sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
     return " ".join(made)
 
 
-def word_tokenizer(punkt: Path) -> Callable[[str], list[str]]:
+def load_word_tokenizer(punkt: Path) -> Callable[[str], list[str]]:
     """Return NLTK's word_tokenize with the sentence splitter of the archive `punkt`."""
     from nltk.tokenize import NLTKWordTokenizer
 
-    splitter = sentence_splitter(punkt)
+    splitter = load_sentence_splitter(punkt)
     words = NLTKWordTokenizer()
     return lambda text: [word for part in splitter.tokenize(text) for word in words.tokenize(part)]

@@ -28,12 +28,12 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.datasets.contamination import plain, read_held_out
-from workflow_scripts.data.datasets.inverse_dictionary import EXAMPLES, definition
+from workflow_scripts.data.datasets.contamination import normalise_words, read_evaluation_texts
+from workflow_scripts.data.datasets.inverse_dictionary import EXAMPLES, strip_examples
 from workflow_scripts.data.datasets.pretraining_text import QUOTED, UNTOKENISED
-from workflow_scripts.data.formats import sememes, wordpiece
-from workflow_scripts.data.formats.lines import numbered_lines
-from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read
+from workflow_scripts.data.formats import hownet, wordpiece
+from workflow_scripts.data.formats.lines import read_numbered_lines
+from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read_wordnet
 from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
 from workflow_scripts.data.stand_ins import wordnet as wordnet_stand_in
@@ -55,7 +55,7 @@ class Options(StrictModel):
     valid_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.02
 
 
-class Pair(NamedTuple):
+class TextPair(NamedTuple):
     """A pair of texts. Pairs with equal `key`, e.g. the same definition, must be in the same split."""
 
     source: str
@@ -69,36 +69,40 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     settings = parse_as(Options, options, WHERE)
     if settings.origin == "stand_in":
         with tempfile.TemporaryDirectory() as made:
-            wordnet_stand_in.write(Path(made))
-            sememes_stand_in.write(Path(made))
-            pairs = list(dictionary_pairs(read(Path(made))))
-            known, names = sememes.read_sememes(Path(made)), sememes.sememe_names(Path(made))
+            wordnet_stand_in.write_wordnet(Path(made))
+            sememes_stand_in.write_sememes(Path(made))
+            pairs = list(iterate_dictionary_pairs(read_wordnet(Path(made))))
+            known, names = hownet.read_sememes(Path(made)), hownet.read_sememe_names(Path(made))
         notes = ["a made-up dictionary and made-up sememes"]
     else:
-        if missing := [name for name in (WORDNET, *WIKITEXT, *sememes.SOURCES) if name not in sources]:
+        if missing := [name for name in (WORDNET, *WIKITEXT, *hownet.SOURCES) if name not in sources]:
             raise UserError(f"{WHERE}: from: upstream needs the source {missing[0]}; name it in the task's sources")
         found = [
-            *dictionary_pairs(read(sources[WORDNET])),
-            *(p for name in WIKITEXT for p in wiki_pairs(sources[name])),
+            *iterate_dictionary_pairs(read_wordnet(sources[WORDNET])),
+            *(p for name in WIKITEXT for p in iterate_wikitext_pairs(sources[name])),
         ]
-        held = read_held_out(sources)
-        pairs = [pair for pair in found if not held.given_away_by(pair.first, pair.second)]
-        folder = sources[sememes.SOURCES[0]].parent
-        known, names = sememes.read_sememes(folder), sememes.sememe_names(folder)
+        held = read_evaluation_texts(sources)
+        pairs = [pair for pair in found if not held.is_leaked_by(pair.first, pair.second)]
+        folder = sources[hownet.SOURCES[0]].parent
+        known, names = hownet.read_sememes(folder), hownet.read_sememe_names(folder)
         left_out = Counter(pair.source for pair in found) - Counter(pair.source for pair in pairs)
         told = ", ".join(f"{count} {source}" for source, count in left_out.items())
         notes = [f"left out, since they hold items that models are evaluated on: {told or 'none'}"]
-    splits = split_up(pairs, settings.valid_fraction)
-    tokenizer = wordpiece.train(
+    splits = split_pairs(pairs, settings.valid_fraction)
+    tokenizer = wordpiece.train_wordpiece(
         settings.vocabulary_size, (text for pair in splits["train"] for text in (pair.first, pair.second))
     )
     notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
-    return StreamedDataset(lambda folder: fill(folder, splits, tokenizer, known, names), notes, protocol)
+    return StreamedDataset(lambda folder: write_pairs(folder, splits, tokenizer, known, names), notes, protocol)
 
 
-def fill(
-    folder: Path, splits: dict[str, list[Pair]], tokenizer: "Tokenizer", known: dict[str, list[int]], names: list[str]
+def write_pairs(
+    folder: Path,
+    splits: dict[str, list[TextPair]],
+    tokenizer: "Tokenizer",
+    known: dict[str, list[int]],
+    names: list[str],
 ) -> dict[str, Any]:
     """Write all files except dataset.json. Returns content of dataset.json on the splits."""
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
@@ -118,42 +122,42 @@ def fill(
             "tokens": sum(len(columns[f"{side}_ids"].flatten()) for side in ("first", "second")),
             **Counter(pair.source for pair in pairs),
         }
-    sememes.write_sememes(folder, known, names)
+    hownet.write_sememes(folder, known, names)
     (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True) + "\n", encoding="utf-8")
     return {"splits": summary}
 
 
-def dictionary_pairs(wordnet: WordNet) -> Iterator[Pair]:
+def iterate_dictionary_pairs(wordnet: WordNet) -> Iterator[TextPair]:
     """Yield pairs of a synset's words and definition, and of the definition and its first example."""
     for synset in wordnet.synsets.values():
-        gloss, rest = definition(synset.gloss), EXAMPLES.search(synset.gloss)
+        gloss, rest = strip_examples(synset.gloss), EXAMPLES.search(synset.gloss)
         if not gloss:
             continue
-        key = " ".join(plain(gloss))
+        key = " ".join(normalise_words(gloss))
         words = ", ".join(MARKER.sub("", lemma).replace("_", " ") for lemma in synset.lemmas)
-        yield Pair("definitions", key, words, gloss)
+        yield TextPair("definitions", key, words, gloss)
         for example in QUOTED.findall(synset.gloss[rest.start() :])[:1] if rest else []:
-            yield Pair("examples", key, gloss, example)
+            yield TextPair("examples", key, gloss, example)
 
 
-def wiki_pairs(path: Path) -> Iterator[Pair]:
+def iterate_wikitext_pairs(path: Path) -> Iterator[TextPair]:
     """Yield pairs of consecutive sentences in a paragraph, detokenised; headings are skipped."""
-    for number, line in numbered_lines(path):
+    for number, line in read_numbered_lines(path):
         if line.strip().startswith("="):
             continue
-        sentences = [usual(sentence) for sentence in re.split(r"(?<= [.!?]) ", line.strip())]
+        sentences = [detokenise_wikitext(sentence) for sentence in re.split(r"(?<= [.!?]) ", line.strip())]
         for first, second in pairwise(filter(None, sentences)):
-            yield Pair("wikitext", f"{path.name}:{number}", first, second)
+            yield TextPair("wikitext", f"{path.name}:{number}", first, second)
 
 
-def usual(sentence: str) -> str:
+def detokenise_wikitext(sentence: str) -> str:
     """Detokenise a sentence of WikiText: remove the spaces around punctuation and write [UNK] for `<unk>`."""
     for pattern, replacement in UNTOKENISED:
         sentence = pattern.sub(replacement, sentence)
     return sentence.replace("<unk>", "[UNK]").strip()
 
 
-def split_up(pairs: list[Pair], valid_fraction: float) -> dict[str, list[Pair]]:
+def split_pairs(pairs: list[TextPair], valid_fraction: float) -> dict[str, list[TextPair]]:
     """Split into train and valid by key: `valid_fraction` of each source's keys, rounded up, is in `valid`, with all
     pairs of these keys, also those of other sources."""
     rng, valid = random.Random(SEED), set()

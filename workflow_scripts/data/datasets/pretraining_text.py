@@ -31,14 +31,14 @@ from workflow_scripts.data.datasets.inverse_dictionary import (
     EXAMPLES,
     DictionaryOptions,
     Item,
-    clean,
-    definition,
-    dictionary,
+    clean_definition,
+    collect_topic_words,
     find_items,
-    held_out,
-    topic_words,
+    load_dictionary,
+    select_held_out_items,
+    strip_examples,
 )
-from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.formats.wordnet import WordNet
 from workflow_scripts.data.prepared import TableDataset
 
@@ -84,24 +84,21 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     from workflow_scripts.data.formats import tokenizer_training
 
     settings = parse_as(Options, options, WHERE)
-    wordnet, notes = dictionary(settings, sources)
+    wordnet, notes = load_dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
-    trees = sst.read(settings.origin, sources)
-    reviews = {split: [sst.tidy(sentence) for _, sentence, _ in rows] for split, rows in trees.items()}
-    held = HeldOut([item.content for item in held_out(items)] + reviews["valid"] + reviews["test"])
+    trees = sst.read_sst(settings.origin, sources)
+    reviews = {split: [sst.clean_sentence(sentence) for _, sentence, _ in rows] for split, rows in trees.items()}
+    held = HeldOutTexts([item.content for item in select_held_out_items(items)] + reviews["valid"] + reviews["test"])
     documents = [
-        *gloss_documents(wordnet, held_out(items), held),
-        *(Document("sst", plain(text), text) for text in reviews["train"] if text not in held),
+        *iterate_gloss_documents(wordnet, select_held_out_items(items), held),
+        *(Document("sst", remove_punctuation(text), text) for text in reviews["train"] if text not in held),
     ]
-    for name in WIKITEXT:
-        if name in sources:
-            documents += [
-                Document("wikitext", plain(text), text) for text in wikitext(sources[name]) if text not in held
-            ]
-    splits = split_up(documents, settings.valid_fraction)
+    paragraphs = (text for name in WIKITEXT if name in sources for text in iterate_wikitext_paragraphs(sources[name]))
+    documents += [Document("wikitext", remove_punctuation(text), text) for text in paragraphs if text not in held]
+    splits = split_documents(documents, settings.valid_fraction)
     answers = Counter([item.label for item in items] + [sst.LABELS[kind] for _, _, kind in trees["train"]])
     bare = Counter({answer: times * settings.bare_words for answer, times in answers.items()})
-    tokenizer = tokenizer_training.train(
+    tokenizer = tokenizer_training.train_tokenizer(
         settings.tokenizer, settings.vocabulary_size, (document.text for document in splits["train"]), bare
     )
     tables = {}
@@ -109,15 +106,15 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         encoded = tokenizer.encode_batch_fast([document.text for document in chosen])
         tables[split] = {"source": [d.source for d in chosen], "ids": [row.ids for row in encoded]}
     notes += [
-        *counts(tables),
-        f"vocabulary of {tokenizer.get_vocab_size()}; {share_of_single(tokenizer, items)}",
+        *describe_sizes(tables),
+        f"vocabulary of {tokenizer.get_vocab_size()}; {describe_single_tokens(tokenizer, items)}",
         f"left out: what validation and test items say, and texts that contain an item's text of {LONG} or more words",
     ]
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
     return TableDataset(tables, notes, protocol, {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
 
 
-def counts(tables: dict[str, dict[str, list]]) -> list[str]:
+def describe_sizes(tables: dict[str, dict[str, list]]) -> list[str]:
     """Format one note per split, with the documents and tokens of each source."""
     found = []
     for split, table in tables.items():
@@ -130,7 +127,7 @@ def counts(tables: dict[str, dict[str, list]]) -> list[str]:
     return found
 
 
-def share_of_single(tokenizer: Any, items: list[Item]) -> str:
+def describe_single_tokens(tokenizer: Any, items: list[Item]) -> str:
     """Format a note on how many words and items of the inverse dictionary have an answer of one token."""
     labels = Counter(item.label for item in items)
     single = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
@@ -140,16 +137,16 @@ def share_of_single(tokenizer: Any, items: list[Item]) -> str:
     )
 
 
-def plain(text: str) -> str:
+def remove_punctuation(text: str) -> str:
     """Normalise a text to lower-case words without punctuation, for comparison."""
     return " ".join(re.sub(r"[^\w\s]|_", "", text.lower()).split())
 
 
-class HeldOut:
+class HeldOutTexts:
     """Held-out texts. `text in held`: a text equals a held-out one, or contains one of at least LONG words."""
 
     def __init__(self, texts: list[str]):
-        self.whole = {plain(text) for text in texts}
+        self.whole = {remove_punctuation(text) for text in texts}
         self.by_start: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
         for text in sorted(self.whole):
             words = tuple(text.split())
@@ -157,7 +154,7 @@ class HeldOut:
                 self.by_start.setdefault(words[:LONG], []).append(words)
 
     def __contains__(self, text: str) -> bool:
-        text = plain(text)
+        text = remove_punctuation(text)
         words = tuple(text.split())
         return text in self.whole or any(
             words[i : i + len(inner)] == inner
@@ -166,26 +163,26 @@ class HeldOut:
         )
 
 
-def gloss_documents(wordnet: WordNet, held_items: list[Item], held: HeldOut) -> Iterator[Document]:
+def iterate_gloss_documents(wordnet: WordNet, held_items: list[Item], held: HeldOutTexts) -> Iterator[Document]:
     """Yield every word of a synset with its definition, in one of the FORMS, and its examples, if not held out."""
-    out, topics, rng = {item.synset for item in held_items}, topic_words(wordnet), random.Random(SEED)
+    out, topics, rng = {item.synset for item in held_items}, collect_topic_words(wordnet), random.Random(SEED)
     for synset in wordnet.synsets.values():
-        gloss, content = definition(synset.gloss), clean(synset.gloss, topics)
+        gloss, content = strip_examples(synset.gloss), clean_definition(synset.gloss, topics)
         if synset.id in out or not content or gloss in held or content in held:
             continue
         for lemma in synset.lemmas:
             text = rng.choice(FORMS).format(word=lemma.replace("_", " "), gloss=gloss, content=content)
             if text not in held:
-                yield Document("glosses", plain(content), text)
+                yield Document("glosses", remove_punctuation(content), text)
         rest = EXAMPLES.search(synset.gloss)
         for example in QUOTED.findall(synset.gloss[rest.start() :]) if rest else []:
             if example not in held:
-                yield Document("examples", plain(example), example)
+                yield Document("examples", remove_punctuation(example), example)
 
 
-def wikitext(path: Path) -> Iterator[str]:
+def iterate_wikitext_paragraphs(path: Path) -> Iterator[str]:
     """Yield detokenised paragraphs, without headings and without sentences that contain `<unk>`."""
-    for _, line in numbered_lines(path):
+    for _, line in read_numbered_lines(path):
         if line.strip().startswith("="):
             continue
         sentences = [s for s in re.split(r"(?<= [.!?]) ", line.strip()) if "<unk>" not in s]
@@ -196,7 +193,7 @@ def wikitext(path: Path) -> Iterator[str]:
             yield text
 
 
-def split_up(documents: list[Document], valid_fraction: float) -> dict[str, list[Document]]:
+def split_documents(documents: list[Document], valid_fraction: float) -> dict[str, list[Document]]:
     """Split into train and valid by key: of each source, `valid_fraction` of its keys, rounded up, is in `valid`."""
     rng, valid = random.Random(SEED), set()
     for source in dict.fromkeys(document.source for document in documents):

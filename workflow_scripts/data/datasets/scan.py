@@ -30,7 +30,7 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import scan_grammar
-from workflow_scripts.data.formats.lines import numbered_lines
+from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, sample_indices
 
@@ -66,19 +66,19 @@ class Options(SplitOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
     settings = parse_as(Options, options, WHERE)
-    renaming = more_primitives(settings)
+    renaming = resolve_renaming(settings)
     held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
     if settings.origin == "upstream":
         name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
-        test = read(_source(sources, f"scan/tasks_test_{name}.txt"))
-        train = [] if renaming else read(_source(sources, f"scan/tasks_train_{name}.txt"))
+        test = read_scan(_source(sources, f"scan/tasks_test_{name}.txt"))
+        train = [] if renaming else read_scan(_source(sources, f"scan/tasks_train_{name}.txt"))
     elif settings.set == "around_right":
-        train, test = around_right()
+        train, test = make_around_right_split()
     else:
-        train, test = held_out_primitive(held_out)
+        train, test = make_primitive_split(held_out)
     notes, protocol = [], "reduced" if settings.limit else "paper"
     if renaming:
-        train, complete, notes = renamed_primitives(renaming, settings.seed)
+        train, complete, notes = make_renamed_training_set(renaming, settings.seed)
         # The number and choice of sentences in the paper's 20x and 200x sets are unknown, so they are `reduced`.
         protocol = protocol if complete else "reduced"
     splits, drawn = make_splits(train, test, {}, settings)
@@ -91,7 +91,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     return Seq2SeqDataset({**splits, "in_distribution": fit}, notes + drawn, protocol)
 
 
-def more_primitives(settings: Options) -> Renaming | None:
+def resolve_renaming(settings: Options) -> Renaming | None:
     """Return the sizes for a set with more primitives, else None. Raises UserError for options without meaning."""
     renamed = settings.set == "add_jump_2x" or (settings.set == "complexity" and settings.multiple != 1)
     allowed = {"multiple"} if settings.set == "complexity" else set()
@@ -110,18 +110,18 @@ def more_primitives(settings: Options) -> Renaming | None:
     return Renaming(multiple, settings.sentences or CONTEXT_SENTENCES_2X, copies)
 
 
-def held_out_primitive(phrase: str) -> tuple[list[Example], list[Example]]:
+def make_primitive_split(phrase: str) -> tuple[list[Example], list[Example]]:
     """Return (train, test) of upstream's add-primitive splits: train has `phrase` only alone, in 1 of 10 lines."""
-    everything = [Example(*pair) for pair in scan_grammar.commands(scan_grammar.PRIMITIVES)]
+    everything = [Example(*pair) for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES)]
     without = [example for example in everything if not _has(example, phrase)]
     lone = [example for example in everything if example.source == phrase]
     test = [example for example in everything if _has(example, phrase) and example.source != phrase]
     return without + lone * (len(without) // 9), test
 
 
-def around_right() -> tuple[list[Example], list[Example]]:
+def make_around_right_split() -> tuple[list[Example], list[Example]]:
     """Return (train, test) of upstream's template split `around right`."""
-    everything = [Example(*pair) for pair in scan_grammar.commands(scan_grammar.PRIMITIVES)]
+    everything = [Example(*pair) for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES)]
     train = [example for example in everything if not _has(example, "around right")]
     test = [e for e in everything if _has(e, "around right") and not _has(e, "turn around right")]
     return train, test
@@ -131,7 +131,7 @@ def _has(example: Example, phrase: str) -> bool:
     return f" {phrase} " in f" {example.source} "
 
 
-def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
+def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
     """Build the add_jump training set over more primitives. Returns (train, whether it has all contexts, notes).
 
     Context sentences use walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), all of them or a sample, but
@@ -139,8 +139,8 @@ def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bo
     of each primitive, 1000 times, this gives the 97,906 lines of Jiang et al. 2022, whose generator is not published.
     """
     numbers = ["", *map(str, range(1, renaming.multiple + 1))]
-    parts = scan_grammar.phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
-    context, total = context_sentences(parts, renaming.sentences, seed), scan_grammar.count(parts)
+    parts = scan_grammar.list_phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
+    context, total = sample_contexts(parts, renaming.sentences, seed), scan_grammar.count_commands(parts)
     lone = [Example(word + n, f"I_{word.upper()}{n}") for word in scan_grammar.PRIMITIVES for n in numbers]
     jump = [Example("jump", "I_JUMP")]
     sampled = "" if len(context) == total else f", those of SCAN and others drawn with seed {seed}"
@@ -153,30 +153,30 @@ def renamed_primitives(renaming: Renaming, seed: int) -> tuple[list[Example], bo
     return context + lone * renaming.atomic_copies + jump, len(context) == total, notes
 
 
-def context_sentences(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
+def sample_contexts(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
     """Return all commands over the phrases `parts`; if more than `sentences`, those of SCAN and a uniform sample."""
-    total = scan_grammar.count(parts)
+    total = scan_grammar.count_commands(parts)
     if total <= sentences:
-        return [Example(*scan_grammar.command(parts, index)) for index in range(total)]
-    context = [Example(*pair) for pair in scan_grammar.commands(CONTEXT_PRIMITIVES)]
+        return [Example(*scan_grammar.get_command(parts, index)) for index in range(total)]
+    context = [Example(*pair) for pair in scan_grammar.list_commands(CONTEXT_PRIMITIVES)]
     if sentences < len(context):
         raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(context)} of SCAN stay in")
     known = set(context)
     # A sample of `sentences` is enough: at most len(context) of them can be commands of SCAN, which are skipped.
     for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):
-        example = Example(*scan_grammar.command(parts, index))
+        example = Example(*scan_grammar.get_command(parts, index))
         if len(context) < sentences and example not in known:
             context.append(example)
     return context
 
 
-def read(path: Path) -> list[Example]:
+def read_scan(path: Path) -> list[Example]:
     """Read a file in upstream's format, `IN: command OUT: actions`. Repeated lines are kept.
 
     Raises UserError with file and line number for a line in another format.
     """
     examples = []
-    for number, line in numbered_lines(path):
+    for number, line in read_numbered_lines(path):
         match = LINE.fullmatch(line)
         if not match:
             raise UserError(f"{path}:{number}: not of the form 'IN: <command> OUT: <actions>'; fetch the file again")

@@ -12,7 +12,7 @@ DIRECTIONS = ["left", "right"]
 REPETITIONS = {"": 1, " twice": 2, " thrice": 3}
 
 
-def verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def iterate_verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield V, pairs (command, actions), for each primitive and for `turn`, which needs a direction."""
     for word in [*primitives, "turn"]:
         act = [] if word == "turn" else [f"I_{word.upper()}"]
@@ -25,21 +25,21 @@ def verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
             yield f"{word} around {direction}", (turn + act) * 4
 
 
-def phrases(primitives: Sequence[str]) -> list[tuple[str, str]]:
+def list_phrases(primitives: Sequence[str]) -> list[tuple[str, str]]:
     """Return S, pairs (command, actions): 3 (7 m + 6) of them over m primitives."""
     return [
         (command + adverb, " ".join(actions * times))
-        for command, actions in verb_phrases(primitives)
+        for command, actions in iterate_verb_phrases(primitives)
         for adverb, times in REPETITIONS.items()
     ]
 
 
-def count(parts: Sequence[tuple[str, str]]) -> int:
+def count_commands(parts: Sequence[tuple[str, str]]) -> int:
     """Count the commands C over the phrases S: |S| + 2 |S|^2."""
     return len(parts) + 2 * len(parts) ** 2
 
 
-def command(parts: Sequence[tuple[str, str]], index: int) -> tuple[str, str]:
+def get_command(parts: Sequence[tuple[str, str]], index: int) -> tuple[str, str]:
     """Return command `index` of `count(parts)`: first all phrases, then `x and y`, then `x after y` (y acts first)."""
     if index < len(parts):
         return parts[index]
@@ -50,7 +50,7 @@ def command(parts: Sequence[tuple[str, str]], index: int) -> tuple[str, str]:
     return f"{first} after {second}", f"{does_second} {does_first}"
 
 
-def commands(primitives: Sequence[str]) -> list[tuple[str, str]]:
+def list_commands(primitives: Sequence[str]) -> list[tuple[str, str]]:
     """Return all commands over the primitives: 20,910 over the four of SCAN."""
-    parts = phrases(primitives)
-    return [command(parts, index) for index in range(count(parts))]
+    parts = list_phrases(primitives)
+    return [get_command(parts, index) for index in range(count_commands(parts))]

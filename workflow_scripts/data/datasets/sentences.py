@@ -43,7 +43,7 @@ class SentenceOptions(StrictModel):
 
 
 @contextmanager
-def upstream_or_made(
+def resolve_source_files(
     origin: Literal["upstream", "stand_in"], sources: dict[str, Path], make: Callable[[Path], dict[str, Path]]
 ) -> Iterator[dict[str, Path]]:
     """Yield the files to read, by source name: upstream's, or those that `make` writes into a temporary folder."""
@@ -54,21 +54,21 @@ def upstream_or_made(
         yield make(Path(folder))
 
 
-def shuffled(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
+def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
     """Return the rows in random order. Each combination of `seed` and `purpose` has its own order."""
     return random.Random(f"{seed}/{purpose}").sample(rows, len(rows))
 
 
-def taken_out(rows: Sequence[Row], count: int, seed: int, purpose: str) -> tuple[list[Row], list[Row]]:
+def split_off(rows: Sequence[Row], count: int, seed: int, purpose: str) -> tuple[list[Row], list[Row]]:
     """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`."""
-    drawn = set(shuffled(range(len(rows)), seed, purpose)[:count])
+    drawn = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
     return (
         [row for position, row in enumerate(rows) if position not in drawn],
         [row for position, row in enumerate(rows) if position in drawn],
     )
 
 
-def table(
+def build_table(
     splits: dict[str, list[Sentence]],
     labels: list[str] | None,
     options: SentenceOptions,
@@ -90,7 +90,7 @@ def table(
         if isinstance(limit, int) and protocol == "paper":  # a share does not: it is used to study sample sizes
             protocol = "reduced"
         notes = [*notes, f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"]
-        splits = splits | {split: taken_out(rows, count, options.seed, f"limit/{split}")[1]}
+        splits = splits | {split: split_off(rows, count, options.seed, f"limit/{split}")[1]}
     tables = {
         split: {name: [getattr(row, name) for row in rows] for name in Sentence._fields}
         for split, rows in splits.items()
@@ -98,7 +98,7 @@ def table(
     return TableDataset(tables, notes, protocol, described={"labels": labels})
 
 
-def named_source(sources: dict[str, Path], names: Sequence[str], where: str) -> Path:
+def find_source(sources: dict[str, Path], names: Sequence[str], where: str) -> Path:
     """Return the first of these sources that the task has. Raises UserError if it has none."""
     found = next((sources[name] for name in names if name in sources), None)
     if found is None:
@@ -106,7 +106,7 @@ def named_source(sources: dict[str, Path], names: Sequence[str], where: str) -> 
     return found
 
 
-def tsv_rows(path: Path, name: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, str]]]:
+def read_tsv(path: Path, name: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, column -> text) of a tab-separated file without quotes: `name` in an archive, or `path`.
 
     The first line is the header unless `columns` is given. Fields after the last column are ignored. Raises UserError
@@ -124,7 +124,7 @@ def tsv_rows(path: Path, name: str, columns: Sequence[str] | None = None) -> Ite
         yield number, dict(zip(columns, fields, strict=False))
 
 
-def number(text: str, low: float, high: float, where: str) -> float:
+def parse_number(text: str, low: float, high: float, where: str) -> float:
     """Parse a number from `low` to `high`. Raises UserError with `where`."""
     try:
         value = float(text)
@@ -135,7 +135,7 @@ def number(text: str, low: float, high: float, where: str) -> float:
     return value
 
 
-def class_number(text: str, labels: Sequence[str], where: str) -> float:
+def parse_class(text: str, labels: Sequence[str], where: str) -> float:
     """Return the position of a class in `labels`. Raises UserError with `where`."""
     if text not in labels:
         raise UserError(f"{where}: the label is {text!r}, none of {', '.join(labels)}; fetch the file again")

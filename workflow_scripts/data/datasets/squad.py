@@ -19,7 +19,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.datasets.sentences import named_source, shuffled, upstream_or_made
+from workflow_scripts.data.datasets.sentences import find_source, resolve_source_files, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import squad as stand_in
 
@@ -54,9 +54,11 @@ class Options(StrictModel):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
-        found = {split: read(named_source(files, [name], WHERE)) for split, name in SOURCES.items()}
-    train, valid = by_paragraph(found["train"], settings.validation, settings.seed)
+    with resolve_source_files(
+        settings.origin, sources, lambda folder: stand_in.write_squad(folder, settings.seed)
+    ) as files:
+        found = {split: read_squad(find_source(files, [name], WHERE)) for split, name in SOURCES.items()}
+    train, valid = split_by_paragraph(found["train"], settings.validation, settings.seed)
     if not train:
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
     notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
@@ -69,13 +71,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     return TableDataset(tables, notes)
 
 
-def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:
+def split_by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:
     """Split into (other questions, at least `count` questions), so that no paragraph has questions in both."""
     size: dict[str, int] = {}
     for row in rows:
         size[row.context] = size.get(row.context, 0) + 1
     kept, chosen = 0, set()
-    for context in shuffled(list(size), seed, "validation"):
+    for context in shuffle_rows(list(size), seed, "validation"):
         if kept >= count:
             break
         chosen.add(context)
@@ -83,7 +85,7 @@ def by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Ques
     return [row for row in rows if row.context not in chosen], [row for row in rows if row.context in chosen]
 
 
-def read(path: Path) -> list[Question]:
+def read_squad(path: Path) -> list[Question]:
     """Read the questions of a file. Raises UserError if it is malformed or an answer is not at its position."""
     found = []
     try:

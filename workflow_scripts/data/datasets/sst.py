@@ -56,12 +56,12 @@ class Options(StrictModel):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options, a missing source or malformed trees."""
     settings = parse_as(Options, options, WHERE)
-    trees = read(settings.origin, sources)
+    trees = read_sst(settings.origin, sources)
     tables = {}
     for split, found in trees.items():
         tables[split] = {
             "item": [f"{split}-{line}" for line, _, _ in found],
-            "content": [tidy(sentence) for _, sentence, _ in found],
+            "content": [clean_sentence(sentence) for _, sentence, _ in found],
             "label": [LABELS[kind] for _, _, kind in found],
             "subset": [""] * len(found),
         }
@@ -71,14 +71,14 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     return TableDataset(tables, notes)
 
 
-def read(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
+def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
     """Read the trees of each split: (line, sentence with spaces between its tokens, class from 0 to 4).
 
     Raises UserError if the source is missing, has no trees or a malformed one.
     """
     if origin == "stand_in":
         with tempfile.TemporaryDirectory() as folder:
-            stand_in.write(Path(folder))
+            stand_in.write_sst(Path(folder))
             return _read(Path(folder))
     if SOURCE not in sources:
         raise UserError(f"{WHERE}: from: upstream needs the source {SOURCE}; name it in the task's sources")
@@ -89,10 +89,10 @@ def _read(path: Path) -> dict[str, list[tuple[int, str, int]]]:
     files = read_members(path, set(SPLITS.values()))
     if missing := sorted(set(SPLITS.values()) - set(files)):
         raise UserError(f"{path}: {', '.join(missing)} missing; fetch the archive again")
-    return {split: list(trees(path, file, files[file])) for split, file in SPLITS.items()}
+    return {split: list(parse_trees(path, file, files[file])) for split, file in SPLITS.items()}
 
 
-def trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int]]:
+def parse_trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int]]:
     """Yield (line, sentence, class of the root) of bracketed trees, one per line; blank lines are skipped.
 
     Raises UserError with file and line for unbalanced brackets and for anything else that is not a tree.
@@ -116,7 +116,7 @@ def trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int
         yield number, " ".join(words), int(line[1])
 
 
-def tidy(sentence: str) -> str:
+def clean_sentence(sentence: str) -> str:
     """Lower-case a sentence, join punctuation and clitics to their word, merge dots and remove the last one."""
     text = sentence.lower()
     for pattern, replacement in TIDYINGS:

@@ -20,12 +20,12 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    class_number,
-    named_source,
-    table,
-    taken_out,
-    tsv_rows,
-    upstream_or_made,
+    build_table,
+    find_source,
+    parse_class,
+    read_tsv,
+    resolve_source_files,
+    split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import sst2 as stand_in
@@ -44,20 +44,22 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
-        found = read(files)
+    with resolve_source_files(
+        settings.origin, sources, lambda folder: stand_in.write_sst2(folder, settings.seed)
+    ) as files:
+        found = read_sst2(files)
     if settings.test >= len(found["train"]):
         raise UserError(f"{WHERE}: key 'test' is {settings.test}; the training set has {len(found['train'])} phrases")
-    train, test = taken_out(found["train"], settings.test, settings.seed, "test")
+    train, test = split_off(found["train"], settings.test, settings.seed, "test")
     notes = [
         f"test: {len(test)} phrases of GLUE's training set, drawn with seed {settings.seed}; valid: GLUE's dev set"
     ]
     if settings.origin == "stand_in":
         notes = ["made-up phrases in the format of SST-2", *notes]
-    return table({"train": train, "valid": found["dev"], "test": test}, LABELS, settings, notes)
+    return build_table({"train": train, "valid": found["dev"], "test": test}, LABELS, settings, notes)
 
 
-def read(sources: dict[str, Path], parts: Sequence[str] = ("train", "dev")) -> dict[str, list[Sentence]]:
+def read_sst2(sources: dict[str, Path], parts: Sequence[str] = ("train", "dev")) -> dict[str, list[Sentence]]:
     """Read the phrases of some parts of GLUE's set, from its archive or its two files."""
     return {
         split: [
@@ -65,10 +67,10 @@ def read(sources: dict[str, Path], parts: Sequence[str] = ("train", "dev")) -> d
                 f"{split}-{line}",
                 row["sentence"].strip(),
                 None,
-                class_number(row["label"], ("0", "1"), f"{path}: {split}.tsv:{line}"),
+                parse_class(row["label"], ("0", "1"), f"{path}: {split}.tsv:{line}"),
             )
-            for line, row in tsv_rows(path, f"{split}.tsv")
+            for line, row in read_tsv(path, f"{split}.tsv")
         ]
         for split in parts
-        for path in [named_source(sources, [ARCHIVE, f"sst2/{split}.tsv"], WHERE)]
+        for path in [find_source(sources, [ARCHIVE, f"sst2/{split}.tsv"], WHERE)]
     }

@@ -15,11 +15,11 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
-    named_source,
-    number,
-    table,
-    tsv_rows,
-    upstream_or_made,
+    build_table,
+    find_source,
+    parse_number,
+    read_tsv,
+    resolve_source_files,
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import sts as stand_in
@@ -40,8 +40,10 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with upstream_or_made(settings.origin, sources, lambda folder: stand_in.write(folder, settings.seed)) as files:
-        found = read(files)
+    with resolve_source_files(
+        settings.origin, sources, lambda folder: stand_in.write_sts(folder, settings.seed)
+    ) as files:
+        found = read_sts(files)
     known = {source for rows in found.values() for source, _ in rows}
     for key in ("in_distribution", "test"):
         if (wanted := getattr(settings, key)) and wanted not in known:
@@ -55,10 +57,10 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         splits["in_distribution"] = of("test", settings.in_distribution)
     splits["test"] = of("test", settings.test)
     notes = ["made-up pairs in the format of the STS benchmark"] if settings.origin == "stand_in" else []
-    return table(splits, None, settings, notes)
+    return build_table(splits, None, settings, notes)
 
 
-def read(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
+def read_sts(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
     """Read upstream's archive or its three files: part -> (source, pair) of each line."""
     return {
         part: [
@@ -68,11 +70,11 @@ def read(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
                     f"{part}-{line}",
                     row["sentence1"],
                     row["sentence2"],
-                    number(row["score"], 0, 5, f"{path}: sts-{part}.csv:{line}"),
+                    parse_number(row["score"], 0, 5, f"{path}: sts-{part}.csv:{line}"),
                 ),
             )
-            for line, row in tsv_rows(path, f"sts-{part}.csv", COLUMNS)
+            for line, row in read_tsv(path, f"sts-{part}.csv", COLUMNS)
         ]
         for part in PARTS
-        for path in [named_source(sources, [ARCHIVE, f"stsb/sts-{part}.csv"], WHERE)]
+        for path in [find_source(sources, [ARCHIVE, f"stsb/sts-{part}.csv"], WHERE)]
     }

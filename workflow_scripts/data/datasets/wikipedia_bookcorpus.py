@@ -32,7 +32,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.formats import mapped_pairs, punkt, sememes
+from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks
 from workflow_scripts.data.prepared import StreamedDataset
@@ -70,7 +70,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     if settings.origin == "stand_in":
         made = ["made-up articles and books in the form of Wikipedia and BookCorpus", *notes]
         return StreamedDataset(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
-    needed = (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *sememes.SOURCES)
+    needed = (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *hownet.SOURCES)
     missing = [name for name in needed if name not in sources]
     missing += [] if any(name.startswith(WIKIPEDIA) for name in sources) else [f"{WIKIPEDIA}<file>.parquet"]
     if missing:
@@ -78,22 +78,24 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     if settings.documents:
         notes.append(f"at most {settings.documents} articles and lines of books")
     return StreamedDataset(
-        lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.documents else "paper"
+        lambda folder: write_corpus_pairs(folder, settings, sources),
+        notes,
+        "reduced" if settings.documents else "paper",
     )
 
 
 def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as made:
-        return fill(folder, settings, stand_in.write(Path(made)))
+        return write_corpus_pairs(folder, settings, stand_in.write_corpora(Path(made)))
 
 
-def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:
+def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:
     """Write all files except dataset.json. Returns its content on the splits. Raises UserError for broken sources."""
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tokenizer = read_tokenizer(sources[TOKENIZER])
+    tokenizer = read_tokenizer_file(sources[TOKENIZER])
     tokenizer.enable_truncation(settings.longest)
     ids = pa.list_(pa.int32())
     columns = pa.schema([("source", pa.string()), ("first_ids", ids), ("second_ids", ids)])
@@ -101,7 +103,7 @@ def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str,
     writers = {split: pq.ParquetWriter(folder / f"{split}.parquet", columns, compression="zstd") for split in SPLITS}
     number = 0
     try:
-        for source, pairs in read_pairs(settings, sources):
+        for source, pairs in iterate_corpus_pairs(settings, sources):
             sides = [
                 tokenizer.encode_batch_fast(list(side), add_special_tokens=False) for side in zip(*pairs, strict=True)
             ]
@@ -117,14 +119,14 @@ def fill(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str,
         for writer in writers.values():
             writer.close()
     if counts["train"]["rows"]:
-        mapped_pairs.write(folder, "train", counts["train"]["rows"])
-    given = sources[sememes.SOURCES[0]].parent
-    sememes.write_sememes(folder, sememes.read_sememes(given), sememes.sememe_names(given))
+        mapped_pairs.write_mapped_pairs(folder, "train", counts["train"]["rows"])
+    given = sources[hownet.SOURCES[0]].parent
+    hownet.write_sememes(folder, hownet.read_sememes(given), hownet.read_sememe_names(given))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(found) for split, found in counts.items()}}
 
 
-def read_tokenizer(path: Path) -> "Tokenizer":
+def read_tokenizer_file(path: Path) -> "Tokenizer":
     """Read a tokenizer file. Raises UserError if it is not a tokenizer."""
     from tokenizers import Tokenizer
 
@@ -134,7 +136,7 @@ def read_tokenizer(path: Path) -> "Tokenizer":
         raise UserError(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
 
 
-def read_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
+def iterate_corpus_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
     """Yield (name of the corpus, some of its pairs): first Wikipedia, then BookCorpus, each in file order."""
     shards = [path for name, path in sorted(sources.items()) if name.startswith(WIKIPEDIA)]
     workers = len(os.sched_getaffinity(0))
@@ -143,13 +145,13 @@ def read_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[st
     with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
         try:
             for pairs in map_in_order(
-                pool, article_pairs, islice_documents(articles(shards), settings.documents, ARTICLES)
+                pool, pair_article_sentences, islice_documents(read_articles(shards), settings.documents, ARTICLES)
             ):
                 yield from [("wikipedia", pairs)] if pairs else []
         except BrokenProcessPool as error:
             raise UserError("a process that splits sentences was killed; see that there is enough memory") from error
-    for lines in islice_documents(book_lines(sources[BOOKCORPUS]), settings.documents, LINES):
-        if pairs := two_by_two(lines):
+    for lines in islice_documents(read_book_lines(sources[BOOKCORPUS]), settings.documents, LINES):
+        if pairs := pair_consecutive(lines):
             yield "bookcorpus", pairs
 
 
@@ -158,7 +160,7 @@ def islice_documents(documents: Iterator[str], count: int | None, size: int) -> 
     return chunks(islice(documents, count), size)
 
 
-def articles(shards: Sequence[Path]) -> Iterator[str]:
+def read_articles(shards: Sequence[Path]) -> Iterator[str]:
     """Yield the texts of the articles in Parquet files, in order. Raises UserError for any other file."""
     from datasets import load_dataset
     from pyarrow import ArrowException
@@ -173,7 +175,7 @@ def articles(shards: Sequence[Path]) -> Iterator[str]:
             raise UserError(f"{shard} has no column text of articles ({reason}); fetch it again") from error
 
 
-def book_lines(archive: Path) -> Iterator[str]:
+def read_book_lines(archive: Path) -> Iterator[str]:
     """Yield the non-blank lines of the text files in an archive, without unpacking it."""
     try:
         with tarfile.open(archive, "r|*") as members:
@@ -194,19 +196,19 @@ def load_splitter(archive: Path | None) -> None:
     """Set the splitter of `article_pairs` in this process; without an archive (stand-in data), an untrained Punkt."""
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-    SPLITTER[:] = [punkt.sentence_splitter(archive) if archive else PunktSentenceTokenizer()]
+    SPLITTER[:] = [punkt.load_sentence_splitter(archive) if archive else PunktSentenceTokenizer()]
 
 
-def article_pairs(texts: list[str]) -> Pairs:
+def pair_article_sentences(texts: list[str]) -> Pairs:
     """Return the sentence pairs of each paragraph (line) of articles. A heading is one sentence, so it has no pair."""
     return [
         pair
         for text in texts
         for paragraph in text.split("\n")
-        for pair in two_by_two(SPLITTER[0].tokenize(paragraph.strip()))
+        for pair in pair_consecutive(SPLITTER[0].tokenize(paragraph.strip()))
     ]
 
 
-def two_by_two(sentences: Sequence[str]) -> Pairs:
+def pair_consecutive(sentences: Sequence[str]) -> Pairs:
     """Pair the first and second sentence, the third and fourth, and so on; a last one without a partner is dropped."""
     return list(zip(sentences[::2], sentences[1::2], strict=False))

@@ -35,7 +35,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import byte_pairs
 from workflow_scripts.data.formats.parallel import map_in_order
-from workflow_scripts.data.formats.parallel_text import chunks, extract, lines_of, pairs, segments
+from workflow_scripts.data.formats.parallel_text import chunks, extract_files, iterate_lines, pair_lines, read_segments
 from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
@@ -85,18 +85,18 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     if settings.lines:
         notes.append(f"train: at most {settings.lines} lines of each corpus")
     return StreamedDataset(
-        lambda folder: fill(folder, settings, sources), notes, "reduced" if settings.lines else "paper"
+        lambda folder: write_translations(folder, settings, sources), notes, "reduced" if settings.lines else "paper"
     )
 
 
 def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as made:
         corpora = [(corpus.archive, corpus.files) for corpus in settings.corpora]
-        archives = stand_in.write(Path(made), corpora, (settings.test.archive, settings.test.files))
-        return fill(folder, settings, archives)
+        archives = stand_in.write_wmt(Path(made), corpora, (settings.test.archive, settings.test.files))
+        return write_translations(folder, settings, archives)
 
 
-def fill(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
+def write_translations(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
     """Write the data into `folder`. Returns the counts for dataset.json.
 
     Temporary files hold the text between the steps: tokenised lines, from which the merges are learnt, then joint
@@ -114,11 +114,11 @@ def fill(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str
             raise UserError("a process that tokenises was killed; see that there is enough memory") from error
     extra = write_test_text(scratch, settings, archives)
     sides = (settings.source, settings.target)
-    both = (line for side in sides for line in lines_of(scratch / f"train.{side}"))
-    tokenizer = byte_pairs.learn(both, settings.merges, characters, last)
+    both = (line for side in sides for line in iterate_lines(scratch / f"train.{side}"))
+    tokenizer = byte_pairs.learn_byte_pairs(both, settings.merges, characters, last)
 
     def pairs_of(split: str) -> Iterator[list[tuple[str, str]]]:
-        return chunks(zip(*(lines_of(scratch / f"{split}.{s}") for s in sides), strict=True), PAIRS_TO_ENCODE)
+        return chunks(zip(*(iterate_lines(scratch / f"{split}.{s}") for s in sides), strict=True), PAIRS_TO_ENCODE)
 
     texts = {split: partial(pairs_of, split) for split in ("train", "valid", "test")}
     content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
@@ -130,7 +130,7 @@ def write_training_text(
     scratch: Path, settings: Options, archives: dict[str, Path], pool: ProcessPoolExecutor
 ) -> tuple[set[str], set[str]]:
     """Write the tokenised lines `{train,valid}.<language>`. Returns all characters, and the last ones of tokens."""
-    from workflow_scripts.data.formats.moses import tokenised_pairs
+    from workflow_scripts.data.formats.moses import tokenise_pairs
 
     sides = (settings.source, settings.target)
     characters: set[str] = set()
@@ -144,10 +144,10 @@ def write_training_text(
         }
         for corpus in settings.corpora:
             raw = {corpus.files[side]: scratch / f"raw.{side}" for side in sides}
-            extract(archives[corpus.archive], raw)
+            extract_files(archives[corpus.archive], raw)
             where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
-            lines = pairs(*raw.values(), where, settings.lines)
-            for *texts, found, ends in map_in_order(pool, tokenised_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
+            lines = pair_lines(*raw.values(), where, settings.lines)
+            for *texts, found, ends in map_in_order(pool, tokenise_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
                 characters |= found
                 last |= ends
                 for pair in zip(*texts, strict=True):
@@ -162,18 +162,18 @@ def write_training_text(
 
 def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> dict[str, list[str]]:
     """Write the tokenised lines `test.<language>`. Returns the column with the unchanged reference translations."""
-    from workflow_scripts.data.formats.moses import tokenised
+    from workflow_scripts.data.formats.moses import tokenise_moses
 
     sides = (settings.source, settings.target)
     raw = {settings.test.files[side]: scratch / f"raw.{side}" for side in sides}
-    extract(archives[settings.test.archive], raw)
-    found = [segments(path, f"{archives[settings.test.archive]}: {name}") for name, path in raw.items()]
+    extract_files(archives[settings.test.archive], raw)
+    found = [read_segments(path, f"{archives[settings.test.archive]}: {name}") for name, path in raw.items()]
     if len(found[0]) != len(found[1]):
         raise UserError(
             f"{archives[settings.test.archive]}: {' and '.join(raw)}: {len(found[0])} segments on one side, "
             f"{len(found[1])} on the other; fetch it again"
         )
     for side, texts in zip(sides, found, strict=True):
-        lines = [tokenised(text.replace("’", "'"), side, normalise=False) for text in texts]
+        lines = [tokenise_moses(text.replace("’", "'"), side, normalise=False) for text in texts]
         (scratch / f"test.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
     return {"target_text": found[1]}

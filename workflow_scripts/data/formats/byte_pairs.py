@@ -12,7 +12,7 @@ END = "</w>"  # marks a piece that ends a token
 UNKNOWN = "<unk>"
 
 
-def learn(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
+def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
     """Learn up to `merges` merges of the most frequent pair, which must occur at least twice, like `subword-nmt`.
 
     characters, last: all characters, and all that end a token; they are the initial pieces.
@@ -40,14 +40,14 @@ def learn(texts: Iterable[str], merges: int, characters: set[str], last: set[str
     return tokenizer
 
 
-def written(tokenizer: "Tokenizer") -> list[str]:
+def format_pieces(tokenizer: "Tokenizer") -> list[str]:
     """Return the written form of each piece, by id, as in `subword-nmt`: `@@` follows a piece that ends no token."""
     vocabulary = tokenizer.get_vocab()
     pieces = sorted(vocabulary, key=vocabulary.__getitem__)
     return [p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces]
 
 
-def encode(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
+def encode_texts(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
     """Return the piece ids of each text, as 32-bit integers."""
     import pyarrow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text) of a UTF-8 file, without line ends (LF or CRLF) and without blank lines.
 
     Only LF ends a line: form feeds and Unicode separators are text. Raises UserError with file and line for bytes that
@@ -17,7 +17,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def text_lines(path: Path) -> list[str]:
+def read_text_lines(path: Path) -> list[str]:
     """Read the lines of a UTF-8 file like `numbered_lines`. Raises UserError for a blank line or an empty file."""
     lines = []
     for number, text in enumerate(_lines(path), start=1):
@@ -29,9 +29,9 @@ def text_lines(path: Path) -> list[str]:
     return lines
 
 
-def aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
+def read_aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     """Read files whose n-th lines belong together, as one tuple per n. Raises UserError if the line counts differ."""
-    columns = [text_lines(path) for path in paths]
+    columns = [read_text_lines(path) for path in paths]
     for path, column in zip(paths[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
             raise UserError(

@@ -22,18 +22,18 @@ SIDES = ("first", "second")
 ROWS = 100_000  # maximum number of rows in memory
 
 
-def folder_of(data: Path, split: str) -> Path:
+def locate_mapped_folder(data: Path, split: str) -> Path:
     """Return the folder of a split's arrays inside a data folder. It may not exist."""
     return data / f"{split}.mapped"
 
 
-def write(data: Path, split: str, rows: int) -> None:
+def write_mapped_pairs(data: Path, split: str, rows: int) -> None:
     """Write the arrays of a split from its Parquet file, which has `rows` rows. Memory does not grow with `rows`."""
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import numpy as np
     import pyarrow.parquet as pq
 
-    folder = folder_of(data, split)
+    folder = locate_mapped_folder(data, split)
     folder.mkdir()
     counts, second_counts = np.zeros(1, np.int64), np.zeros(1, np.int64)
     with pq.ParquetFile(data / f"{split}.parquet") as file:
@@ -45,7 +45,7 @@ def write(data: Path, split: str, rows: int) -> None:
                 open(folder / f"{side}_length.npy", "wb") as length,
             ):
                 for stream, kind in ((ids, np.int32), (start, np.int64), (length, np.int32)):
-                    begin(stream, kind, rows)
+                    write_npy_header(stream, kind, rows)
                 for batch in file.iter_batches(ROWS, columns=[f"{side}_ids"]):
                     lists = batch.column(0)
                     each = np.diff(np.from_dlpack(lists.offsets)).astype(np.int32)
@@ -54,25 +54,25 @@ def write(data: Path, split: str, rows: int) -> None:
                     length.write(each.tobytes())
                     tokens += int(each.sum())
                 ids.seek(0)
-                begin(ids, np.int32, tokens)
+                write_npy_header(ids, np.int32, tokens)
     for both in zip(*(read_by_parts(folder / f"{side}_length.npy") for side in SIDES), strict=True):
-        counts, second_counts = added(counts, sum(both)), added(second_counts, both[1])
+        counts, second_counts = add_counts(counts, sum(both)), add_counts(second_counts, both[1])
     np.save(folder / "counts.npy", counts)
     with ExitStack() as opened:
         by_length, by_second, rank = (
             opened.enter_context(open(folder / f"{name}.npy", "wb")) for name in ("by_length", "by_second", "rank")
         )
         for stream in (by_length, by_second, rank):
-            header = begin(stream, np.int32, rows)
+            header = write_npy_header(stream, np.int32, rows)
         places, second_places = (found.cumsum() - found for found in (counts, second_counts))
         row = 0
         for both in zip(*(read_by_parts(folder / f"{side}_length.npy") for side in SIDES), strict=True):
-            put(by_length, header, sum(both), row, places)
-            rank.write(put(by_second, header, both[1], row, second_places).astype(np.int32).tobytes())
+            scatter_rows(by_length, header, sum(both), row, places)
+            rank.write(scatter_rows(by_second, header, both[1], row, second_places).astype(np.int32).tobytes())
             row += len(both[1])
 
 
-def begin(stream: BinaryIO, kind: type, count: int) -> int:
+def write_npy_header(stream: BinaryIO, kind: type, count: int) -> int:
     """Write the header of an .npy file of `count` numbers. Returns its bytes, which are the same for every count."""
     import numpy as np
 
@@ -92,7 +92,7 @@ def read_by_parts(path: Path) -> Iterator["np.ndarray"]:
             yield part
 
 
-def added(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
+def add_counts(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
     """Add the occurrences of 0, 1, 2, ... in `values` to `counts`, extending it if needed. Returns the sum."""
     import numpy as np
 
@@ -101,7 +101,7 @@ def added(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
     return found
 
 
-def put(stream: BinaryIO, header: int, values: "np.ndarray", row: int, places: "np.ndarray") -> "np.ndarray":
+def scatter_rows(stream: BinaryIO, header: int, values: "np.ndarray", row: int, places: "np.ndarray") -> "np.ndarray":
     """Write rows `row`, `row` + 1, ... with `values` [n] into a file of all rows sorted by value, after `header` bytes.
     `places`, the next free position of each value, is updated. Returns the positions [n] of the rows."""
     import numpy as np

@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
-def extract(archive: Path, files: dict[str, Path]) -> None:
+def extract_files(archive: Path, files: dict[str, Path]) -> None:
     """Copy files out of a tar archive in one pass: name in the archive -> target path.
 
     Nothing else is written, so no path in the archive has to be trusted. Files named `*.gz` are decompressed.
@@ -43,7 +43,7 @@ def extract(archive: Path, files: dict[str, Path]) -> None:
     raise UserError(f"{archive}: has no {next(iter(missing))}; fetch it again")
 
 
-def pairs(source: Path, target: Path, where: str, limit: int | None = None) -> Iterator[tuple[str, str]]:
+def pair_lines(source: Path, target: Path, where: str, limit: int | None = None) -> Iterator[tuple[str, str]]:
     """Yield the aligned lines of two files, at most `limit`. Raises UserError with `where` if one side has more lines.
 
     Only LF ends a line. Bytes that are not UTF-8, which web text contains, become U+FFFD.
@@ -57,7 +57,7 @@ def pairs(source: Path, target: Path, where: str, limit: int | None = None) -> I
             yield left.decode(errors="replace").rstrip("\r\n"), right.decode(errors="replace").rstrip("\r\n")
 
 
-def segments(path: Path, where: str) -> list[str]:
+def read_segments(path: Path, where: str) -> list[str]:
     """Return the text of each `<seg id="..">` of an SGML test set, in order. Raises UserError if there is none."""
     found = [text.strip() for text in SEGMENT.findall(path.read_text(encoding="utf-8", errors="replace"))]
     if not found:
@@ -72,7 +72,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def lines_of(path: Path) -> Iterator[str]:
+def iterate_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file without line ends. Only LF ends a line; Unicode's other line ends are text."""
     with open(path, newline="\n", encoding="utf-8") as stream:
         for line in stream:

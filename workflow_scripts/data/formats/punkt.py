@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SOURCE, ENGLISH = "nltk/punkt_tab_english.tar.gz", "punkt_tab/english/"
 
 
-def sentence_splitter(archive: Path) -> "PunktTokenizer":
+def load_sentence_splitter(archive: Path) -> "PunktTokenizer":
     """Load the English splitter; its `tokenize` splits a text into sentences. Raises UserError for a wrong archive."""
     import nltk
     from nltk.tokenize.punkt import PunktTokenizer

@@ -30,13 +30,13 @@ INVERSE = {
 }
 
 
-def tokenised(query: str) -> str:
+def tokenise_sparql(query: str) -> str:
     """Tokenise a query. `count(*)` becomes 4 tokens, `ns:film.actor` becomes `film.actor`, `m.02` becomes `m_02`."""
     tokens = (token.removeprefix("ns:") for token in query.replace("count(*)", "count ( * )").split())
     return " ".join(f"m_{token[2:]}" if token.startswith("m.") else token for token in tokens)
 
 
-def grouped(query: str, inverse: bool) -> str:
+def group_conditions(query: str, inverse: bool) -> str:
     """Format a `tokenised` query as `SELECT ... WHERE { item . item . ... }` with sorted items.
 
     An item is a FILTER, or sorted lists of subjects, predicates and objects, which mean all their combinations as
@@ -57,11 +57,11 @@ def grouped(query: str, inverse: bool) -> str:
             raise ValueError(f"neither a FILTER nor a subject, predicate and object: {condition[:60]!r}")
     if inverse:
         triples = [(o, INVERSE[p], s) if p in INVERSE else (s, p, o) for s, p, o in triples]
-    items = [" ".join([*subjects, *predicates, *objects]) for subjects, predicates, objects in groups(triples)]
+    items = [" ".join([*subjects, *predicates, *objects]) for subjects, predicates, objects in group_triples(triples)]
     return f"{head} {{ {' . '.join(sorted(items + filters))} }}"
 
 
-def groups(triples: Iterable[Triple]) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
+def group_triples(triples: Iterable[Triple]) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
     """Group triples into (subjects, predicates, objects), each sorted; the products of all groups are the triples.
 
     Merges first objects with equal subject and predicate, then subjects with equal predicate and objects, then

@@ -25,12 +25,12 @@ OFTEN = 20  # minimum number of occurrences for a character to have a piece
 BYTE_SCORE = -100.0
 
 
-def train(kind: str, vocabulary_size: int, texts: Iterable[str], words: Counter[str]) -> "Tokenizer":
+def train_tokenizer(kind: str, vocabulary_size: int, texts: Iterable[str], words: Counter[str]) -> "Tokenizer":
     """Train a `bpe` or `unigram` tokenizer with `vocabulary_size` tokens, including special tokens and 256 bytes.
 
     words: word -> number of occurrences without a space before it to add to the texts.
     """
-    return {"bpe": byte_pairs, "unigram": unigram}[kind](vocabulary_size, _with_bare(texts, words))
+    return {"bpe": train_byte_pairs, "unigram": train_unigram}[kind](vocabulary_size, _with_bare(texts, words))
 
 
 def _with_bare(texts: Iterable[str], words: Counter[str]) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _with_bare(texts: Iterable[str], words: Counter[str]) -> Iterator[str]:
         yield "\t".join([word] * words[word])
 
 
-def byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
+def train_byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     """Train byte-level byte-pair encoding like GPT-2's: `Ġ` is the space before a word."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -58,7 +58,7 @@ def byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     return tokenizer
 
 
-def unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
+def train_unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     """Train a unigram language model of pieces (after Kudo 2018): `▁` is a space, rare characters become bytes.
 
     Starts with three times the wanted pieces, from byte-pair encoding. Each round scores a piece by the log of its

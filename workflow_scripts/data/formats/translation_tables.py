@@ -36,12 +36,12 @@ def write_tables(
     """
     joint = {split: scratch / f"{split}.arrows" for split in texts}
     dropped = {
-        split: encode(tokenizer, chunks(), joint[split], None if split == "test" else limits, split != "train")
+        split: encode_pairs(tokenizer, chunks(), joint[split], None if split == "test" else limits, split != "train")
         for split, chunks in texts.items()
     }
-    pieces = byte_pairs.written(tokenizer)
+    pieces = byte_pairs.format_pieces(tokenizer)
     vocabulary, new_ids = {}, {}
-    for side, counts in piece_counts(joint["train"], len(pieces)).items():
+    for side, counts in count_pieces(joint["train"], len(pieces)).items():
         found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != byte_pairs.UNKNOWN)
         order = sorted(found, key=lambda i: (-counts[i], pieces[i], i))
         vocabulary[side] = SPECIAL_TOKENS + [pieces[i] for i in order]
@@ -51,13 +51,13 @@ def write_tables(
     splits = {}
     for split, path in joint.items():
         columns = test_columns if split == "test" else {}
-        splits[split] = number_anew(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
+        splits[split] = remap_ids(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
         splits[split]["left_out"] = dropped[split]
         path.unlink()
     return {"splits": splits, "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()}}
 
 
-def encode(
+def encode_pairs(
     tokenizer: "Tokenizer",
     chunks: Iterable[list[tuple[str, str]]],
     path: Path,
@@ -75,18 +75,18 @@ def encode(
     with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
         for chunk in chunks:
             texts = [list(side) for side in zip(*chunk, strict=True)]
-            arrays = [byte_pairs.encode(tokenizer, side) for side in texts]
+            arrays = [byte_pairs.encode_texts(tokenizer, side) for side in texts]
             lengths = [array.value_lengths().to_numpy() for array in arrays]
             arrays += [pyarrow.array(texts[1], pyarrow.string())] if words else []
             batch = pyarrow.RecordBatch.from_arrays(arrays, list(columns))
             if limits:
-                kept = fitting(*lengths, *limits)
+                kept = mask_lengths(*lengths, *limits)
                 batch, dropped = batch.filter(pyarrow.array(kept)), dropped + int((~kept).sum())
             writer.write_batch(batch)
     return dropped
 
 
-def fitting(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
+def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
     """Return which pairs to keep, [N] bool, given their numbers of pieces, `source` and `target` [N]. Neither side may
     be empty, have more than `longest` pieces, or more than `ratio` times those of the other side.
     """
@@ -94,7 +94,7 @@ def fitting(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) 
     return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
 
 
-def batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
+def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
     """Yield the non-empty batches of a file of `encode`."""
     import pyarrow
 
@@ -102,16 +102,16 @@ def batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
         yield from (batch for batch in reader if len(batch))
 
 
-def piece_counts(path: Path, pieces: int) -> dict[str, np.ndarray]:
+def count_pieces(path: Path, pieces: int) -> dict[str, np.ndarray]:
     """Count the occurrences of each joint piece on each side: side -> [pieces]."""
     counts = {side: np.zeros(pieces, np.int64) for side in SIDES}
-    for batch in batches(path):
+    for batch in iterate_batches(path):
         for side in SIDES:
             counts[side] += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=pieces)
     return counts
 
 
-def number_anew(
+def remap_ids(
     path: Path,
     out: Path,
     new_ids: dict[str, np.ndarray],
@@ -131,7 +131,7 @@ def number_anew(
     tokens = {side: pyarrow.array(vocabulary[side], text) for side in SIDES}
     counts = {"rows": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
     with pyarrow.parquet.ParquetWriter(out, pyarrow.schema(types), compression="zstd") as writer:
-        for batch in batches(path):
+        for batch in iterate_batches(path):
             made = {name: batch[name] for name in kept}
             made["subset"] = pyarrow.array([""] * len(batch), text)
             for name, values in columns.items():

@@ -46,15 +46,15 @@ class WordNet:
     counts: dict[tuple[str, str], int]
 
 
-def read(path: Path) -> WordNet:
+def read_wordnet(path: Path) -> WordNet:
     """Read a dictionary folder or an archive of one. Raises UserError with file and line, or the missing files."""
-    files = dictionary_files(path, NEEDED, OPTIONAL)
+    files = read_dictionary_files(path, NEEDED, OPTIONAL)
     synsets = {synset.id: synset for synset in read_synsets(path, files)}
     senses = {
         (letter, lemma): offsets for part, letter in PARTS.items() for lemma, offsets in _index(path, files, part)
     }
     counts: dict[tuple[str, str], int] = {}
-    for number, line in lines(path, files, "cntlist.rev"):
+    for number, line in iterate_dictionary_lines(path, files, "cntlist.rev"):
         try:
             key, sense, count = line.split()
             lemma, fields = key.split("%")
@@ -70,7 +70,7 @@ def read(path: Path) -> WordNet:
     return WordNet(synsets, counts)
 
 
-def dictionary_files(path: Path, needed: set[str], optional: Set[str] = frozenset()) -> dict[str, bytes]:
+def read_dictionary_files(path: Path, needed: set[str], optional: Set[str] = frozenset()) -> dict[str, bytes]:
     """Read the dictionary's files: name -> content. Raises UserError if needed files are missing."""
     files = read_members(path, needed | optional)
     if missing := sorted(needed - set(files)):
@@ -81,7 +81,7 @@ def dictionary_files(path: Path, needed: set[str], optional: Set[str] = frozense
 def read_synsets(path: Path, files: dict[str, bytes]) -> Iterator[Synset]:
     """Yield all synsets: nouns, verbs, adjectives, adverbs. Raises UserError with file and line."""
     for part, letter in PARTS.items():
-        for number, line in lines(path, files, f"data.{part}"):
+        for number, line in iterate_dictionary_lines(path, files, f"data.{part}"):
             try:
                 synset = _synset(line, letter)
             except (ValueError, IndexError) as error:
@@ -89,7 +89,7 @@ def read_synsets(path: Path, files: dict[str, bytes]) -> Iterator[Synset]:
             yield synset
 
 
-def lines(path: Path, files: dict[str, bytes], name: str) -> Iterator[tuple[int, str]]:
+def iterate_dictionary_lines(path: Path, files: dict[str, bytes], name: str) -> Iterator[tuple[int, str]]:
     """Yield (line number, text) of a file without blank lines and the licence, whose lines start with two spaces."""
     content = files.get(name, b"")
     try:
@@ -131,7 +131,7 @@ def _synset(line: str, letter: str) -> Synset:
 
 def _index(path: Path, files: dict[str, bytes], part: str) -> Iterator[tuple[str, list[str]]]:
     """Yield (lemma, synset offsets by sense number): the offsets are the last `synset_cnt` cells of a line."""
-    for number, line in lines(path, files, f"index.{part}"):
+    for number, line in iterate_dictionary_lines(path, files, f"index.{part}"):
         cells = line.split()
         try:
             offsets = cells[-int(cells[2]) :]

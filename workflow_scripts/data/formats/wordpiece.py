@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # their ids are 0 to 4
 
 
-def train(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
+def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     """Train a lower-case tokenizer that splits words and punctuation, then pieces; ## starts all but a word's first."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 

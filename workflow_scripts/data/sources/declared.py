@@ -142,7 +142,7 @@ def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
     return repositories
 
 
-def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
+def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]:
     """Select sources by name: `<dataset>/<file>`, or `<dataset>` for all its files.
 
     Raises UserError for an unknown name, with the nearest known name.
@@ -160,29 +160,29 @@ def select(names: list[str], sources: dict[str, Source]) -> list[Source]:
     return list(chosen.values())
 
 
-def record_path(path: Path) -> Path:
+def locate_recorded_sha256(path: Path) -> Path:
     """Return the file with the sha256 of a download that sources.yaml cannot pin, recorded at its first download."""
     return path.with_name(f"{path.name}.sha256")
 
 
-def expected_sha256(source: Source, path: Path) -> str | None:
+def find_expected_sha256(source: Source, path: Path) -> str | None:
     """Return the pinned sha256, else the one recorded next to `path`, else None."""
-    if source.sha256 or not record_path(path).is_file():
+    if source.sha256 or not locate_recorded_sha256(path).is_file():
         return source.sha256
-    return (record_path(path).read_text().split() or ["none"])[0]
+    return (locate_recorded_sha256(path).read_text().split() or ["none"])[0]
 
 
-def downloaded(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict[str, str]]:
+def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict[str, str]]:
     """Return (name -> path, name -> sha256) of sources. Raises UserError if one is missing or has a wrong sha256."""
     paths, digests = {}, {}
-    for source in select(names, load_sources()):
+    for source in select_sources(names, load_sources()):
         path = downloads / source.name
         if not path.is_file():
             raise UserError(
                 f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
         paths[source.name], digests[source.name] = path, hash_file(path)
-        expected = [expected_sha256(packing, path) for packing in source.alternatives]
+        expected = [find_expected_sha256(packing, path) for packing in source.alternatives]
         if expected[0] and digests[source.name] not in expected:
             raise UserError(
                 f"{path} has the wrong sha256: expected {' or '.join(expected)}, actual {digests[source.name]}; "

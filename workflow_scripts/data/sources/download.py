@@ -10,14 +10,14 @@ import httpx
 
 from workflow_scripts.common.errors import UserError
 
-PASSING_FAULTS = {408, 425, 429, 500, 502, 503, 504}
+TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte
 
 Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes in all if known)
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Retry policy for a server.
 
     A download fails after `attempts` failures in a row without a new byte, or `connection_attempts` if the last is a
@@ -30,7 +30,7 @@ class Patience:
     longest_wait: float = 60.0
 
 
-class PassingError(Exception):
+class TransientError(Exception):
     """A temporary error: try again, after `wait` seconds if the server asked for that."""
 
     def __init__(self, message: str, wait: float | None = None) -> None:
@@ -44,7 +44,7 @@ def download(
     expected_bytes: int | None,
     pinned: bool,
     advance: Advance,
-    patience: Patience,
+    policy: RetryPolicy,
     headers: dict[str, str] | None = None,
 ) -> None:
     """Download `url` to `part`, resuming from the bytes already in `part` if the server supports it.
@@ -67,7 +67,7 @@ def download(
         while True:
             if not (pinned or validator):
                 part.unlink(missing_ok=True)
-            before = size(part)
+            before = count_bytes(part)
             asked = {"Range": f"bytes={before}-"} if before else {}
             if before and validator:
                 asked["If-Range"] = validator
@@ -78,17 +78,17 @@ def download(
                         validator = "" if validator.startswith("W/") else validator
                     receive(response, url, part, expected_bytes, advance)
                 return
-            except (PassingError, httpx.TransportError) as fault:
+            except (TransientError, httpx.TransportError) as fault:
                 if isinstance(fault, httpx.UnsupportedProtocol):
                     raise UserError(f"{url}: {fault}") from fault
-                idle = 1 if size(part) > before else idle + 1
+                idle = 1 if count_bytes(part) > before else idle + 1
                 no_connection = isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout)
-                if idle >= (patience.connection_attempts if no_connection else patience.attempts):
+                if idle >= (policy.connection_attempts if no_connection else policy.attempts):
                     raise UserError(f"{url}: {str(fault) or type(fault).__name__}, {idle} times in a row") from fault
-                wait = patience.first_wait * 2 ** (idle - 1)
-                if isinstance(fault, PassingError) and fault.wait is not None:
+                wait = policy.first_wait * 2 ** (idle - 1)
+                if isinstance(fault, TransientError) and fault.wait is not None:
                     wait = fault.wait
-                time.sleep(min(wait, patience.longest_wait))
+                time.sleep(min(wait, policy.longest_wait))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise UserError(f"{url}: {error}") from error
 
@@ -99,17 +99,17 @@ def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int 
     Raises PassingError for temporary problems, UserError for permanent ones.
     """
     status = response.status_code
-    if status in PASSING_FAULTS:
-        raise PassingError(f"HTTP status {status}", retry_after(response.headers.get("Retry-After", "")))
+    if status in TRANSIENT_STATUSES:
+        raise TransientError(f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", "")))
     if status == 416:
         part.unlink(missing_ok=True)
-        raise PassingError("HTTP status 416: the server has fewer bytes than were kept; starting again")
+        raise TransientError("HTTP status 416: the server has fewer bytes than were kept; starting again")
     if status not in (200, 206):
         raise UserError(f"{url}: HTTP status {status} {response.reason_phrase}".rstrip())
-    offset = size(part) if status == 206 else 0
+    offset = count_bytes(part) if status == 206 else 0
     if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
         part.unlink(missing_ok=True)
-        raise PassingError("the server sent another range than was asked for; starting again")
+        raise TransientError("the server sent another range than was asked for; starting again")
     length = response.headers.get("Content-Length", "")
     total = offset + int(length) if length.isdecimal() else None
     if expected_bytes is not None and total not in (None, expected_bytes):
@@ -127,7 +127,7 @@ def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int 
         part.unlink()
         raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more")
     if expected_bytes is not None and done < expected_bytes:
-        raise PassingError(f"the body ended after {done} of {expected_bytes} bytes")
+        raise TransientError(f"the body ended after {done} of {expected_bytes} bytes")
 
 
 def refuse_unsafe_redirect(response: httpx.Response) -> None:
@@ -141,7 +141,7 @@ def refuse_unsafe_redirect(response: httpx.Response) -> None:
             )
 
 
-def retry_after(value: str) -> float | None:
+def parse_retry_after(value: str) -> float | None:
     """Parse a Retry-After header, a number of seconds or a date, to seconds from now; None for anything else."""
     if value.strip().isdecimal():
         return float(value)
@@ -151,6 +151,6 @@ def retry_after(value: str) -> float | None:
         return None
 
 
-def size(path: Path) -> int:
+def count_bytes(path: Path) -> int:
     """Return the size of a file in bytes, 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0

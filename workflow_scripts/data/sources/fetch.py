@@ -8,11 +8,11 @@ from filelock import FileLock
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, write_json
-from workflow_scripts.data.sources.declared import Source, expected_sha256, record_path
-from workflow_scripts.data.sources.download import Advance, Patience, download, size
+from workflow_scripts.data.sources.declared import Source, find_expected_sha256, locate_recorded_sha256
+from workflow_scripts.data.sources.download import Advance, RetryPolicy, count_bytes, download
 
 
-def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patience, advance: Advance) -> str:
+def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance) -> str:
     """Fetch the declared file to `downloads/<dataset>/<file>` if needed. Returns a short note on its origin.
 
     A lock keeps two processes from fetching the same file. Raises UserError with the failed attempts. A wrong file is
@@ -24,21 +24,23 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
     locks.mkdir(exist_ok=True)
     with FileLock(locks / source.name.replace("/", "--")):
         if path.exists():
-            wrong = [mismatch(packing, path, path) for packing in source.alternatives]
+            wrong = [describe_mismatch(packing, path, path) for packing in source.alternatives]
             if None in wrong:
-                return "already there" + note_if_unpinned(source, path)
+                return "already there" + record_unpinned(source, path)
             if source.sha256 is None:
-                raise UserError(f"{path} {wrong[0]}; delete it and {record_path(path).name} to fetch it anew")
+                raise UserError(
+                    f"{path} {wrong[0]}; delete it and {locate_recorded_sha256(path).name} to fetch it anew"
+                )
         problems = []
         part = path.with_name(f"{path.name}.part")
         origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
         origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
         for packing, origin in origins:
-            problem = attempt(packing, origin, part, path, patience, advance)
+            problem = try_origin(packing, origin, part, path, policy, advance)
             if problem is None:
                 os.replace(part, path)
                 after = f" (after {'; '.join(problems)})" if problems else ""
-                return f"from {origin}{after}{note_if_unpinned(source, path)}"
+                return f"from {origin}{after}{record_unpinned(source, path)}"
             problems.append(problem)
     tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
     note = f" ({source.note})" if source.note else ""
@@ -48,30 +50,32 @@ def fetch(source: Source, downloads: Path, mirror: Path | None, patience: Patien
     )
 
 
-def write_manifest(source: Source, path: Path) -> None:
+def write_source_manifest(source: Source, path: Path) -> None:
     """Write <file>.json next to a file: name, sha256, bytes and licence. It changes only if the file changes."""
-    content = {"name": source.name, "sha256": hash_file(path), "bytes": size(path), "licence": source.licence}
+    content = {"name": source.name, "sha256": hash_file(path), "bytes": count_bytes(path), "licence": source.licence}
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
-def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patience, advance: Advance) -> str | None:
+def try_origin(
+    source: Source, origin: str, part: Path, path: Path, policy: RetryPolicy, advance: Advance
+) -> str | None:
     """Fill `part` from one origin, a path or a URL. Returns None, or the problem; a wrong file is deleted."""
     if origin not in source.urls:
         if not Path(origin).is_file():
             return f"{origin}: no such file"
         shutil.copyfile(origin, part)
-        wrong = mismatch(source, part, path)
+        wrong = describe_mismatch(source, part, path)
         if wrong:
             part.unlink()
         return f"{origin} {wrong}, nothing was kept" if wrong else None
     while True:
-        kept = size(part) if source.sha256 else 0
+        kept = count_bytes(part) if source.sha256 else 0
         try:
             if not source.bytes or kept < source.bytes:
-                download(origin, part, source.bytes, source.sha256 is not None, advance, patience)
+                download(origin, part, source.bytes, source.sha256 is not None, advance, policy)
         except UserError as error:
             return str(error)
-        wrong = mismatch(source, part, path)
+        wrong = describe_mismatch(source, part, path)
         if not wrong:
             return None
         part.unlink()
@@ -80,20 +84,20 @@ def attempt(source: Source, origin: str, part: Path, path: Path, patience: Patie
         # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
 
 
-def mismatch(source: Source, file: Path, path: Path) -> str | None:
+def describe_mismatch(source: Source, file: Path, path: Path) -> str | None:
     """Describe how `file` differs from its declared size or its declared or recorded sha256, or return None."""
-    if source.bytes and size(file) != source.bytes:
-        return f"has the wrong size: expected {source.bytes} bytes, actual {size(file)}"
-    expected, actual = expected_sha256(source, path), hash_file(file)
+    if source.bytes and count_bytes(file) != source.bytes:
+        return f"has the wrong size: expected {source.bytes} bytes, actual {count_bytes(file)}"
+    expected, actual = find_expected_sha256(source, path), hash_file(file)
     if expected and expected != actual:
         return f"has the wrong sha256: expected {expected}, actual {actual}"
     return None
 
 
-def note_if_unpinned(source: Source, path: Path) -> str:
+def record_unpinned(source: Source, path: Path) -> str:
     """Record the sha256 of a file without a declared one, unless recorded already. Returns a note, "" if declared."""
     if source.sha256:
         return ""
-    if not record_path(path).exists():
-        record_path(path).write_text(f"{hash_file(path)}  {path.name}\n")
-    return f"; unpinned ({source.note}): compared with {record_path(path).name} from now on"
+    if not locate_recorded_sha256(path).exists():
+        locate_recorded_sha256(path).write_text(f"{hash_file(path)}  {path.name}\n")
+    return f"; unpinned ({source.note}): compared with {locate_recorded_sha256(path).name} from now on"

@@ -8,8 +8,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
-from workflow_scripts.data.sources.download import size
-from workflow_scripts.data.sources.model_files import INDEX, MANIFEST, choose
+from workflow_scripts.data.sources.download import count_bytes
+from workflow_scripts.data.sources.model_files import INDEX, MANIFEST, select_model_files
 
 
 def find_repository(name: str) -> Repository:
@@ -22,7 +22,7 @@ def find_repository(name: str) -> Repository:
     return models[name]
 
 
-def check_shards(folder: Path) -> None:
+def verify_shards(folder: Path) -> None:
     """Raise UserError if the index of the weights names a missing file."""
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
@@ -30,26 +30,26 @@ def check_shards(folder: Path) -> None:
                 raise UserError(f"{INDEX} names {shard}, which is missing beside it; get the model anew")
 
 
-def write_manifest(name: str, repository: Repository, folder: Path) -> None:
+def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
     """Write model.json: name, commit, licence, and sha256 and bytes of each file."""
-    check_shards(folder)
-    chosen = choose([path.name for path in folder.iterdir()], str(folder))
-    files = {file: {"sha256": hash_file(folder / file), "bytes": size(folder / file)} for file in chosen}
+    verify_shards(folder)
+    chosen = select_model_files([path.name for path in folder.iterdir()], str(folder))
+    files = {file: {"sha256": hash_file(folder / file), "bytes": count_bytes(folder / file)} for file in chosen}
     what = {"name": name, "revision": repository.revision, "licence": repository.licence, "files": files}
     write_json(folder / MANIFEST, what)
 
 
-def is_whole(folder: Path, name: str, revision: str) -> bool:
+def is_complete_model(folder: Path, name: str, revision: str) -> bool:
     """Return whether a folder contains that commit of the model, unchanged according to its manifest."""
     if not (folder / MANIFEST).is_file():
         return False
     manifest = read_json(folder / MANIFEST)
     if (manifest.get("name"), manifest.get("revision")) != (name, revision):
         return False
-    return not changed(folder, manifest)
+    return not find_changed_files(folder, manifest)
 
 
-def changed(folder: Path, manifest: dict) -> list[str]:
+def find_changed_files(folder: Path, manifest: dict) -> list[str]:
     """List the files that are missing or differ from the manifest."""
     return [
         file
@@ -58,15 +58,15 @@ def changed(folder: Path, manifest: dict) -> list[str]:
     ]
 
 
-def take(name: str, repository: Repository, source: Path, part: Path) -> str:
+def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:
     """Link or copy a model from a folder to `part`. Returns a note on its origin and how its commit is known."""
     if not source.is_dir():
         raise UserError(
             f"{source} does not exist; get it where there is a network, with: "
             f"hf download {name} --revision {repository.revision} --local-dir {source}"
         )
-    chosen = choose([path.name for path in source.iterdir()], str(source))
-    told = known_commit(name, repository.revision, source, chosen)
+    chosen = select_model_files([path.name for path in source.iterdir()], str(source))
+    told = verify_commit(name, repository.revision, source, chosen)
     shutil.rmtree(part)
     part.mkdir()
     for file in chosen:
@@ -78,7 +78,7 @@ def take(name: str, repository: Repository, source: Path, part: Path) -> str:
     return f"from {source}, {told}"
 
 
-def known_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
+def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
     """Describe how the commit of a folder is known. Raises UserError for another commit or a changed file.
 
     A folder written by this command has a manifest. `hf download` writes a metadata file for each file; its first line
@@ -88,7 +88,7 @@ def known_commit(name: str, revision: str, source: Path, files: list[str]) -> st
         manifest = read_json(source / MANIFEST)
         if (manifest.get("name"), manifest.get("revision")) != (name, revision):
             raise UserError(f"{source} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}")
-        if broken := changed(source, manifest):
+        if broken := find_changed_files(source, manifest):
             raise UserError(f"{source / broken[0]} is not what {MANIFEST} beside it says; copy the folder anew")
         return f"checked against its {MANIFEST}"
     records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.data.sources.declared import Repository
-from workflow_scripts.data.sources.download import PASSING_FAULTS, Advance, Patience, download, size
-from workflow_scripts.data.sources.model_files import choose
+from workflow_scripts.data.sources.download import TRANSIENT_STATUSES, Advance, RetryPolicy, count_bytes, download
+from workflow_scripts.data.sources.model_files import select_model_files
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TIMEOUT = 30.0  # seconds to wait for an answer of the hub
 
 
-def download_files(name: str, repository: Repository, part: Path, patience: Patience, advance: Advance) -> str:
+def download_files(name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance) -> str:
     """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
 
     huggingface_hub cannot resume a file of gigabytes after it was killed, so it is used only for sizes, checksums and
@@ -36,7 +36,7 @@ def download_files(name: str, repository: Repository, part: Path, patience: Pati
     if token and not re.fullmatch(r"[!-~]+", token):
         raise UserError("HF_TOKEN has characters that no token has; copy it anew")
     hub = HfApi(endpoint=endpoint, token=token or False)
-    files = list_files(hub, name, repository, patience)
+    files = list_files(hub, name, repository, policy)
     total, before = sum(file.size or 0 for file in files), 0
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     for file in files:
@@ -46,18 +46,18 @@ def download_files(name: str, repository: Repository, part: Path, patience: Pati
             advance(before + done, total)
 
         try:
-            fetch_file(url, file, part, patience, advance_all, headers)
+            fetch_file(url, file, part, policy, advance_all, headers)
         except UserError as error:
-            raise UserError(f"{error}; the same command goes on from there, {without_network(name)}") from error
+            raise UserError(f"{error}; the same command goes on from there, {suggest_local_folder(name)}") from error
         before += file.size or 0
     return f"from {endpoint}, {total / 1e6:.1f} MB at commit {repository.revision}"
 
 
-def without_network(name: str) -> str:
+def suggest_local_folder(name: str) -> str:
     return f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
 
 
-def list_files(hub: "HfApi", name: str, repository: Repository, patience: Patience) -> list["RepoSibling"]:
+def list_files(hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy) -> list["RepoSibling"]:
     """List the files to download, with sizes and checksums. Raises UserError if the hub refuses or is unreachable."""
     import httpx2
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
@@ -68,30 +68,28 @@ def list_files(hub: "HfApi", name: str, repository: Repository, patience: Patien
         try:
             found = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT).siblings or []
             files = {file.rfilename: file for file in found}
-            chosen = choose(files, f"{name} at commit {revision}")
+            chosen = select_model_files(files, f"{name} at commit {revision}")
             # Anyone may list the files of a gated model. Only a request for a file shows whether access is granted.
             url = hf_hub_url(name, chosen[0], revision=revision, endpoint=hub.endpoint)
             get_hf_file_metadata(url, token=hub.token, timeout=TIMEOUT, endpoint=hub.endpoint)
             return [files[file] for file in chosen]
         except OfflineModeIsEnabled as error:
-            raise UserError(f"{name}: HF_HUB_OFFLINE is set; unset it, {without_network(name)}") from error
+            raise UserError(f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}") from error
         except HfHubHTTPError as error:
             idle += 1
-            if error.response.status_code not in PASSING_FAULTS or idle == patience.attempts:
-                raise UserError(refusal(error, hub, name, repository)) from error
+            if error.response.status_code not in TRANSIENT_STATUSES or idle == policy.attempts:
+                raise UserError(explain_refusal(error, hub, name, repository)) from error
         except httpx2.HTTPError as error:
             idle += 1
-            if idle == patience.connection_attempts:
-                reason = str(error) or type(error).__name__
-                raise UserError(
-                    f"{name}: {hub.endpoint} cannot be reached ({reason}); mend the network, {without_network(name)}"
-                ) from error
+            if idle == policy.connection_attempts:
+                what = f"{hub.endpoint} cannot be reached ({str(error) or type(error).__name__})"
+                raise UserError(f"{name}: {what}; check the network, {suggest_local_folder(name)}") from error
         except (json.JSONDecodeError, KeyError) as error:
             raise UserError(f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT") from error
-        time.sleep(min(patience.first_wait * 2 ** (idle - 1), patience.longest_wait))
+        time.sleep(min(policy.first_wait * 2 ** (idle - 1), policy.longest_wait))
 
 
-def refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
+def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
     """Format an error of the hub as its meaning and what to do."""
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
@@ -114,13 +112,13 @@ def refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -
         )
     # Without a token, the hub answers 401 both for missing and for private repositories.
     if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
-        return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {without_network(name)}"
-    what = "try again later" if status in PASSING_FAULTS else "check HF_ENDPOINT and HF_TOKEN"
-    return f"{name}: {hub.endpoint} answers with HTTP status {status}; {what}, {without_network(name)}"
+        return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"
+    what = "try again later" if status in TRANSIENT_STATUSES else "check HF_ENDPOINT and HF_TOKEN"
+    return f"{name}: {hub.endpoint} answers with HTTP status {status}; {what}, {suggest_local_folder(name)}"
 
 
 def fetch_file(
-    url: str, file: "RepoSibling", folder: Path, patience: Patience, advance: Advance, headers: dict[str, str]
+    url: str, file: "RepoSibling", folder: Path, policy: RetryPolicy, advance: Advance, headers: dict[str, str]
 ) -> None:
     """Download `folder/<file>` unless it already is the listed file; a partial download is kept as `<file>.part`."""
     path = folder / file.rfilename
@@ -128,9 +126,9 @@ def fetch_file(
         return
     part = path.with_name(f"{path.name}.part")
     while True:
-        kept = size(part)
+        kept = count_bytes(part)
         if kept != file.size:
-            download(url, part, file.size, True, advance, patience, headers)
+            download(url, part, file.size, True, advance, policy, headers)
         if is_listed(part, file):
             os.replace(part, path)
             return
@@ -142,7 +140,7 @@ def fetch_file(
 
 def is_listed(path: Path, file: "RepoSibling") -> bool:
     """Return whether a file is the listed one, by its sha256 if the hub has it (large files), else by git's sha1."""
-    if size(path) != file.size:
+    if count_bytes(path) != file.size:
         return False
     if file.lfs:
         return hash_file(path) == file.lfs.sha256

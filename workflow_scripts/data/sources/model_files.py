@@ -12,12 +12,12 @@ WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 
 
-def wanted(file: str) -> bool:
+def is_model_file(file: str) -> bool:
     """Return whether a model is loaded from this file; never true for pickled weights or code."""
     return file in (*NEEDED, *WELCOME, WHOLE, INDEX) or SHARD.fullmatch(file) is not None
 
 
-def choose(files: Collection[str], where: str) -> list[str]:
+def select_model_files(files: Collection[str], where: str) -> list[str]:
     """Select the needed files of a repository. Raises UserError if a required file is missing."""
     weights = [WHOLE] if WHOLE in files else sorted(file for file in files if SHARD.fullmatch(file))
     if not weights:

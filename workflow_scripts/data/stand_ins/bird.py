@@ -9,7 +9,7 @@ FIRST = ["goat", "otter", "pine", "reed", "farmer", "kitchen"]
 SECOND = ["film", "story", "tent", "oar", "guide", "table"]
 
 
-def write(folder: Path) -> dict[str, Path]:
+def write_bird(folder: Path) -> dict[str, Path]:
     """Write BiRD.txt and BiRD-ABBA.txt. Returns their paths by source name."""
     phrases = list(itertools.product(FIRST, SECOND))
     every, reversals = [], []
@@ -17,10 +17,10 @@ def write(folder: Path) -> dict[str, Path]:
         phrase, (_, last) = f"{first} {second}", phrases[(7 * position + 3) % len(phrases)]
         # Scores follow a rule: the first word determines how related a phrase and its reversal are.
         reversed_score = 0.3 + 0.1 * FIRST.index(first)
-        reversals.append(line(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", reversed_score))
-        every.append(line(phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))
+        reversals.append(format_row(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", reversed_score))
+        every.append(format_row(phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))
         every.append(
-            line(phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", 0.2 if last != second else 0.9)
+            format_row(phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", 0.2 if last != second else 0.9)
         )
     written = {}
     for name, rows in (("bird/BiRD.txt", reversals + every), ("bird/BiRD-ABBA.txt", reversals)):
@@ -29,5 +29,5 @@ def write(folder: Path) -> dict[str, Path]:
     return written
 
 
-def line(first: str, second: str, kind: str, source: str, score: float) -> str:
+def format_row(first: str, second: str, kind: str, source: str, score: float) -> str:
     return f"({first}, {second})\t{first}\t{second}\t{kind}\t{source}\tNone\t{score:.3f}\tn-n"

@@ -32,12 +32,12 @@ ITEMS = 1500
 ROWS = {"trainIdxs": 800, "devIdxs": 60, "testIdxs": 120}
 
 
-def write(archive: Path, seed: int) -> None:
+def write_cfq(archive: Path, seed: int) -> None:
     """Write a tar.gz with `cfq/dataset.json` and `cfq/splits/mcd1.json` to `mcd3.json`, each an independent sample."""
     rng = random.Random(f"{seed}/cfq stand-in")
     items: dict[str, tuple[dict, bool]] = {}
     while len(items) < ITEMS:
-        item, held_out = question(rng)
+        item, held_out = generate_question(rng)
         items.setdefault(item["questionPatternModEntities"], (item, held_out))
     files = {"cfq/dataset.json": [item for item, _ in items.values()]}
     for split in ("mcd1", "mcd2", "mcd3"):
@@ -56,7 +56,7 @@ def write(archive: Path, seed: int) -> None:
             tar.addfile(member, io.BytesIO(text))
 
 
-def question(rng: random.Random) -> tuple[dict, bool]:
+def generate_question(rng: random.Random) -> tuple[dict, bool]:
     """Generate an item of dataset.json. Also returns whether it has a pair of role and verb in `HELD_OUT`."""
     entities = [f"M{i}" for i in rng.sample(range(6), 5)]
     role = rng.choice(list(ROLES))
@@ -66,7 +66,7 @@ def question(rng: random.Random) -> tuple[dict, bool]:
     of = f"?x0 ns:{ROLES[role][2]} {entities[0]}"
     kind = rng.choice(["did", "did", "marry", "was", "who"])
     if kind == "did":
-        text = f"Did {entities[0]} 's {role} {listed([ROLES[verb][0] for verb in verbs])} {listed(films)}"
+        text = f"Did {entities[0]} 's {role} {join_words([ROLES[verb][0] for verb in verbs])} {join_words(films)}"
         conditions, filters, head = [of, *map(" ".join, done)], [], "SELECT count(*)"
     elif kind == "marry":
         nationality = rng.choice(list(NATIONALITIES))
@@ -76,12 +76,14 @@ def question(rng: random.Random) -> tuple[dict, bool]:
         filters, head, verbs = [f"FILTER ( ?x0 != {entities[1]} )"], "SELECT count(*)", []
     elif kind == "was":
         people = entities[4:5] if len(films) > 1 else entities[3:5]
-        text = f"Were {listed(films)} {listed([ROLES[verb][1] for verb in verbs])} by {listed(people)}"
+        text = f"Were {join_words(films)} {join_words([ROLES[verb][1] for verb in verbs])} by {join_words(people)}"
         every = itertools.product(films, verbs, people)
         conditions = [f"{film} ns:{ROLES[verb][3]} {person}" for film, verb, person in every]
         filters, head, role = [], "SELECT count(*)", ""
     else:
-        text = f"Who {listed([ROLES[verb][0] for verb in verbs])} {listed(films)} and was {entities[0]} 's {role}"
+        text = (
+            f"Who {join_words([ROLES[verb][0] for verb in verbs])} {join_words(films)} and was {entities[0]} 's {role}"
+        )
         conditions, filters, head = ["?x0 a ns:people.person", of, *map(" ".join, done)], [], "SELECT DISTINCT ?x0"
     body = " .\n".join([*sorted(conditions), *filters])
     item = {
@@ -93,6 +95,6 @@ def question(rng: random.Random) -> tuple[dict, bool]:
     return item, any((role, ROLES[verb][0]) in HELD_OUT for verb in verbs)
 
 
-def listed(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     """Format a list like CFQ: `a`, `a and b`, `a , b , and c`."""
     return " and ".join(words) if len(words) < 3 else f"{' , '.join(words[:-1])} , and {words[-1]}"

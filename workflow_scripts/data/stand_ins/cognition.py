@@ -41,7 +41,7 @@ COMPOUNDS = 12  # new compounds of each phrase type
 DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
 
 
-def write(folder: Path, seed: int) -> None:
+def write_cognition(folder: Path, seed: int) -> None:
     """Write {train,valid,test}.{en,zh}, cg-test_cg-test.{en,zh,compound}, eval_lexicon and processed_code.
 
     No English sentence is repeated in the splits train, valid and test.
@@ -51,7 +51,7 @@ def write(folder: Path, seed: int) -> None:
     for kind in CONTEXTS:
         found: dict[str, str] = {}
         while len(found) < COMPOUNDS:
-            found |= [phrase(rng, kind)]
+            found |= [generate_phrase(rng, kind)]
         new[kind] = list(found.items())
     lines: dict[str, list[tuple[str, str]]] = {"cg-test_cg-test": []}
     compounds = []
@@ -67,7 +67,7 @@ def write(folder: Path, seed: int) -> None:
         while len(lines[file]) < rows:
             kind = rng.choice(sorted(CONTEXTS))
             context = rng.choice(sorted(CONTEXTS[kind]))
-            english, chinese = phrase(rng, kind)
+            english, chinese = generate_phrase(rng, kind)
             sentence = context.format(english)
             if sentence not in seen and not any(f" {compound} " in f" {sentence} " for compound in held_out):
                 seen.add(sentence)
@@ -77,19 +77,19 @@ def write(folder: Path, seed: int) -> None:
             text = "\n".join(pair[side] for pair in pairs) + "\n"
             (folder / f"{file}.{ending}").write_text(text, encoding="utf-8")
     (folder / "cg-test_cg-test.compound").write_text("\n".join(compounds) + "\n")
-    (folder / "eval_lexicon").write_text("\n".join(lexicon()) + "\n", encoding="utf-8")
+    (folder / "eval_lexicon").write_text("\n".join(list_translations()) + "\n", encoding="utf-8")
     words = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
-    code = ["#version: 0.2", *dict.fromkeys(merge for word in words for merge in merges(word))]
+    code = ["#version: 0.2", *dict.fromkeys(merge for word in words for merge in list_merges(word))]
     (folder / "processed_code").write_text("\n".join(code) + "\n", encoding="utf-8")
 
 
-def merges(word: str) -> list[str]:
+def list_merges(word: str) -> list[str]:
     """Return the merges of a byte-pair encoding that build a word, character by character."""
     signs = [*word[:-1], f"{word[-1]}</w>"]
     return ["".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs))]
 
 
-def phrase(rng: random.Random, kind: str) -> tuple[str, str]:
+def generate_phrase(rng: random.Random, kind: str) -> tuple[str, str]:
     """Generate a noun phrase, after a verb (VP) or a preposition (PP) for these kinds, and its translation."""
     determiner, adjective, noun, modifier = (
         rng.choice(sorted(words)) for words in (DETERMINERS, ADJECTIVES, NOUNS, MODIFIERS)
@@ -105,7 +105,7 @@ def phrase(rng: random.Random, kind: str) -> tuple[str, str]:
     return english, chinese
 
 
-def lexicon() -> list[str]:
+def list_translations() -> list[str]:
     """Return the lines of a lexicon for these words, in upstream's format."""
     entries = {
         "the": "/",

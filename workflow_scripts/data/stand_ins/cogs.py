@@ -34,7 +34,7 @@ ROWS_PER_KIND = 10
 
 
 @dataclass
-class Sentence:
+class SentenceBuilder:
     """A sentence under construction: its words, definite nouns, and facts, each with the position of its word."""
 
     rng: random.Random
@@ -42,20 +42,20 @@ class Sentence:
     definite: list[str] = field(default_factory=list)
     facts: list[tuple[int, str]] = field(default_factory=list)
 
-    def say(self, word: str) -> int:
+    def add_word(self, word: str) -> int:
         """Append a word and return its position."""
         self.words.append(word)
         return len(self.words) - 1
 
-    def noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
+    def add_noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
         """Append a name, or a noun with article and `depth` nested prepositional phrases. Returns its variable."""
         if word is None:
             word = self.rng.choice(NOUNS if depth or self.rng.random() < 0.7 else NAMES)
         if word[0].isupper():
-            self.say(word)
+            self.add_word(word)
             return word
-        article = self.say(self.rng.choice(["a", "the"]) if self.words else self.rng.choice(["A", "The"]))
-        position = self.say(word)
+        article = self.add_word(self.rng.choice(["a", "the"]) if self.words else self.rng.choice(["A", "The"]))
+        position = self.add_word(word)
         variable = f"x _ {position}"
         if self.words[article].lower() == "the":
             self.definite.append(f"* {word} ( {variable} ) ;")
@@ -63,17 +63,17 @@ class Sentence:
             self.facts.append((position, f"{word} ( {variable} )"))
         if depth:
             preposition = self.rng.choice(PREPOSITIONS)
-            self.say(preposition)
-            inner = self.noun_phrase(self.rng.choice(PLACES), depth - 1)
+            self.add_word(preposition)
+            inner = self.add_noun_phrase(self.rng.choice(PLACES), depth - 1)
             self.facts.append((position, f"{word} . nmod . {preposition} ( {variable} , {inner} )"))
         return variable
 
-    def predicate(self, position: int, lemma: str, **arguments: str) -> None:
+    def add_facts(self, position: int, lemma: str, **arguments: str) -> None:
         """Add the arguments of the verb at `position` to the facts, in the given order."""
         for role, value in arguments.items():
             self.facts.append((position, f"{lemma} . {role} ( x _ {position} , {value} )"))
 
-    def line(self, kind: str) -> str:
+    def format_line(self, kind: str) -> str:
         """Format the TSV line: definite nouns, then the facts in the order of their words."""
         facts = " AND ".join(fact for _, fact in sorted(self.facts, key=lambda fact: fact[0]))
         return f"{' '.join([*self.words, '.'])}\t{' '.join([*self.definite, facts])}\t{kind}"
@@ -83,139 +83,148 @@ class Sentence:
 Frame = Callable[..., int]
 
 
-def transitive(
-    s: Sentence,
+def add_transitive(
+    s: SentenceBuilder,
     subject: str | None = None,
     direct_object: str | None = None,
     verb: Verb | None = None,
     subject_depth: int = 0,
     object_depth: int | None = None,
 ) -> int:
-    agent = s.noun_phrase(subject, subject_depth)
+    agent = s.add_noun_phrase(subject, subject_depth)
     lemma, form = verb or s.rng.choice(TRANSITIVE)
-    position = s.say(form)
+    position = s.add_word(form)
     if object_depth is None:
         object_depth = 0 if direct_object else s.rng.choice([0, 0, 1])
-    s.predicate(position, lemma, agent=agent, theme=s.noun_phrase(direct_object, object_depth))
+    s.add_facts(position, lemma, agent=agent, theme=s.add_noun_phrase(direct_object, object_depth))
     return position
 
 
-def passive(s: Sentence, verb: Verb | None = None) -> int:
-    theme = s.noun_phrase()
+def add_passive(s: SentenceBuilder, verb: Verb | None = None) -> int:
+    theme = s.add_noun_phrase()
     lemma, form = verb or s.rng.choice(PASSIVE)
-    s.say("was")
-    position = s.say(form)
-    s.predicate(position, lemma, theme=theme)
+    s.add_word("was")
+    position = s.add_word(form)
+    s.add_facts(position, lemma, theme=theme)
     if s.rng.random() < 0.5:
-        s.say("by")
-        s.predicate(position, lemma, agent=s.noun_phrase())
+        s.add_word("by")
+        s.add_facts(position, lemma, agent=s.add_noun_phrase())
     return position
 
 
-def unergative(s: Sentence, subject: str | None = None, verb: Verb | None = None) -> int:
-    agent = s.noun_phrase(subject)
+def add_unergative(s: SentenceBuilder, subject: str | None = None, verb: Verb | None = None) -> int:
+    agent = s.add_noun_phrase(subject)
     lemma, form = verb or s.rng.choice(UNERGATIVE)
-    position = s.say(form)
-    s.predicate(position, lemma, agent=agent)
+    position = s.add_word(form)
+    s.add_facts(position, lemma, agent=agent)
     return position
 
 
-def unaccusative(s: Sentence, subject: str | None = None, verb: Verb | None = None) -> int:
-    theme = s.noun_phrase(subject)
+def add_unaccusative(s: SentenceBuilder, subject: str | None = None, verb: Verb | None = None) -> int:
+    theme = s.add_noun_phrase(subject)
     lemma, form = verb or s.rng.choice(UNACCUSATIVE)
-    position = s.say(form)
-    s.predicate(position, lemma, theme=theme)
+    position = s.add_word(form)
+    s.add_facts(position, lemma, theme=theme)
     return position
 
 
-def dative(s: Sentence, verb: Verb | None = None) -> int:
-    agent = s.noun_phrase()
+def add_dative(s: SentenceBuilder, verb: Verb | None = None) -> int:
+    agent = s.add_noun_phrase()
     lemma, form = verb or s.rng.choice(DATIVE)
-    position = s.say(form)
-    theme = s.noun_phrase(s.rng.choice(NOUNS))
-    s.say("to")
-    s.predicate(position, lemma, agent=agent, theme=theme, recipient=s.noun_phrase())
+    position = s.add_word(form)
+    theme = s.add_noun_phrase(s.rng.choice(NOUNS))
+    s.add_word("to")
+    s.add_facts(position, lemma, agent=agent, theme=theme, recipient=s.add_noun_phrase())
     return position
 
 
-def double_object(s: Sentence, verb: Verb | None = None) -> int:
-    agent = s.noun_phrase()
+def add_double_object(s: SentenceBuilder, verb: Verb | None = None) -> int:
+    agent = s.add_noun_phrase()
     lemma, form = verb or s.rng.choice(DATIVE)
-    position = s.say(form)
-    recipient = s.noun_phrase()
-    s.predicate(position, lemma, agent=agent, recipient=recipient, theme=s.noun_phrase(s.rng.choice(NOUNS)))
+    position = s.add_word(form)
+    recipient = s.add_noun_phrase()
+    s.add_facts(position, lemma, agent=agent, recipient=recipient, theme=s.add_noun_phrase(s.rng.choice(NOUNS)))
     return position
 
 
-def clausal(s: Sentence, depth: int = 1, inner: Frame = unergative, **fixed: Any) -> int:
+def add_clausal(s: SentenceBuilder, depth: int = 1, inner: Frame = add_unergative, **fixed: Any) -> int:
     """Append `depth` nested clauses; `fixed` are arguments of the innermost one."""
-    agent = s.noun_phrase()
+    agent = s.add_noun_phrase()
     lemma, form = s.rng.choice(CLAUSAL)
-    position = s.say(form)
-    s.say("that")
-    verb = clausal(s, depth - 1, inner, **fixed) if depth > 1 else inner(s, **fixed)
-    s.predicate(position, lemma, agent=agent, ccomp=f"x _ {verb}")
+    position = s.add_word(form)
+    s.add_word("that")
+    verb = add_clausal(s, depth - 1, inner, **fixed) if depth > 1 else inner(s, **fixed)
+    s.add_facts(position, lemma, agent=agent, ccomp=f"x _ {verb}")
     return position
 
 
-def control(s: Sentence, infinitive: str | None = None) -> int:
-    agent = s.noun_phrase()
+def add_control(s: SentenceBuilder, infinitive: str | None = None) -> int:
+    agent = s.add_noun_phrase()
     lemma, form = s.rng.choice(CONTROL)
-    position = s.say(form)
-    s.say("to")
+    position = s.add_word(form)
+    s.add_word("to")
     word = infinitive or s.rng.choice(UNERGATIVE)[0]
-    inner = s.say(word)
-    s.predicate(position, lemma, agent=agent, xcomp=f"x _ {inner}")
-    s.predicate(inner, word, agent=agent)
+    inner = s.add_word(word)
+    s.add_facts(position, lemma, agent=agent, xcomp=f"x _ {inner}")
+    s.add_facts(inner, word, agent=agent)
     return position
 
 
-TRAINING_FRAMES = [transitive, passive, unergative, unaccusative, dative, double_object, clausal, control]
+TRAINING_FRAMES = [
+    add_transitive,
+    add_passive,
+    add_unergative,
+    add_unaccusative,
+    add_dative,
+    add_double_object,
+    add_clausal,
+    add_control,
+]
 
 # Kind -> (frame, its fixed arguments). In training, each of these words occurs in this role only.
 EXPOSURE = {
-    "exposure_example_subj_common": (transitive, {"subject": "hedgehog"}),
-    "exposure_example_obj_common": (transitive, {"direct_object": "cockroach"}),
-    "exposure_example_subj_proper": (transitive, {"subject": "Lina"}),
-    "exposure_example_obj_proper": (transitive, {"direct_object": "Charlie"}),
-    "exposure_example_transitive_subj": (transitive, {"subject": "cobra"}),
-    "exposure_example_unacc_subj": (unaccusative, {"subject": "hippo"}),
-    "exposure_example_active": (transitive, {"verb": ("bless", "blessed")}),
-    "exposure_example_passive": (passive, {"verb": ("squeeze", "squeezed")}),
-    "exposure_example_obj_omitted_transitive": (unergative, {"verb": ("bake", "baked")}),
-    "exposure_example_unacc": (unaccusative, {"verb": ("shatter", "shattered")}),
-    "exposure_example_do_dative": (double_object, {"verb": ("teleport", "teleported")}),
-    "exposure_example_pp_dative": (dative, {"verb": ("ship", "shipped")}),
+    "exposure_example_subj_common": (add_transitive, {"subject": "hedgehog"}),
+    "exposure_example_obj_common": (add_transitive, {"direct_object": "cockroach"}),
+    "exposure_example_subj_proper": (add_transitive, {"subject": "Lina"}),
+    "exposure_example_obj_proper": (add_transitive, {"direct_object": "Charlie"}),
+    "exposure_example_transitive_subj": (add_transitive, {"subject": "cobra"}),
+    "exposure_example_unacc_subj": (add_unaccusative, {"subject": "hippo"}),
+    "exposure_example_active": (add_transitive, {"verb": ("bless", "blessed")}),
+    "exposure_example_passive": (add_passive, {"verb": ("squeeze", "squeezed")}),
+    "exposure_example_obj_omitted_transitive": (add_unergative, {"verb": ("bake", "baked")}),
+    "exposure_example_unacc": (add_unaccusative, {"verb": ("shatter", "shattered")}),
+    "exposure_example_do_dative": (add_double_object, {"verb": ("teleport", "teleported")}),
+    "exposure_example_pp_dative": (add_dative, {"verb": ("ship", "shipped")}),
 }
 GENERALISATIONS = {
-    "subj_to_obj_common": (transitive, {"direct_object": "hedgehog"}),
-    "obj_to_subj_common": (transitive, {"subject": "cockroach"}),
-    "subj_to_obj_proper": (transitive, {"direct_object": "Lina"}),
-    "obj_to_subj_proper": (transitive, {"subject": "Charlie"}),
-    "prim_to_subj_common": (transitive, {"subject": "shark"}),
-    "prim_to_obj_common": (transitive, {"direct_object": "shark"}),
-    "prim_to_subj_proper": (transitive, {"subject": "Paula"}),
-    "prim_to_obj_proper": (transitive, {"direct_object": "Paula"}),
-    "prim_to_inf_arg": (control, {"infinitive": "crawl"}),
-    "active_to_passive": (passive, {"verb": ("bless", "blessed")}),
-    "passive_to_active": (transitive, {"verb": ("squeeze", "squeezed")}),
-    "obj_omitted_transitive_to_transitive": (transitive, {"verb": ("bake", "baked")}),
-    "unacc_to_transitive": (transitive, {"verb": ("shatter", "shattered")}),
-    "do_dative_to_pp_dative": (dative, {"verb": ("teleport", "teleported")}),
-    "pp_dative_to_do_dative": (double_object, {"verb": ("ship", "shipped")}),
-    "only_seen_as_transitive_subj_as_unacc_subj": (clausal, {"inner": unaccusative, "subject": "cobra"}),
-    "only_seen_as_unacc_subj_as_unerg_subj": (clausal, {"subject": "hippo"}),
+    "subj_to_obj_common": (add_transitive, {"direct_object": "hedgehog"}),
+    "obj_to_subj_common": (add_transitive, {"subject": "cockroach"}),
+    "subj_to_obj_proper": (add_transitive, {"direct_object": "Lina"}),
+    "obj_to_subj_proper": (add_transitive, {"subject": "Charlie"}),
+    "prim_to_subj_common": (add_transitive, {"subject": "shark"}),
+    "prim_to_obj_common": (add_transitive, {"direct_object": "shark"}),
+    "prim_to_subj_proper": (add_transitive, {"subject": "Paula"}),
+    "prim_to_obj_proper": (add_transitive, {"direct_object": "Paula"}),
+    "prim_to_inf_arg": (add_control, {"infinitive": "crawl"}),
+    "active_to_passive": (add_passive, {"verb": ("bless", "blessed")}),
+    "passive_to_active": (add_transitive, {"verb": ("squeeze", "squeezed")}),
+    "obj_omitted_transitive_to_transitive": (add_transitive, {"verb": ("bake", "baked")}),
+    "unacc_to_transitive": (add_transitive, {"verb": ("shatter", "shattered")}),
+    "do_dative_to_pp_dative": (add_dative, {"verb": ("teleport", "teleported")}),
+    "pp_dative_to_do_dative": (add_double_object, {"verb": ("ship", "shipped")}),
+    "only_seen_as_transitive_subj_as_unacc_subj": (add_clausal, {"inner": add_unaccusative, "subject": "cobra"}),
+    "only_seen_as_unacc_subj_as_unerg_subj": (add_clausal, {"subject": "hippo"}),
     "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": (
-        clausal,
+        add_clausal,
         {"subject": "hippo", "verb": ("bake", "baked")},
     ),
-    "obj_pp_to_subj_pp": (transitive, {"subject_depth": 1}),
-    "pp_recursion": (transitive, {"object_depth": 3}),
-    "cp_recursion": (clausal, {"depth": 3}),
+    "obj_pp_to_subj_pp": (add_transitive, {"subject_depth": 1}),
+    "pp_recursion": (add_transitive, {"object_depth": 3}),
+    "cp_recursion": (add_clausal, {"depth": 3}),
 }
 
 
-def write(folder: Path, seed: int) -> None:
+def write_cogs(folder: Path, seed: int) -> None:
     """Write {train,dev,test,gen}.tsv, without a repeated sentence in all of them."""
     rng = random.Random(f"{seed}/cogs stand-in")
     seen: set[str] = set()
@@ -223,10 +232,10 @@ def write(folder: Path, seed: int) -> None:
     def new(entries: list[tuple[Frame, dict]], kind: str) -> str:
         """Generate a line of the given kind from one of the entries, with a sentence that is in no file yet."""
         while True:
-            sentence = Sentence(rng)
+            sentence = SentenceBuilder(rng)
             frame, fixed = rng.choice(entries)
             frame(sentence, **fixed)
-            line = sentence.line(kind)
+            line = sentence.format_line(kind)
             text = line.split("\t")[0]
             if text not in seen:
                 seen.add(text)

@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from workflow_scripts.data.formats import sememes, wordpiece
+from workflow_scripts.data.formats import hownet, wordpiece
 from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
 from workflow_scripts.data.stand_ins import wmt
 
@@ -17,15 +17,15 @@ ARTICLES, PARAGRAPHS, LINES = 60, 3, 400
 VOCABULARY = 300
 
 
-def write(folder: Path) -> dict[str, Path]:
+def write_corpora(folder: Path) -> dict[str, Path]:
     """Write one Parquet file, the archive, tokenizer and sememes. Returns their paths by source name."""
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = random.Random("corpora stand-in")
-    texts = [article(rng, number) for number in range(ARTICLES)]
-    lines = sentences(rng, LINES)
+    texts = [generate_article(rng, number) for number in range(ARTICLES)]
+    lines = generate_sentences(rng, LINES)
     paths = {
         name: folder / name.replace("/", "-")
         for name in ("wikipedia/train-00000-of-00001.parquet", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json")
@@ -38,17 +38,17 @@ def write(folder: Path) -> dict[str, Path]:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-    wordpiece.train(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
-    sememes_stand_in.write(folder)
-    return paths | {name: folder / Path(name).name for name in sememes.SOURCES}
+    wordpiece.train_wordpiece(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
+    sememes_stand_in.write_sememes(folder)
+    return paths | {name: folder / Path(name).name for name in hownet.SOURCES}
 
 
-def article(rng: random.Random, number: int) -> str:
+def generate_article(rng: random.Random, number: int) -> str:
     """Generate an article: a heading and paragraphs of two to six sentences, one paragraph per line."""
-    paragraphs = [" ".join(sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
+    paragraphs = [" ".join(generate_sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
     return "\n\n".join([*paragraphs[:1], f"Matter {number}", *paragraphs[1:]])
 
 
-def sentences(rng: random.Random, count: int) -> Sequence[str]:
-    found = [wmt.sentence(rng)["first"].removesuffix(" .") + "." for _ in range(count)]
+def generate_sentences(rng: random.Random, count: int) -> Sequence[str]:
+    found = [wmt.generate_sentence(rng)["first"].removesuffix(" .") + "." for _ in range(count)]
     return [text[0].upper() + text[1:] for text in found]

@@ -11,7 +11,7 @@ VERBS = {"met": "met", "taught": "was the teacher of", "followed": "came after",
 YEARS = range(1900, 1960)
 
 
-def write(folder: Path, seed: int) -> dict[str, Path]:
+def write_paws(folder: Path, seed: int) -> dict[str, Path]:
     """Write both files without a header line and without repeated pairs. Returns their paths by source name."""
     rng = random.Random(f"{seed}/paws stand-in")
     seen: set[tuple[str, str]] = set()
@@ -19,7 +19,7 @@ def write(folder: Path, seed: int) -> dict[str, Path]:
     for name, rows in ROWS.items():
         lines: list[str] = []
         while len(lines) < rows:
-            first, second, label = pair(rng)
+            first, second, label = generate_pair(rng)
             if (first, second) not in seen:
                 seen.add((first, second))
                 lines.append(f"{len(lines) + 1}\t{first}\t{second}\t{label}\n")
@@ -28,7 +28,7 @@ def write(folder: Path, seed: int) -> dict[str, Path]:
     return written
 
 
-def pair(rng: random.Random) -> tuple[str, str, int]:
+def generate_pair(rng: random.Random) -> tuple[str, str, int]:
     """Generate (sentence, sentence, 1 for a paraphrase). Swapping people changes the meaning; swapping time and place,
     or rewording, does not."""
     one, other = rng.sample(PEOPLE, 2)

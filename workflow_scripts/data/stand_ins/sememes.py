@@ -27,7 +27,7 @@ OTHERS = {
 }
 
 
-def compositions() -> dict[str, list[str]]:
+def list_compositions() -> dict[str, list[str]]:
     """Return the names of each word's sememes, each once."""
     words = {word: ["FuncWord"] for word in FUNCTION_WORDS}
     for kind, nouns in wordnet.NOUNS.items():
@@ -39,9 +39,9 @@ def compositions() -> dict[str, list[str]]:
     return words | OTHERS
 
 
-def write(folder: Path) -> None:
+def write_sememes(folder: Path) -> None:
     """Write `HowNet.idx` and `sememe.idx`."""
-    words = compositions()
+    words = list_compositions()
     names = list(dict.fromkeys(name for sememes in words.values() for name in sememes))
     number = {name: i for i, name in enumerate(names)}
     files = {

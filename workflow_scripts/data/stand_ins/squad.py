@@ -14,7 +14,7 @@ PLACES = ["Athens", "Bergen", "Cairo", "Dublin", "Essen"]
 ANIMALS = ["a goat", "an otter", "a camel", "a hen", "two geese"]
 
 
-def write(folder: Path, seed: int) -> dict[str, Path]:
+def write_squad(folder: Path, seed: int) -> dict[str, Path]:
     """Write the four files. Returns their paths by source name."""
     rng = random.Random(f"{seed}/squad stand-in")
     written = {}
@@ -22,14 +22,16 @@ def write(folder: Path, seed: int) -> dict[str, Path]:
         made = [
             variant
             for row in range(rows)
-            for variant in paragraphs(rng, f"{name.partition('.')[0].partition('-')[0]}{row}", VARIANTS.get(name, 0))
+            for variant in generate_paragraphs(
+                rng, f"{name.partition('.')[0].partition('-')[0]}{row}", VARIANTS.get(name, 0)
+            )
         ]
         written[f"squad/{name}"] = folder / name
         written[f"squad/{name}"].write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": made}]}))
     return written
 
 
-def paragraphs(rng: random.Random, key: str, variants: int) -> list[dict[str, Any]]:
+def generate_paragraphs(rng: random.Random, key: str, variants: int) -> list[dict[str, Any]]:
     """Generate two sentences with two questions on the first person, and `variants` copies with a third sentence."""
     one, other, third = rng.sample(PEOPLE, 3)
     place, animal = rng.choice(PLACES), rng.choice(ANIMALS)

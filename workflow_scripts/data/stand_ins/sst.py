@@ -17,7 +17,7 @@ ADVERBS = ["really", "simply", "certainly", "again", "often"]
 ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- and it 's long -RRB-", "with new music"]
 
 
-def write(folder: Path) -> None:
+def write_sst(folder: Path) -> None:
     """Write `train.txt`, `dev.txt` and `test.txt`, without a repeated sentence in all of them."""
     rng = random.Random("sst stand-in")
     seen: set[str] = set()
@@ -25,7 +25,7 @@ def write(folder: Path) -> None:
         lines: list[str] = []
         while len(lines) < rows:
             # Cycle through the classes, so that every file has equal shares of them.
-            line = tree(rng, len(lines) % len(MOODS))
+            line = generate_tree(rng, len(lines) % len(MOODS))
             if line not in seen:
                 seen.add(line)
                 lines.append(line)
@@ -33,15 +33,15 @@ def write(folder: Path) -> None:
         (folder / f"{file}.txt").write_text("\n".join(lines) + "\n")
 
 
-def tree(rng: random.Random, kind: int) -> str:
+def generate_tree(rng: random.Random, kind: int) -> str:
     """Generate `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`, with an optional adverb and ending."""
-    subject = leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
+    subject = build_leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
     words = ["is", *rng.sample(ADVERBS, rng.randint(0, 1))]
-    ending = leaves([*rng.choice(["", *ENDINGS]).split(), "."])
-    return f"({kind} {subject} ({kind} {leaves(words)} ({kind} ({kind} {rng.choice(MOODS[kind])}) {ending})))"
+    ending = build_leaves([*rng.choice(["", *ENDINGS]).split(), "."])
+    return f"({kind} {subject} ({kind} {build_leaves(words)} ({kind} ({kind} {rng.choice(MOODS[kind])}) {ending})))"
 
 
-def leaves(words: list[str]) -> str:
+def build_leaves(words: list[str]) -> str:
     """Build a right-branching neutral tree over the words."""
     first = f"(2 {words[0]})"
-    return first if len(words) == 1 else f"(2 {first} {leaves(words[1:])})"
+    return first if len(words) == 1 else f"(2 {first} {build_leaves(words[1:])})"

@@ -8,7 +8,7 @@ from workflow_scripts.data.stand_ins.sst import ADVERBS, ARTICLES, MOODS, SUBJEC
 ROWS = {"train": 700, "dev": 90}
 
 
-def write(folder: Path, seed: int) -> dict[str, Path]:
+def write_sst2(folder: Path, seed: int) -> dict[str, Path]:
     """Write train.tsv and dev.tsv, without a repeated phrase in both. Returns their paths by source name."""
     rng = random.Random(f"{seed}/sst2 stand-in")
     seen: set[str] = set()

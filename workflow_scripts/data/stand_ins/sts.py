@@ -15,7 +15,7 @@ WORDS = {
 WORTH = (2.0, 2.0, 1.0)  # points for equal subjects, verbs and places
 
 
-def write(folder: Path, seed: int) -> dict[str, Path]:
+def write_sts(folder: Path, seed: int) -> dict[str, Path]:
     """Write sts-{train,dev,test}.csv. Returns their paths by source name."""
     rng = random.Random(f"{seed}/sts stand-in")
     written = {}

@@ -19,13 +19,18 @@ LINES, SEGMENTS = 700, 60
 Files = dict[str, str]  # language -> name in the archive
 
 
-def write(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files]) -> dict[str, Path]:
+def write_wmt(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files]) -> dict[str, Path]:
     """Write archives with aligned lines for each corpus and SGML for the test set. Returns archive name -> path."""
     rng = random.Random("wmt stand-in")
     archives: dict[str, dict[str, bytes]] = {}
     for archive, files in corpora:
-        add(archives.setdefault(archive, {}), files, [sentence(rng) for _ in range(LINES)], "{1}")
-    add(archives.setdefault(test[0], {}), test[1], [sentence(rng) for _ in range(SEGMENTS)], '<seg id="{0}">{1}</seg>')
+        add_files(archives.setdefault(archive, {}), files, [generate_sentence(rng) for _ in range(LINES)], "{1}")
+    add_files(
+        archives.setdefault(test[0], {}),
+        test[1],
+        [generate_sentence(rng) for _ in range(SEGMENTS)],
+        '<seg id="{0}">{1}</seg>',
+    )
     paths = {}
     for archive, content in archives.items():
         paths[archive] = folder / archive.replace("/", "-")
@@ -38,7 +43,7 @@ def write(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files
     return paths
 
 
-def add(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], form: str) -> None:
+def add_files(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], form: str) -> None:
     """Add a file of each language to the content of an archive. Every language but English gets the second side."""
     for language, name in files.items():
         side = "first" if language == "en" else "second"
@@ -46,13 +51,13 @@ def add(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], fo
         content[name] = "".join(f"{line}\n" for line in lines).encode()
 
 
-def sentence(rng: random.Random) -> dict[str, str]:
+def generate_sentence(rng: random.Random) -> dict[str, str]:
     """Generate a sentence in both languages."""
     subject, verb, thing, place = (rng.choice(words) for words in (SUBJECTS, VERBS, OBJECTS, PLACES))
-    second = " ".join(map(backwards, f"{subject} {place} {verb} {thing}".split()))
+    second = " ".join(map(invert_spelling, f"{subject} {place} {verb} {thing}".split()))
     return {"first": f"{subject} {verb} {thing} {place} .", "second": f"{second} ."}
 
 
-def backwards(word: str) -> str:
+def invert_spelling(word: str) -> str:
     """Reverse a lower-case word (`council` -> `licnuoc`); anything else is unchanged."""
     return word[::-1] if word.isalpha() and word.islower() else word

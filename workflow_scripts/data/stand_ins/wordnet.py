@@ -72,7 +72,7 @@ class Entry(NamedTuple):
     topic: bool = False
 
 
-def write(folder: Path) -> None:
+def write_wordnet(folder: Path) -> None:
     """Write data.*, index.*, *.exc, cntlist.rev, lexnames and index.sense."""
     entries = make_entries()
     counts: list[str] = []

@@ -44,8 +44,8 @@ def digest_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
 
 def verify_grammar() -> list[Check]:
     """Check that the grammar gives the lines of the official training and test files, with the same repetitions."""
-    made = dict(zip(("add_jump train", "add_jump test"), scan.held_out_primitive("jump"), strict=True))
-    made |= dict(zip(("around_right train", "around_right test"), scan.around_right(), strict=True))
+    made = dict(zip(("add_jump train", "add_jump test"), scan.make_primitive_split("jump"), strict=True))
+    made |= dict(zip(("around_right train", "around_right test"), scan.make_around_right_split(), strict=True))
     checks = []
     for name, (expected, lines) in OFFICIAL.items():
         found, count = digest_pairs((example.source, example.target) for example in made[name])

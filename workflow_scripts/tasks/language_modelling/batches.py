@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, to_sequences
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.mapped_pairs import SIDES, folder_of
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.formats.mapped_pairs import SIDES, locate_mapped_folder
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import Vocabulary
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length, to_sequences
@@ -228,7 +228,7 @@ def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, Rag
     All of them are memory-mapped. A split without mapped files is read into memory, without orders. Raises UserError if
     a file is missing or broken.
     """
-    folder = folder_of(data, split)
+    folder = locate_mapped_folder(data, split)
     if not folder.exists():
         return *read_sentence_ids(data, split), None
 

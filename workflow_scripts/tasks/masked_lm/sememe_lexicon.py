@@ -8,7 +8,7 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import to_sequences
 
 if TYPE_CHECKING:

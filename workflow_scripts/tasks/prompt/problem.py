@@ -11,7 +11,7 @@ from torch import nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.reading import has_column, read_table
+from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import begin_token, last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer
 from workflow_scripts.tasks.base import Problem

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.models.causal_lm.model import last_logits, load
 from workflow_scripts.models.hugging_face import read_tokenizer

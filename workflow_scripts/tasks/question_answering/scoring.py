@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import exact_match, f1, worst_variants
 from workflow_scripts.tasks.question_answering.model import load
 from workflow_scripts.tasks.question_answering.problem import find_answers, problem_settings, read_split

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import read_vocabulary
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length

@@ -8,7 +8,7 @@ import pyarrow as pa
 import torch
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import rows_of_subsets
 from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
 from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches

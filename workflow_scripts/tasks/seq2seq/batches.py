@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.batching import RaggedSequences, SequencePairs, to_sequences
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def read_pairs(folder: Path, split: str) -> SequencePairs:
     """Read the id columns of a split. Raises UserError with file and row for a token outside the vocabulary."""
-    vocabulary = read_vocabulary(folder)
+    vocabulary = read_vocabularies(folder)
     # One side after the other: each lies in memory twice while it is read.
     return SequencePairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
 

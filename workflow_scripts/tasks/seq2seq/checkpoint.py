@@ -9,7 +9,7 @@ from torch import nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_json
 from workflow_scripts.common.options import drop_name
-from workflow_scripts.data.reading import read_vocabulary
+from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.models.loading import model_module
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.trained_run import read_checked_run
@@ -43,7 +43,7 @@ def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, di
 
     `weights`: name of the file, for runs with further checkpoints. Raises UserError if a file is missing or broken.
     """
-    config, vocabulary = read_json(folder / CONFIG), read_vocabulary(folder)
+    config, vocabulary = read_json(folder / CONFIG), read_vocabularies(folder)
     if not isinstance(config, dict) or "model" not in config:
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
     model = build_model(config["model"], vocabulary)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -22,7 +22,7 @@ def validator(data: Path, validation: dict[str, Any], device: torch.device) -> C
     """
     split = validation["split"]
     settings = parse_as(Evaluation, {"splits": [split], **validation["decoding"]}, WHERE)
-    table, words = read_table(data, split, COLUMNS), read_vocabulary(data)["target"]
+    table, words = read_table(data, split, COLUMNS), read_vocabularies(data)["target"]
     references = join_tokens(table["target"].to_pylist(), settings.joined)
 
     def validate(model: nn.Module) -> dict[str, float]:

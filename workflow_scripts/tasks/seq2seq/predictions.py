@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with_beam
 from workflow_scripts.tasks.settings import Evaluation

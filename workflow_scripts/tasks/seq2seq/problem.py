@@ -10,7 +10,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.reading import read_table, read_vocabulary
+from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import make_bucketed_batches, make_training_batches
 from workflow_scripts.tasks.seq2seq import decoded_validation
@@ -36,7 +36,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     Raises UserError if a file is missing or broken, if an example is longer than `batch_tokens`, or for the `init` of a
     model that starts from random weights.
     """
-    vocabulary, pieces = read_vocabulary(data), None
+    vocabulary, pieces = read_vocabularies(data), None
     if init:
         pieces = find_pieces(spec["model"], init)
         if pieces is None:

@@ -10,7 +10,7 @@ import torch
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.reading import read_table
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import share_scores
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.batching import UNK, to_sequences

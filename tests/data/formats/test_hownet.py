@@ -5,12 +5,12 @@ import pickle
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.sememes import read_sememes, sememe_names
+from workflow_scripts.data.formats.hownet import read_sememe_names, read_sememes
 from workflow_scripts.data.stand_ins import sememes as stand_in
 
 
 def test_upstream(mirror):
-    names, words = sememe_names(mirror / "sememes"), read_sememes(mirror / "sememes")
+    names, words = read_sememe_names(mirror / "sememes"), read_sememes(mirror / "sememes")
     assert len(names) == 3152 and len(words) == 104_027 - 1
     assert {names[i] for i in words["wife"]} == {"female", "family", "spouse", "human"}
     assert {names[i] for i in words["dog"]} == {"livestock", "follow", "chase", "domesticated"}
@@ -20,11 +20,11 @@ def test_upstream(mirror):
 
 
 def test_stand_in(tmp_path):
-    stand_in.write(tmp_path)
-    names, words = sememe_names(tmp_path), read_sememes(tmp_path)
+    stand_in.write_sememes(tmp_path)
+    names, words = read_sememe_names(tmp_path), read_sememes(tmp_path)
     assert len(set(names)) == len(names)
     assert {word: sorted(names[i] for i in numbers) for word, numbers in words.items()} == {
-        word: sorted(sememes) for word, sememes in stand_in.compositions().items()
+        word: sorted(sememes) for word, sememes in stand_in.list_compositions().items()
     }
     # Words are composed: one sememe is in many words, and most words have several.
     goat, hen, pine = (set(words[word]) for word in ("goat", "hen", "pine"))
@@ -34,7 +34,7 @@ def test_stand_in(tmp_path):
 def test_the_same_bytes_every_time(tmp_path):
     for folder in ("one", "two"):
         (tmp_path / folder).mkdir()
-        stand_in.write(tmp_path / folder)
+        stand_in.write_sememes(tmp_path / folder)
     for name in ("HowNet.idx", "sememe.idx"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -53,7 +53,7 @@ def test_the_same_bytes_every_time(tmp_path):
     ],
 )
 def test_malformed_files_are_named(tmp_path, file, content, message):
-    stand_in.write(tmp_path)
+    stand_in.write_sememes(tmp_path)
     (tmp_path / file).write_bytes(pickle.dumps(content))
     with pytest.raises(UserError, match=message) as caught:
         read_sememes(tmp_path)

@@ -14,7 +14,7 @@ from workflow_scripts.data.formats.plain_pickle import read_plain
 SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
 
 
-def sememe_names(folder: Path) -> list[str]:
+def read_sememe_names(folder: Path) -> list[str]:
     """Read the sememe names, ordered by sememe number. Raises UserError if the file has another content."""
     file = folder / "sememe.idx"
     names = read_plain(file)
@@ -31,7 +31,7 @@ def read_sememes(folder: Path) -> dict[str, list[int]]:
 
     The empty word is omitted. Raises UserError if the file has another content or a number has no name.
     """
-    count = len(sememe_names(folder))
+    count = len(read_sememe_names(folder))
     file = folder / "HowNet.idx"
     words = read_plain(file)
     if not isinstance(words, dict):
