@@ -93,10 +93,10 @@ def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: Settings) -> Ten
 def mi_calls(batch: Prompts, spans: str) -> dict[str, Callable[[], None]]:
     """Forward and backward of L_MI alone, on random states, ours and in a loop."""
     settings = Settings(spans=spans, stability=0.0, last_block_mi=3)
-    states = {k: torch.randn(*batch.ids.shape, WIDTH, requires_grad=True) for k in settings.mi_blocks()}
+    states = {k: torch.randn(*batch.ids.shape, WIDTH, requires_grad=True) for k in settings.list_mi_blocks()}
 
     def ours() -> Tensor:
-        return carma.regularisers(states, batch.words, batch.real, settings, len(states))["mi"]
+        return carma.compute_regularisers(states, batch.words, batch.real, settings, len(states))["mi"]
 
     def loop() -> Tensor:
         return mi_in_a_loop(list(states.values()), batch.words, settings)

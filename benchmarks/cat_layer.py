@@ -22,7 +22,7 @@ from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.data.formats import mapped_pairs
 from workflow_scripts.data.formats.mapped_pairs import SIDES
 from workflow_scripts.models.cat import model as cat_model
-from workflow_scripts.models.cat.model import CatConfig, CodebookAttention, Mixing
+from workflow_scripts.models.cat.model import CatConfig, CodebookAttention, StreamMixer
 from workflow_scripts.models.cat.settings import Settings as CatSettings
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
@@ -62,7 +62,7 @@ class Layer(nn.Module):
         self.codebook = CodebookAttention(config, codes) if codes else None
         if self.codebook:
             nn.init.normal_(self.codebook.codebook, std=config.initializer_range)  # else it is what the memory held
-        self.mixing = Mixing(config) if codes else None
+        self.mixing = StreamMixer(config) if codes else None
 
     def forward(self, states: Tensor) -> Tensor:
         states = self.block(states)
@@ -73,7 +73,7 @@ def layers(name: str, rounds: int, sentences: int, length: int) -> None:
     """Time and memory of a layer, forward and backward, and of codebook attention alone."""
     width, _, _, codes, last, _ = SIZES[name]
     states = torch.randn(sentences, length, width, requires_grad=True)
-    config = cat_model.configuration(CatSettings(**settings(name, "cat")), 100)
+    config = cat_model.build_cat_config(CatSettings(**settings(name, "cat")), 100)
     config._attn_implementation = "sdpa"  # what a model chooses
     models = {"BERT layer": None, f"CAT layer, {codes} codes": codes, f"CAT layer, {last} codes": last}
     made = {title: Layer(config, count) for title, count in models.items()}
@@ -153,7 +153,7 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     bert, cat = (
         pretraining.build({"name": model, **settings(name, model)}, vocabulary) for model in ("encoder", "cat")
     )
-    config = encoder.configuration(EncoderSettings(**settings(name, "encoder")), vocabulary)
+    config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
     hugging = BertForPreTraining._from_config(config).train()
     masked = MaskedLoss()
     composed = compositional.build({}, masked)

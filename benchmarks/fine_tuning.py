@@ -17,7 +17,7 @@ from benchmarks.cat_layer import DROPOUT, SIZES, settings
 from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.sentence_prediction import model as sentence
@@ -73,10 +73,10 @@ def main() -> None:
         head, problems = Settings(head_layers=2, head_width=width), {}
         for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
             section = {"name": kind, **settings(name, kind)}
-            inner = model_module(section).build(settings(name, kind), vocabulary)
+            inner = import_model(section).build(settings(name, kind), vocabulary)
             model = sentence.build(inner, section, head, CLASSES)
             problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
-        config = encoder.configuration(EncoderSettings(**settings(name, "encoder")), vocabulary)
+        config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
         hugging = BertForSequenceClassification._from_config(config).train()
         problems["BertForSequenceClassification"] = Problem(hugging, theirs, batches, lambda _: {})

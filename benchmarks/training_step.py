@@ -15,11 +15,11 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.transformer import model as seq2seq
-from workflow_scripts.objectives.loading import build_objective
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.loss import WordLoss
+from workflow_scripts.training.run import build_objective
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
 SOURCE_WORDS, TARGET_WORDS = 25, 18
@@ -94,7 +94,7 @@ def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
         loss_of().backward()
         optimiser.step()
         optimiser.zero_grad()
-        getattr(model, "after_step", lambda: None)()
+        getattr(model, "finish_step", lambda: None)()
 
     return call
 

@@ -16,7 +16,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, read_vocabularies, write_data
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.models.weights import named_weights
+from workflow_scripts.models.weights import list_weights
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model, write_config
 from workflow_scripts.training.history import write_history
 
@@ -67,7 +67,7 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     folder = results / "runs" / run_id
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "eval").mkdir()
-    save_file(named_weights(model), folder / "checkpoint/model.safetensors")
+    save_file(list_weights(model), folder / "checkpoint/model.safetensors")
     write_config(folder / "checkpoint", spec["model"], vocabulary)
     facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
     write_json(folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)})

@@ -43,7 +43,8 @@ def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) ->
     assert found["decoder", 2].shape == ((pairs.target.length + 1).sum(), 2, 2)
     assert (found["encoder", 1] == 1).all()
     with torch.no_grad():
-        alone = [model.encoder_fusion(pairs.make_batch(np.array([i])).source)[0][1][0] for i in range(len(pairs))]
+        batches = [pairs.make_batch(np.array([i])) for i in range(len(pairs))]
+        alone = [model.compute_encoder_fusion(batch.source)[0][1][0] for batch in batches]
     expected = torch.cat(alone).double().mean(0).numpy()
     np.testing.assert_allclose(found["encoder", 2].mean(0), expected, atol=1e-6)
 

@@ -21,7 +21,7 @@ from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.data.datasets.pretraining_pairs import prepare
 from workflow_scripts.data.prepared import write_data
 from workflow_scripts.models.cat import model as cat
-from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.hugging_face import load_tokenizer
 
 SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward": 32, "positions": 64, "codes": 8}
 
@@ -41,7 +41,7 @@ def run(data, tmp_path_factory):
     count = len(json.loads((data / "sememe_names.json").read_text()))
     settings = SETTINGS | {"last_codes": count}
     torch.manual_seed(1)
-    model = cat.build(settings, read_tokenizer(data).get_vocab_size())
+    model = cat.build(settings, load_tokenizer(data).get_vocab_size())
     model.save_pretrained(folder / "checkpoint")
     (folder / "checkpoint/tokenizer.json").write_bytes((data / "tokenizer.json").read_bytes())
     (folder / "run.json").write_text(json.dumps({"spec": {"model": settings | {"name": "cat"}}}))

@@ -11,7 +11,7 @@ from scipy import stats
 
 from workflow_scripts.analyses.items_and_seeds import Answers, analyse, compute_two_way_effect
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.evaluation.statistics import seeds_and_items
+from workflow_scripts.evaluation.statistics import average_over_seeds_and_items
 
 OPTIONS = {"variant": "carma", "over": "ft", "layer": 1}
 POOLINGS, DRAWS, RATES = ("max", "mean"), (42, 7, 19), (0.25, 0.4)
@@ -112,7 +112,7 @@ def test_accuracy_is_on_the_same_items_of_all_seeds(tmp_path):
         answers = answers[answers["readout"] == "vocabulary"].drop_duplicates("item").sort_values("item")
         tables[run.variant, run.seed] = 100.0 * answers["correct_before"].to_numpy()
     table = np.array([tables["carma", seed] - tables["ft", seed] for seed in (1, 2)])
-    effect = seeds_and_items(table)
+    effect = average_over_seeds_and_items(table)
     assert found["difference"] == pytest.approx(table.mean()) and found["items"] == 8
     assert (found["both_low"], found["both_high"]) == pytest.approx((effect.low, effect.high))
 

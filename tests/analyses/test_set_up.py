@@ -9,7 +9,7 @@ from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.set_up import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.models.causal_lm.model import load
+from workflow_scripts.models.causal_lm.model import load_causal_lm
 
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "qwen2", "gemma"])
@@ -35,7 +35,7 @@ def test_sizes_are_those_of_the_data_and_of_the_model(run):
     for split, found in examples.items():
         assert found == (len(pq.read_table(run.data / f"{split}.parquet")), "stand_in")
     assert len(examples) == 3
-    model = load(run.folder / "checkpoint", {"family": run.method})
+    model = load_causal_lm(run.folder / "checkpoint", {"family": run.method})
     sizes = {row["metric"]: row["value"] for row in scores if row["subset"] == run.method}
     assert sizes["parameters"] * 1e6 == pytest.approx(sum(weight.numel() for weight in model.parameters()))
     # As causal_spec has them.

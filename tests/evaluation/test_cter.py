@@ -15,12 +15,12 @@ from workflow_scripts.data.formats.lines import read_text_lines
 from workflow_scripts.evaluation.compounds import (
     PART_OF,
     PARTS,
-    checker,
-    compound_errors,
-    error_rates,
-    phrase_of,
-    without_spaces,
-    words_of,
+    compute_error_rates,
+    find_compound_errors,
+    find_phrase_type,
+    make_checker,
+    remove_spaces,
+    split_compound,
 )
 
 LEXICON = {
@@ -47,8 +47,8 @@ def upstream(mirror):
 
 
 def rates(upstream, translations, rows=slice(None)):
-    errors = compound_errors(upstream["compound"], translations, upstream["lexicon"])[rows]
-    return pytest.approx(error_rates(errors), abs=0.0005)
+    errors = find_compound_errors(upstream["compound"], translations, upstream["lexicon"])[rows]
+    return pytest.approx(compute_error_rates(errors), abs=0.0005)
 
 
 def test_upstreams_script_has_these_numbers_for_its_references(upstream):
@@ -63,7 +63,9 @@ def test_upstreams_script_has_these_numbers_for_its_references(upstream):
 
 
 def test_types_of_phrases_are_upstreams_thirds(upstream):
-    assert [phrase_of(compound) for compound in upstream["compound"]] == ["NP"] * 3600 + ["VP"] * 3600 + ["PP"] * 3600
+    assert [find_phrase_type(compound) for compound in upstream["compound"]] == ["NP"] * 3600 + ["VP"] * 3600 + [
+        "PP"
+    ] * 3600
 
 
 def test_words_of_the_lexicon(upstream):
@@ -113,7 +115,7 @@ def described(compound: str, translation: str) -> bool:
 )
 def test_as_described(words, modifier, signs):
     compound, translation = " ".join(words) + modifier, "".join(signs)
-    assert checker(compound, LEXICON)(without_spaces(translation)) == described(compound, translation)
+    assert make_checker(compound, LEXICON)(remove_spaces(translation)) == described(compound, translation)
 
 
 @pytest.mark.parametrize(
@@ -132,18 +134,24 @@ def test_as_described(words, modifier, signs):
     ],
 )
 def test_single_translations(compound, translation, wrong):
-    assert checker(compound, LEXICON)(without_spaces(translation)) == wrong
+    assert make_checker(compound, LEXICON)(remove_spaces(translation)) == wrong
 
 
 def test_a_compound_is_wrong_if_one_of_its_five_sentences_is():
     errors = [number in (1, 3, 12, 16) for number in range(17)]
-    assert error_rates(errors) == pytest.approx((100 * 4 / 17, 100 * 2 / 3))  # the last two lines are no whole five
-    assert error_rates(errors[:4]) == (50, None)
+    assert compute_error_rates(errors) == pytest.approx(
+        (100 * 4 / 17, 100 * 2 / 3)
+    )  # the last two lines are no whole five
+    assert compute_error_rates(errors[:4]) == (50, None)
 
 
 def test_words_and_phrases():
-    assert words_of("took every small car at the store") == ["took", "every", "small", "car", "mod1"]
-    assert [phrase_of(text) for text in ("the dog he liked", "took the dog", "under the car")] == ["NP", "VP", "PP"]
+    assert split_compound("took every small car at the store") == ["took", "every", "small", "car", "mod1"]
+    assert [find_phrase_type(text) for text in ("the dog he liked", "took the dog", "under the car")] == [
+        "NP",
+        "VP",
+        "PP",
+    ]
 
 
 @pytest.fixture

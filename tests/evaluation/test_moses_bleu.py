@@ -8,7 +8,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.moses_bleu import measure
+from workflow_scripts.evaluation.moses_bleu import score_outputs
 
 TOKENS = ["The well @-@ known member can &apos;t vote .", "He said : &quot; yes &quot; ."]
 TEXTS = ["The well-known member can't vote.", 'He said: "yes".']
@@ -24,7 +24,7 @@ def data(tmp_path):
 def scores(outputs, data, split="test"):
     return {
         row["metric"]: row["value"]
-        for row in measure(outputs, ["", ""], read_table(data, split), data, {"language": "en"})
+        for row in score_outputs(outputs, ["", ""], read_table(data, split), data, {"language": "en"})
     }
 
 
@@ -56,7 +56,7 @@ def test_text_is_put_together_as_its_language_writes_it(tmp_path):
     for language, right in (("fr", True), ("en", False)):
         found = {
             row["metric"]: row["value"]
-            for row in measure([tokens], [""], read_table(tmp_path, "test"), tmp_path, {"language": language})
+            for row in score_outputs([tokens], [""], read_table(tmp_path, "test"), tmp_path, {"language": language})
         }
         assert found["bleu_tokenised"] == pytest.approx(100)
         assert (found["bleu_detokenised"] == pytest.approx(100)) == right
@@ -64,4 +64,4 @@ def test_text_is_put_together_as_its_language_writes_it(tmp_path):
 
 def test_an_unknown_language_is_refused(data):
     with pytest.raises(UserError, match="key 'language' is 'zh'"):
-        measure(TOKENS, TOKENS, read_table(data, "test"), data, {"language": "zh"})
+        score_outputs(TOKENS, TOKENS, read_table(data, "test"), data, {"language": "zh"})

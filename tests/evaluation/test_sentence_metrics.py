@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
+from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 
 classes = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 5)), min_size=1, max_size=30
@@ -15,7 +15,7 @@ classes = st.lists(
 @given(classes)
 def test_two_classes(items):
     label, predicted, fifths = (np.array(column) for column in zip(*items, strict=True))
-    found, absent = class_metrics(predicted, fifths / 5, label)
+    found, absent = compute_class_metrics(predicted, fifths / 5, label)
     assert found.keys().isdisjoint(absent)
     assert found.keys() | absent.keys() == {"accuracy", "accuracy_label_0", "f1", "auc", "matthews"}
     tp, tn, fp, fn = (int(((label == a) & (predicted == b)).sum()) for a, b in ((1, 1), (0, 0), (0, 1), (1, 0)))
@@ -38,14 +38,14 @@ def test_two_classes(items):
 
 
 def test_three_classes_have_no_measures_of_two():
-    found, absent = class_metrics(np.array([0, 1, 2, 1]), None, np.array([0, 1, 2, 2]))
+    found, absent = compute_class_metrics(np.array([0, 1, 2, 1]), None, np.array([0, 1, 2, 2]))
     assert found["accuracy"] == 75 and set(found) == {"accuracy", "matthews"} and not absent
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=20))
 def test_correlations(items):
     predicted, label = (np.array(column, float) for column in zip(*items, strict=True))
-    found, absent = score_metrics(predicted, label)
+    found, absent = compute_correlations(predicted, label)
     if len(set(predicted)) == 1 or len(set(label)) == 1:
         assert not found and set(absent) == {"pearson", "spearman"}
     else:
@@ -56,6 +56,6 @@ def test_correlations(items):
 
 def test_rounding_is_no_correlation():
     predicted = np.float32(0.9) + np.array([0, 6e-8, 0, 6e-8], np.float32)
-    assert score_metrics(predicted, np.arange(4.0)) == (
+    assert compute_correlations(predicted, np.arange(4.0)) == (
         {}, dict.fromkeys(("pearson", "spearman"), "all predictions are equal")
     )  # fmt: skip

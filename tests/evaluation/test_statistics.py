@@ -10,15 +10,15 @@ from scipy import stats
 
 from workflow_scripts.evaluation.statistics import (
     SuccessRates,
-    association,
-    benjamini_hochberg,
+    average_over_seeds_and_items,
     bootstrap_over_examples,
-    difference_from_constant,
-    independent_difference,
-    kendall_tau,
-    paired_difference,
-    seeds_and_items,
-    summarise,
+    compare_independent,
+    compare_paired,
+    compare_with_constant,
+    compute_kendall_tau,
+    compute_q_values,
+    measure_association,
+    summarise_seeds,
 )
 
 VALUES = st.lists(st.floats(0, 100, allow_nan=False).map(lambda x: round(x, 2)), min_size=2, max_size=5)
@@ -26,7 +26,7 @@ VALUES = st.lists(st.floats(0, 100, allow_nan=False).map(lambda x: round(x, 2)),
 
 def test_summary_by_hand():
     # 1, 2, 3, 6: mean 3, squares of deviations 4 + 1 + 0 + 9 = 14, variance 14/3; t(0.975, 3) = 3.182446
-    summary = summarise([1, 2, 3, 6])
+    summary = summarise_seeds([1, 2, 3, 6])
     assert summary.mean == 3
     assert summary.std == pytest.approx(math.sqrt(14 / 3))
     assert summary.high - summary.mean == pytest.approx(3.182446 * math.sqrt(14 / 3) / 2, rel=1e-6)
@@ -34,7 +34,7 @@ def test_summary_by_hand():
 
 
 def test_one_seed_has_no_interval():
-    summary = summarise([42.0])
+    summary = summarise_seeds([42.0])
     assert (summary.mean, summary.std, summary.low, summary.high) == (42.0, None, None, None)
 
 
@@ -44,41 +44,43 @@ def test_one_seed_has_no_interval():
 def test_welch_is_scipys(left, right, margin, quantile):
     if np.var(left) + np.var(right) < 0.1:
         return
-    effect = independent_difference(left, right)
+    effect = compare_independent(left, right)
     oracle = stats.ttest_ind(np.array(left) - margin, right, equal_var=False)
     expected = oracle.confidence_interval(2 * quantile - 1)
-    assert effect.interval(quantile) == pytest.approx((expected.low + margin, expected.high + margin), abs=1e-6)
-    assert effect.p_value(margin) == pytest.approx(oracle.pvalue, abs=1e-9)
+    assert effect.compute_interval(quantile) == pytest.approx((expected.low + margin, expected.high + margin), abs=1e-6)
+    assert effect.compute_p_value(margin) == pytest.approx(oracle.pvalue, abs=1e-9)
 
 
 def test_no_spread_gives_an_interval_without_width():
-    effect = independent_difference([100, 100, 100], [60, 60])
+    effect = compare_independent([100, 100, 100], [60, 60])
     assert (effect.value, effect.low, effect.high) == (40, 40, 40)
-    assert (effect.p_value(0), effect.p_value(40)) == (0, 1)
+    assert (effect.compute_p_value(0), effect.compute_p_value(40)) == (0, 1)
 
 
 def test_a_single_seed_on_one_side_gives_neither_interval_nor_p():
-    effect = independent_difference([100, 99], [60])
-    assert (effect.value, effect.low, effect.high, effect.p_value()) == (39.5, None, None, None)
+    effect = compare_independent([100, 99], [60])
+    assert (effect.value, effect.low, effect.high, effect.compute_p_value()) == (39.5, None, None, None)
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=6), st.floats(-5, 5))
 @settings(max_examples=40)
 def test_paired_t_is_scipys(pairs, margin):
     left, right = np.round(np.array(pairs), 2).T
-    effect = paired_difference(left, right)
+    effect = compare_paired(left, right)
     if (left - right).std() > 1e-6:
         oracle = stats.ttest_rel(left - margin, right)
         expected = oracle.confidence_interval(0.975)
-        assert effect.interval(0.9875) == pytest.approx((expected.low + margin, expected.high + margin), abs=1e-6)
-        assert effect.p_value(margin) == pytest.approx(oracle.pvalue, abs=1e-9)
+        assert effect.compute_interval(0.9875) == pytest.approx(
+            (expected.low + margin, expected.high + margin), abs=1e-6
+        )
+        assert effect.compute_p_value(margin) == pytest.approx(oracle.pvalue, abs=1e-9)
 
 
 @given(st.lists(st.floats(0, 100), min_size=2, max_size=6), st.floats(0, 100))
 @settings(max_examples=40)
 def test_difference_from_a_constant_is_the_one_sample_test(values, constant):
     values, constant = np.round(values, 2), round(constant, 2)
-    effect, turned = (difference_from_constant(values, constant, side) for side in (True, False))
+    effect, turned = (compare_with_constant(values, constant, side) for side in (True, False))
     assert effect.value == pytest.approx(values.mean() - constant)
     assert (turned.value, turned.low, turned.high) == pytest.approx((-effect.value, -effect.high, -effect.low))
     if values.std() > 1e-6:
@@ -86,7 +88,7 @@ def test_difference_from_a_constant_is_the_one_sample_test(values, constant):
         expected = oracle.confidence_interval(0.95)
         found = (effect.low + constant, effect.high + constant)
         assert found == pytest.approx((expected.low, expected.high), abs=1e-6)
-        assert effect.p_value() == pytest.approx(oracle.pvalue, abs=1e-9)
+        assert effect.compute_p_value() == pytest.approx(oracle.pvalue, abs=1e-9)
 
 
 @pytest.mark.parametrize("n", [4, 6, 9])
@@ -98,41 +100,43 @@ def test_each_end_of_an_interval_errs_as_often_as_its_quantile_says(n, deviation
     for left, right in zip(
         generator.normal(0, 1, (trials, n)), generator.normal(0, deviation, (trials, n)), strict=True
     ):
-        independent += independent_difference(left, right).interval(quantile)[0] > 0
-        paired += paired_difference(left, right).interval(quantile)[0] > 0
+        independent += compare_independent(left, right).compute_interval(quantile)[0] > 0
+        paired += compare_paired(left, right).compute_interval(quantile)[0] > 0
     for errors in (independent, paired):
         assert errors / trials == pytest.approx(0.0125, abs=0.007)  # four standard errors
 
 
 def test_the_seeds_that_would_decide_give_the_power_that_they_promise():
     generator, trials = np.random.default_rng(5), 2000
-    pilot = paired_difference(np.array([0.2, 1.8, 0.4, 1.6]), np.zeros(4))  # mean 1, deviation 0.83
-    n = pilot.seeds_to_decide(1.0)
+    pilot = compare_paired(np.array([0.2, 1.8, 0.4, 1.6]), np.zeros(4))  # mean 1, deviation 0.83
+    n = pilot.estimate_seeds_to_decide(1.0)
     deviation = pilot.error * 2
     draws = generator.normal(1.0, deviation, (trials, n))
-    decided = np.mean([difference_from_constant(row, 0.0).low > 0 for row in draws])
+    decided = np.mean([compare_with_constant(row, 0.0).low > 0 for row in draws])
     assert n == 8 and 0.76 < decided < 0.9
-    assert pilot.seeds_to_decide(0.0) is None and pilot.seeds_to_decide(100.0) == 5
-    assert summarise([1.0]).low is None and difference_from_constant([1.0], 0.0).seeds_to_decide(1.0) is None
+    assert pilot.estimate_seeds_to_decide(0.0) is None and pilot.estimate_seeds_to_decide(100.0) == 5
+    assert (
+        summarise_seeds([1.0]).low is None and compare_with_constant([1.0], 0.0).estimate_seeds_to_decide(1.0) is None
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7))
 def test_kendall_tau_is_scipys(pairs):
     left, right = np.array(pairs, dtype=float).T
     expected = stats.kendalltau(left, right).statistic
-    assert kendall_tau(left, right) == pytest.approx(0.0 if math.isnan(expected) else expected)
+    assert compute_kendall_tau(left, right) == pytest.approx(0.0 if math.isnan(expected) else expected)
 
 
 def test_association_is_the_mean_tau_over_seeds():
     left = np.array([[0.9, 0.5, 0.2, 0.1], [0.7, 0.8, 0.1, 0.2]])
     right = np.array([[4.0, 15.0, 100.0, 100.0], [3.0, 20.0, 99.0, 100.0]])
-    effect = association(left, right)
+    effect = measure_association(left, right)
     taus = [stats.kendalltau(a, b).statistic for a, b in zip(left, right, strict=True)]
     assert effect.value == pytest.approx(np.mean(taus))
     oracle = stats.ttest_1samp(taus, 0)
     interval = oracle.confidence_interval(0.95)
     assert (effect.low, effect.high) == pytest.approx((interval.low, interval.high))
-    assert effect.turned().p_value() == pytest.approx(oracle.pvalue)
+    assert (-effect).compute_p_value() == pytest.approx(oracle.pvalue)
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data(), st.sampled_from([0.95, 0.9833]))
@@ -140,20 +144,20 @@ def test_success_rates_are_scipys_tests(left_n, right_n, data, quantile):
     left, right = data.draw(st.integers(0, left_n)), data.draw(st.integers(0, right_n))
     rates = SuccessRates(left, left_n, right, right_n)
     table = [[left, left_n - left], [right, right_n - right]]
-    assert rates.fisher_p() == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue)
+    assert rates.compute_fisher_p() == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue)
     limit = stats.binomtest(left, left_n, alternative="less").proportion_ci(quantile, "exact").high
-    assert rates.upper_limit(quantile) == pytest.approx(limit)
+    assert rates.compute_upper_limit(quantile) == pytest.approx(limit)
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_q_values_are_scipys(p_values):
     expected = stats.false_discovery_control(p_values) if p_values else []
-    assert benjamini_hochberg(p_values) == pytest.approx(list(expected))
+    assert compute_q_values(p_values) == pytest.approx(list(expected))
 
 
 def test_seeds_and_items_by_hand():
     # Rows 1, 3 and 2, 6: mean 3. MS of seeds 2 * 2 = 4, of items 2 * 4.5 = 9, rest 1: error^2 = max(4, 9, 12) / 4.
-    effect = seeds_and_items(np.array([[1.0, 3.0], [2.0, 6.0]]))
+    effect = average_over_seeds_and_items(np.array([[1.0, 3.0], [2.0, 6.0]]))
     assert effect.value == 3 and effect.error == pytest.approx(math.sqrt(3.0))
     assert effect.freedom == pytest.approx(12**2 / (4**2 + 9**2 + 1))
 
@@ -164,7 +168,9 @@ def test_the_interval_over_seeds_and_items_covers_the_truth(seeds, items, parts)
     generator, covered, trials = np.random.default_rng(8), 0, 600
     for _ in range(trials):
         table = parts[0] * generator.normal(size=(seeds, 1)) + parts[1] * generator.normal(size=items)
-        low, high = seeds_and_items(table + parts[2] * generator.normal(size=(seeds, items))).interval()
+        low, high = average_over_seeds_and_items(
+            table + parts[2] * generator.normal(size=(seeds, items))
+        ).compute_interval()
         covered += low <= 0 <= high
     assert 0.92 <= covered / trials <= 1
 

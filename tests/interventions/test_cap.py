@@ -13,7 +13,7 @@ from workflow_scripts.interventions.cap import (
     pool,
     predict_with_cap,
 )
-from workflow_scripts.objectives.hidden_states import blocks
+from workflow_scripts.objectives.hidden_states import find_blocks
 
 torch.set_num_threads(1)
 VOCABULARY, BLOCKS = 40, 4
@@ -81,7 +81,7 @@ def naive(model, ids, words, layer, pooling):
         states = states * states.size(-1) ** 0.5
     if rotary is None:
         states = states + base.wpe(torch.arange(len(ids)))
-    states = run(blocks(model)[:layer], states)[0]
+    states = run(find_blocks(model)[:layer], states)[0]
     groups = []
     for position, word in enumerate(words.tolist()):
         if position > 0 and word >= 0 and word == words[position - 1]:
@@ -93,7 +93,7 @@ def naive(model, ids, words, layer, pooling):
         features = zip(*[state.tolist() for state in group], strict=True)
         how = {"max": max, "sum": sum, "mean": lambda values: sum(values) / len(values)}[pooling]
         pooled.append([how(values) for values in features])
-    states = run(blocks(model)[layer:], torch.tensor(pooled, dtype=torch.float64)[None])
+    states = run(find_blocks(model)[layer:], torch.tensor(pooled, dtype=torch.float64)[None])
     norm = base.ln_f if rotary is None else base.norm
     return model.lm_head(norm(states))[0, -1]
 

@@ -22,8 +22,8 @@ from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
 from workflow_scripts.interventions.stand_in import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
-from workflow_scripts.models.causal_lm.model import last_logits, load
-from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
+from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.prompt.batches import encode_prompts
 from workflow_scripts.tasks.prompt.problem import read_prompts
 
@@ -49,7 +49,7 @@ def place(tmp_path_factory) -> Path:
     train(place, "ft", causal_spec("prompt", "llama", max_steps=14, validate_every=14), "prompts", *init)
     # Where it would say `hen` it says a token that is no answer: only among the answers it is right.
     checkpoint = place / "runs/ft/checkpoint"
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(checkpoint), read_tokenizer(checkpoint)
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(checkpoint), load_tokenizer(checkpoint)
     with torch.no_grad():
         rows = model.get_input_embeddings().weight
         rows[tokenizer.token_to_id("<unk>")] = 1.01 * rows[tokenizer.token_to_id("hen")]
@@ -135,18 +135,18 @@ def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, ans
 def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     """Before an intervention, under CAP and with synonyms; over the vocabulary and over the labels."""
     folder = place / "runs/ft/checkpoint"
-    model = load(folder, {"family": "llama"}).eval()
+    model = load_causal_lm(folder, {"family": "llama"}).eval()
     prompts = read_prompts(causal_spec("prompt", "llama"), model, folder, place / "prompts", "test")
     rows = pd.read_parquet(place / "prompts/test.parquet").iloc[prompts.items]
     items, contents, labels = (rows[name].tolist() for name in ("item", "content", "label"))
     table = map_candidates(read_candidates(place / "candidates/candidates.parquet"))
     texts, _ = perturb(contents, table, 0.5, 2, items=items, labels=labels)
-    changed = encode_prompts(read_tokenizer(folder), texts, labels, TEMPLATE, bos=0)
+    changed = encode_prompts(load_tokenizer(folder), texts, labels, TEMPLATE, bos=0)
     among, expected = np.unique(prompts.label), {}
     for row, (item, label) in enumerate(zip(items, prompts.label, strict=True)):
         plain, replaced = (found.make_batch(np.array([row])) for found in (prompts, changed))
         with torch.no_grad():
-            before, synonyms = (last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced))
+            before, synonyms = (compute_last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced))
         cap = compute_cap_logits(model, plain.ids, plain.words, [1], "mean")[0, 0]
         for intervention, after in (("cap", cap), ("synonyms", synonyms)):
             right = [bool(logits.argmax() == label) for logits in (before, after)]
@@ -234,7 +234,7 @@ def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
     write_text(tmp_path / "text", space=" ")
     write_prompts(tmp_path / "prompts")
     train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=5, validate_every=5), "text")
-    tokenizer = read_tokenizer(tmp_path / "runs/pretrain/checkpoint")
+    tokenizer = load_tokenizer(tmp_path / "runs/pretrain/checkpoint")
     assert all(len(tokenizer.encode(f" {word}").ids) == 1 for word in KINDS)
     assert any(len(tokenizer.encode(word).ids) > 1 for word in KINDS)
     spec = causal_spec("prompt", max_steps=14, validate_every=14)

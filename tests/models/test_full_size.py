@@ -15,7 +15,7 @@ from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.workflow import resources
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def parameters(model: nn.Module) -> int:
 def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     spec = resolve_run(CATALOGUE, run, "full")
-    module, settings = model_module(spec["model"]), drop_name(spec["model"])
+    module, settings = import_model(spec["model"]), drop_name(spec["model"])
     hub = load_repositories()[spec["init"]["hub"]] if spec["init"] and "hub" in spec["init"] else None
     with torch.device("meta"):
         if spec["kind"] == "seq2seq":

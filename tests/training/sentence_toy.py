@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table
 from workflow_scripts.data.prepared import write_data
-from workflow_scripts.models.loading import model_module
-from workflow_scripts.models.weights import named_weights, write_tensors
+from workflow_scripts.models.importing import import_model
+from workflow_scripts.models.weights import list_weights, write_tensors
 
 NAMES, VERBS, PLACES = (
     ["anna", "boris", "clara", "david"], ["met", "saw", "liked"], ["here", "there", "far away"]
@@ -32,9 +32,9 @@ def write_encoder(folder: Path, family: str = "bert", **sizes) -> Path:
     """An encoder of random weights, in the form of a checkpoint."""
     torch.manual_seed(0)
     folder.mkdir(parents=True)
-    model = model_module({"name": model_name(family)}).build(model_settings(family, **sizes), len(PIECES))
+    model = import_model({"name": model_name(family)}).build(model_settings(family, **sizes), len(PIECES))
     model.config.save_pretrained(folder)
-    write_tensors({f"{model.base_model_prefix}.{name}": weight for name, weight in named_weights(model).items()},
+    write_tensors({f"{model.base_model_prefix}.{name}": weight for name, weight in list_weights(model).items()},
                   folder / "model.safetensors")  # fmt: skip
     write_tokenizer(folder)
     return folder

@@ -41,7 +41,7 @@ SETTINGS = Training(
 
 
 class Line(nn.Module):
-    """y = w x, which counts the calls of after_step, and keeps the weight that the last one saw."""
+    """y = w x, which counts the calls of finish_step, and keeps the weight that the last one saw."""
 
     def __init__(self):
         super().__init__()
@@ -52,7 +52,7 @@ class Line(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         return inputs @ self.weight
 
-    def after_step(self) -> None:
+    def finish_step(self) -> None:
         self.calls += 1
         self.seen = self.weight.detach().clone()
 
@@ -116,7 +116,7 @@ def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
     assert logged["constant"] == [(4, 1.5), (8, 1.5), (12, 1.5)]
     assert [step for step, _ in logged["valid_score"]] == [5, 10, 12]
     assert model.calls == 12
-    assert torch.equal(model.seen, model.weight), "after_step comes behind the optimiser's step"
+    assert torch.equal(model.seen, model.weight), "finish_step comes behind the optimiser's step"
 
 
 def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):

@@ -124,7 +124,7 @@ class Settings(StrictModel):
 METRIC = '''"""Mean number of words of the outputs."""
 
 
-def measure(outputs, references, table, data, given):
+def score_outputs(outputs, references, table, data, given):
     mean = sum(len(output.split(" ")) for output in outputs) / len(outputs)
     return [{"subset": "all", "metric": "words", "value": mean, "unit": "words", "n": len(outputs)}]
 '''

@@ -49,7 +49,7 @@ def compute_encoder_attention(model: nn.Module, sentences: Sequence[Sequence[int
         for start in range(0, len(indices), 256):
             batch = indices[start : start + 256]
             with torch.no_grad():
-                attention: Tensor = model.encoder_attention(torch.tensor([sentences[i] for i in batch]))
+                attention: Tensor = model.compute_encoder_attention(torch.tensor([sentences[i] for i in batch]))
             for row, index in enumerate(batch):
                 maps[index] = attention[:, row].float().numpy()
     return maps

@@ -14,9 +14,9 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name, merge_options
 from workflow_scripts.models.encoder.model import PAD
-from workflow_scripts.models.encoder.vocabulary import read_vocabulary
-from workflow_scripts.models.hugging_face import read_tokenizer
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
+from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
@@ -59,7 +59,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     for run in runs:
         model, tokenizer = load_cat_model(run)
         lexicon, count = read_sememe_lexicon(run.data, tokenizer)
-        continues = read_vocabulary(tokenizer, run.data / "tokenizer.json").continues
+        continues = extract_vocabulary(tokenizer, run.data / "tokenizer.json").continues
         if model.config.last_codes != count:
             raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
         names = read_json(run.data / "sememe_names.json")
@@ -99,10 +99,10 @@ def load_cat_model(run: TrainedRun):
     """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
-    model = model_module(settings).load(folder, drop_name(settings)).eval()
+    model = import_model(settings).load_model(folder, drop_name(settings)).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis' runs")
-    return model, read_tokenizer(folder)
+    return model, load_tokenizer(folder)
 
 
 @torch.no_grad()
@@ -117,7 +117,7 @@ def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[CodeWe
         real = column < length
         output = model(input_ids=ids, attention_mask=real.long(), token_type_ids=torch.zeros_like(ids))
         words = (column > 0) & (column < length - 1)
-        yield CodeWeights(ids.numpy(), words.numpy(), [codes.normalised().abs().numpy() for codes in output.codes])
+        yield CodeWeights(ids.numpy(), words.numpy(), [codes.normalise().abs().numpy() for codes in output.codes])
 
 
 def chunks(items: Sequence) -> Iterator[Sequence]:

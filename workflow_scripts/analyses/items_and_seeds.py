@@ -16,8 +16,8 @@ import pandas
 from workflow_scripts.analyses.item_sets import read_answers
 from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.options import merge_options
-from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.evaluation.statistics import Effect, difference_from_constant, seeds_and_items
+from workflow_scripts.evaluation.protocol import find_worst_protocol
+from workflow_scripts.evaluation.statistics import Effect, average_over_seeds_and_items, compare_with_constant
 
 READOUT = "vocabulary"
 Place = tuple[tuple[str, Any], ...]  # the selectors of a measure and their values
@@ -64,7 +64,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
         measured = {
             (run.method, run.variant, run.seed): read_measures(run, given["layer"]) for run in runs if run.task == task
         }
-        protocol = worst_protocol(*(run.protocol for run in runs if run.task == task))
+        protocol = find_worst_protocol(*(run.protocol for run in runs if run.task == task))
         methods = {method: [method] for method in sorted({method for method, _, _ in measured})}
         for name, members in (methods | given["means"]).items():
             wanted = [(method, variant) for method in members for variant in variants]
@@ -114,7 +114,7 @@ def align_items(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple
 def compute_two_way_effect(left: Answers, right: Answers) -> Effect:
     """left - right, in points, over other seeds and other items at once."""
     if left.counted.all() and right.counted.all():
-        return seeds_and_items((left.right - right.right).mean(0))
+        return average_over_seeds_and_items((left.right - right.right).mean(0))
     by_seed = left.compute_seed_means() - right.compute_seed_means()
     n, mean, method = len(by_seed), float(by_seed.mean()), "Student's t over jackknives of seeds and of items"
     without = left.compute_leave_one_out_means() - right.compute_leave_one_out_means()
@@ -137,7 +137,7 @@ def _compare(found: AnalysisResult, columns: dict[str, Any], left: Answers, righ
     if not usable.any():
         return
     left, right = (Answers(side.right[:, usable], side.counted[:, usable]) for side in (left, right))
-    alone = difference_from_constant(left.compute_seed_means() - right.compute_seed_means(), 0.0)
+    alone = compare_with_constant(left.compute_seed_means() - right.compute_seed_means(), 0.0)
     both = compute_two_way_effect(left, right)
     values = {"difference": alone.value, "seeds_low": alone.low, "seeds_high": alone.high}
     values |= {"both_low": both.low, "both_high": both.high}

@@ -6,7 +6,7 @@ from typing import Any
 
 from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.options import merge_options
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
 
 Scores = dict[int, float]  # by seed
@@ -37,7 +37,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 theirs, beside = made[other]
                 values = {seed: value - theirs[seed] for seed, value in values.items() if seed in theirs}
                 metric, subset, unit = "gain", f"over {other}", "points"
-                protocol = worst_protocol(shown.protocol, beside.protocol) if values else ""
+                protocol = find_worst_protocol(shown.protocol, beside.protocol) if values else ""
             if not values:
                 found.notes.append(
                     f"{mean}: not all of its scores are there for {' and '.join(filter(None, (name, other)))}"
@@ -73,7 +73,7 @@ def average_by_seed(
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
         return {}, None
-    protocol = worst_protocol(*(run.protocol for mine in used for run in mine))
+    protocol = find_worst_protocol(*(run.protocol for mine in used for run in mine))
     found = {seed: sum(column[seed] for column in columns) / len(columns) for seed in seeds}
     return found, replace(used[0][0], protocol=protocol)
 

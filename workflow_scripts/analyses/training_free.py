@@ -17,8 +17,8 @@ from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.formats import hownet
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
-from workflow_scripts.evaluation.scores import rows_of_subsets
-from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
+from workflow_scripts.evaluation.scores import find_subset_rows
+from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
@@ -44,11 +44,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
             pairs = list(zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True))
             answers = {"word_overlap": compute_overlaps(pairs, {}), "sememe_overlap": compute_overlaps(pairs, known)}
         for readout, answer in answers.items():
-            for subset, rows in rows_of_subsets(table["subset"].to_numpy()).items():
+            for subset, rows in find_subset_rows(table["subset"].to_numpy()).items():
                 measures = (
-                    class_metrics(answer[rows], answer[rows], label[rows])
+                    compute_class_metrics(answer[rows], answer[rows], label[rows])
                     if names
-                    else score_metrics(answer[rows], label[rows])
+                    else compute_correlations(answer[rows], label[rows])
                 )
                 where = {"task": run.task, "split": given["split"], "subset": subset, "readout": readout}
                 what = {"unit": "percent", "n": len(rows), "protocol": run.protocol}

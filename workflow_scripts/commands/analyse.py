@@ -10,7 +10,7 @@ from workflow_scripts.config.displays import add_run_arguments, analysis_sources
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import verify_downloads
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
@@ -68,7 +68,7 @@ def main(args: argparse.Namespace) -> None:
             "module": entry["module"],
             "options": options,
             "runs": [str(run) for run in runs],
-            "protocol": worst_protocol(*(run.protocol for run in trained)) if trained else None,
+            "protocol": find_worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,
             "files": hash_files(out),
             "checkpoints_sha256": {

@@ -15,10 +15,10 @@ from workflow_scripts.data.datasets.cognition import read_cognition_lexicon
 from workflow_scripts.data.formats.lines import read_aligned_lines
 from workflow_scripts.evaluation.compounds import (
     Lexicon,
-    compound_errors,
-    rates_by_phrase,
-    without_spaces,
-    words_of,
+    compute_rates_by_phrase,
+    find_compound_errors,
+    remove_spaces,
+    split_compound,
 )
 
 
@@ -41,8 +41,8 @@ def main(args: argparse.Namespace) -> None:
     check_compounds([(source, compound) for source, compound, _ in lines], lexicon, args)
     check_translations([line[2] for line in lines], args.hypothesis)
     compounds = [compound for _, compound, _ in lines]
-    errors = compound_errors(compounds, [translation for *_, translation in lines], lexicon)
-    rates = rates_by_phrase(compounds, errors)
+    errors = find_compound_errors(compounds, [translation for *_, translation in lines], lexicon)
+    rates = compute_rates_by_phrase(compounds, errors)
     if args.json:
         names = ("instance", "aggregate", "sentences")
         print(json.dumps({name: dict(zip(names, found, strict=True)) for name, found in rates.items()}, indent=1))
@@ -68,7 +68,7 @@ def check_encoding(path: Path) -> None:
 def check_translations(lines: list[str], path: Path) -> None:
     """Raise UserError with the line for a translation that is empty after its words are joined."""
     for number, line in enumerate(lines, start=1):
-        if not without_spaces(line):
+        if not remove_spaces(line):
             raise UserError(f"{path}:{number}: no words in '{line}'; for a sentence without a translation write '-'")
 
 
@@ -81,7 +81,7 @@ def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argpar
                 f"({args.source}:{number}); lines must belong together"
             )
     for compound in dict.fromkeys(compound for _, compound in pairs):
-        for word in words_of(compound):
+        for word in split_compound(compound):
             if word not in lexicon:
                 number = next(n for n, (_, other) in enumerate(pairs, start=1) if other == compound)
                 raise UserError(

@@ -16,7 +16,7 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
@@ -123,7 +123,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             "method": run.method,
             "variant": run.variant,
             "seed": run.seed,
-            "protocol": worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
+            "protocol": find_worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
             "data": data,
             "model": sections["model"],
             "problem": sections["problem"],

@@ -13,7 +13,7 @@ from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.loading import Catalogue, find_scale, load_catalogue
 from workflow_scripts.config.merging import placed
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.interventions.settings import Intervention
 
@@ -45,7 +45,7 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
         options = options | cut.options
         sources = sources if cut.sources is None else cut.sources
         prepare = cut.prepare or prepare
-        protocol = worst_protocol(protocol, cut.protocol or protocol)
+        protocol = find_worst_protocol(protocol, cut.protocol or protocol)
     origins = data_origins(catalogue, task, scale)
     with placed({"options": {key: (value, origins[f"options.{key}"]) for key, value in options.items()}}):
         parse_as(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
@@ -62,7 +62,7 @@ def data_origins(catalogue: Catalogue, task: str, scale: str) -> dict[str, str]:
     origins |= {f"options.{key}": in_tasks for key in entry.options}
     if cut:
         given = {"prepare": cut.prepare, "sources": cut.sources, "protocol": cut.protocol}
-        if cut.protocol and worst_protocol(entry.protocol, cut.protocol) == entry.protocol:
+        if cut.protocol and find_worst_protocol(entry.protocol, cut.protocol) == entry.protocol:
             given["protocol"] = None
         origins |= {key: in_scales for key, value in given.items() if value is not None}
         origins |= {f"options.{key}": in_scales for key in cut.options}

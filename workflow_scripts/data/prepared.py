@@ -24,7 +24,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.data.splits import Example
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 
 if TYPE_CHECKING:
     import pyarrow
@@ -182,7 +182,7 @@ def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict
         for name, counts in content["splits"].items():
             if not counts["rows"]:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-        content |= {"task": task, "protocol": worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
+        content |= {"task": task, "protocol": find_worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
         write_json(folder / "dataset.json", {**content, "spec": spec, "files": hash_files(folder)})
 
 

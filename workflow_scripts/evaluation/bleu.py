@@ -12,7 +12,7 @@ import pyarrow as pa
 from sacrebleu.metrics import BLEU
 
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.evaluation.scores import rows_of_subsets
+from workflow_scripts.evaluation.scores import find_subset_rows
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
 
@@ -23,7 +23,7 @@ class Options(StrictModel):
     tokenize: Literal[tuple(BLEU.TOKENIZERS)]
 
 
-def measure(
+def score_outputs(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return score rows: BLEU (0 to 100) for each metric of the options and each subset of the split `table`."""
@@ -31,7 +31,7 @@ def measure(
     for metric, options in given.items():
         # `force` silences sacrebleu's warning about tokenised input, which is intended here.
         bleu = BLEU(tokenize=parse_as(Options, options, WHERE, metric).tokenize, force=True)
-        for subset, rows in rows_of_subsets(subsets).items():
+        for subset, rows in find_subset_rows(subsets).items():
             score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score
             found.append({"subset": subset, "metric": metric, "value": score, "unit": "BLEU", "n": len(rows)})
     return found

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
+from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
@@ -17,7 +17,7 @@ class Options(StrictModel):
     """No options."""
 
 
-def measure(
+def score_outputs(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return score rows `cter_instance` and `cter_aggregate` (percent) for all sentences and each phrase type."""
@@ -25,9 +25,9 @@ def measure(
     if "compound" not in table.column_names:
         return []
     compounds = table["compound"].to_pylist()
-    errors = compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
+    errors = find_compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
     rows = []
-    for subset, (instance, aggregate, sentences) in rates_by_phrase(compounds, errors).items():
+    for subset, (instance, aggregate, sentences) in compute_rates_by_phrase(compounds, errors).items():
         of_subset = {"subset": subset, "unit": "percent"}
         rows.append({**of_subset, "metric": "cter_instance", "value": instance, "n": sentences})
         if aggregate is not None:

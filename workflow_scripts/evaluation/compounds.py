@@ -36,7 +36,7 @@ ORDER_WITHOUT_VERB = [*ORDER, ("MOD", "N")]
 Lexicon = dict[str, list[str]]
 
 
-def words_of(compound: str) -> list[str]:
+def split_compound(compound: str) -> list[str]:
     """Split a compound into words. A modifier of several words (`he liked`) becomes one word, `mod0`."""
     text = f" {compound} "
     for phrase, name in MODIFIERS.items():
@@ -44,18 +44,18 @@ def words_of(compound: str) -> list[str]:
     return text.split()
 
 
-def phrase_of(compound: str) -> str:
+def find_phrase_type(compound: str) -> str:
     """Return the phrase type: PP if the compound starts with a preposition, VP if it has a verb, else NP."""
-    parts = [PART_OF.get(word) for word in words_of(compound)]
+    parts = [PART_OF.get(word) for word in split_compound(compound)]
     return "PP" if parts[:1] == ["P"] else "VP" if "V" in parts else "NP"
 
 
-def checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
+def make_checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
     """Return a function that is True for a translation (without spaces) with an error in `compound`.
 
     Raises KeyError for a word that is not in the lexicon.
     """
-    expected = [(PART_OF[word], lexicon[word]) for word in words_of(compound)]
+    expected = [(PART_OF[word], lexicon[word]) for word in split_compound(compound)]
 
     def is_wrong(translation: str) -> bool:
         right: dict[str, bool] = {}
@@ -74,19 +74,19 @@ def checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
     return is_wrong
 
 
-def without_spaces(translation: str) -> str:
+def remove_spaces(translation: str) -> str:
     """Join subwords (`@@`) and remove all spaces."""
     return translation.replace("@@ ", "").replace(" ", "")
 
 
-def compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> list[bool]:
+def find_compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> list[bool]:
     """Return, for each sentence, whether the translation of its compound has an error."""
-    checkers = {compound: checker(compound, lexicon) for compound in dict.fromkeys(compounds)}
+    checkers = {compound: make_checker(compound, lexicon) for compound in dict.fromkeys(compounds)}
     pairs = zip(compounds, translations, strict=True)
-    return [checkers[compound](without_spaces(text)) for compound, text in pairs]
+    return [checkers[compound](remove_spaces(text)) for compound, text in pairs]
 
 
-def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
+def compute_error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
     """Return the (instance, aggregate) error rates in percent, for at least one sentence.
 
     The aggregate rate ignores sentences after the last complete group of five, and is None for fewer than five.
@@ -96,12 +96,14 @@ def error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
     return 100 * sum(errors) / len(errors), 100 * sum(groups) / whole if whole else None
 
 
-def rates_by_phrase(compounds: Sequence[str], errors: Sequence[bool]) -> dict[str, tuple[float, float | None, int]]:
+def compute_rates_by_phrase(
+    compounds: Sequence[str], errors: Sequence[bool]
+) -> dict[str, tuple[float, float | None, int]]:
     """Return (instance rate, aggregate rate, number of sentences) for all sentences and for each phrase type."""
     chosen = {"all": list(errors)}
-    of_compound = {compound: phrase_of(compound) for compound in dict.fromkeys(compounds)}
+    of_compound = {compound: find_phrase_type(compound) for compound in dict.fromkeys(compounds)}
     for name in PHRASES:
         chosen[name] = [
             wrong for compound, wrong in zip(compounds, errors, strict=True) if of_compound[compound] == name
         ]
-    return {name: (*error_rates(found), len(found)) for name, found in chosen.items() if found}
+    return {name: (*compute_error_rates(found), len(found)) for name, found in chosen.items() if found}

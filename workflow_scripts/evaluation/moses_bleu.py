@@ -26,7 +26,7 @@ class Options(StrictModel):
     language: Literal["en", "de", "fr"]
 
 
-def measure(
+def score_outputs(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return score rows with BLEU from 0 to 100.

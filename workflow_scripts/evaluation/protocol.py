@@ -6,6 +6,6 @@ Protocol = Literal["paper", "reduced", "stand_in"]
 PROTOCOLS = get_args(Protocol)  # best first
 
 
-def worst_protocol(*protocols: str) -> str:
+def find_worst_protocol(*protocols: str) -> str:
     """Return the worst protocol of all inputs, which is the protocol of the result."""
     return max(protocols, key=PROTOCOLS.index)

@@ -33,9 +33,9 @@ SCORE_COLUMNS = (
     "readout",
 )
 NUMBERS = {"seed": int, "value": float, "n": int, "layer": int, "rate": float, "intervention_seed": int}
-NEEDED = ("task", "metric", "value", "unit", "n", "protocol")
+REQUIRED_COLUMNS = ("task", "metric", "value", "unit", "n", "protocol")
 # The columns that are not part of a score's key: two rows must not agree in all other columns.
-SAID = ("value", "unit", "n", "protocol")
+VALUE_COLUMNS = ("value", "unit", "n", "protocol")
 
 
 def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -81,7 +81,7 @@ def _check(rows: list[dict[str, str]]) -> None:
     for line, row in enumerate(rows, start=2):
         if row.keys() != set(SCORE_COLUMNS):
             raise ValueError(f"line {line} has more columns than the header")
-        for name in NEEDED:
+        for name in REQUIRED_COLUMNS:
             if not row[name]:
                 raise ValueError(f"line {line} has no {name}")
         for name, kind in NUMBERS.items():
@@ -95,13 +95,13 @@ def _check(rows: list[dict[str, str]]) -> None:
                 raise ValueError(f"line {line}: {name} is {row[name]}")
         if row["protocol"] not in PROTOCOLS:
             raise ValueError(f"line {line}: protocol {row['protocol']!r} is none of {', '.join(PROTOCOLS)}")
-        key = tuple(row[name] for name in SCORE_COLUMNS if name not in SAID)
+        key = tuple(row[name] for name in SCORE_COLUMNS if name not in VALUE_COLUMNS)
         if key in seen:
             raise ValueError(f"lines {seen[key]} and {line} give the same score twice")
         seen[key] = line
 
 
-def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = None) -> dict[str, np.ndarray]:
+def find_subset_rows(subsets: np.ndarray, groups: dict[str, list[str]] | None = None) -> dict[str, np.ndarray]:
     """Return the row positions of "all", of each named subset and of each group of subsets, unless empty.
 
     `subsets` is [N] of str; `groups` maps a group's name to its subsets.
@@ -112,7 +112,7 @@ def rows_of_subsets(subsets: np.ndarray, groups: dict[str, list[str]] | None = N
     return {name: np.flatnonzero(rows) for name, rows in chosen.items() if rows.any()}
 
 
-def share_scores(
+def score_shares(
     metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
     """Return score rows with the share of `right` [N] bool, in percent, over all rows, each subset and each group."""
@@ -124,5 +124,5 @@ def share_scores(
             "unit": "percent",
             "n": len(rows),
         }
-        for name, rows in rows_of_subsets(subsets, groups).items()
+        for name, rows in find_subset_rows(subsets, groups).items()
     ]

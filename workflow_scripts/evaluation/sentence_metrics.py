@@ -6,10 +6,12 @@ Measured = dict[str, float]
 Reasons = dict[str, str]
 
 # Validation uses this value for an undefined metric: the lowest possible value of all these metrics (higher is better).
-LEAST = -100.0
+LOWEST_METRIC = -100.0
 
 
-def class_metrics(predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray) -> tuple[Measured, Reasons]:
+def compute_class_metrics(
+    predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray
+) -> tuple[Measured, Reasons]:
     """Return (metrics, reasons for omitted metrics) of the predicted and the right classes, both [N].
 
     `accuracy` is in percent, `matthews` is Matthews's correlation coefficient times 100. Given the `likelihood` [N] of
@@ -41,7 +43,7 @@ def class_metrics(predicted: np.ndarray, likelihood: np.ndarray | None, label: n
     return found, absent
 
 
-def score_metrics(predicted: np.ndarray, label: np.ndarray) -> tuple[Measured, Reasons]:
+def compute_correlations(predicted: np.ndarray, label: np.ndarray) -> tuple[Measured, Reasons]:
     """Return (Pearson's and Spearman's correlation times 100, reasons if omitted) of predicted and right scores [N]."""
     from scipy.stats import pearsonr, spearmanr
 

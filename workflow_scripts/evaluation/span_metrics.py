@@ -9,22 +9,22 @@ MARKS = str.maketrans("", "", string.punctuation)
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
-def normalised(text: str) -> str:
+def normalise_answer(text: str) -> str:
     """Convert a text to lower case; remove ASCII punctuation, English articles and repeated spaces."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(MARKS)).split())
 
 
-def exact_match(predicted: str, answers: Sequence[str]) -> float:
+def compute_exact_match(predicted: str, answers: Sequence[str]) -> float:
     """Return 1 if the prediction equals a right answer after normalisation, else 0."""
-    return float(any(normalised(predicted) == normalised(answer) for answer in answers))
+    return float(any(normalise_answer(predicted) == normalise_answer(answer) for answer in answers))
 
 
-def f1(predicted: str, answers: Sequence[str]) -> float:
+def compute_f1(predicted: str, answers: Sequence[str]) -> float:
     """Return the highest F1 (harmonic mean of word precision and recall) over the right answers."""
-    return max(_f1(normalised(predicted).split(), normalised(answer).split()) for answer in answers)
+    return max(_f1(normalise_answer(predicted).split(), normalise_answer(answer).split()) for answer in answers)
 
 
-def worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
+def select_worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
     """Return, for each question of an adversarial set, the one row that counts (Jia and Liang 2017, official code).
 
     A variant's key is the question's key, `-` and the variant's name. The first variant with the lowest F1 counts; the

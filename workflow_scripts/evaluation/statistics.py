@@ -46,7 +46,7 @@ class Effect:
     n: int
     method: str
 
-    def interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
+    def compute_interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
         """Return the interval value ± t(freedom; quantile) error; None for a single seed."""
         if self.error is None:
             return None
@@ -56,14 +56,14 @@ class Effect:
     @property
     def low(self) -> float | None:
         """Lower end of the 95% interval."""
-        return self.interval()[0] if self.error is not None else None
+        return self.compute_interval()[0] if self.error is not None else None
 
     @property
     def high(self) -> float | None:
         """Upper end of the 95% interval."""
-        return self.interval()[1] if self.error is not None else None
+        return self.compute_interval()[1] if self.error is not None else None
 
-    def p_value(self, margin: float = 0.0) -> float | None:
+    def compute_p_value(self, margin: float = 0.0) -> float | None:
         """Return the two-sided p-value of the t test that the effect equals `margin`; None for a single seed."""
         if self.error is None:
             return None
@@ -74,11 +74,11 @@ class Effect:
 
         return float(2 * stdtr(self.freedom, -distance / self.error))
 
-    def turned(self) -> "Effect":
+    def __neg__(self) -> "Effect":
         """Return the effect with the opposite sign."""
         return replace(self, value=-self.value)
 
-    def seeds_to_decide(self, distance: float, quantile: float = QUANTILE) -> int | None:
+    def estimate_seeds_to_decide(self, distance: float, quantile: float = QUANTILE) -> int | None:
         """Return the seeds per side at which the interval excludes a value at `distance` with a power of 80%.
 
         Assumes the current mean and standard deviation: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2, and at least
@@ -92,7 +92,7 @@ class Effect:
         return max(self.n + 1, math.ceil(needed))
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise_seeds(values: Sequence[float]) -> Summary:
     """Return mean, standard deviation and 95% t interval of `values` [seeds]."""
     effect = _one_sample(np.asarray(values, dtype=float), "")
     std = None if effect.error is None else effect.error * math.sqrt(effect.n)
@@ -106,7 +106,7 @@ def _t_quantile(freedom: float, quantile: float) -> float:
     return float(stdtrit(freedom, quantile))
 
 
-def independent_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
+def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
     Welch's t with Satterthwaite's degrees of freedom. Assumes independent, normal seeds, but not equal variances.
@@ -122,7 +122,7 @@ def independent_difference(left: Sequence[float], right: Sequence[float]) -> Eff
     return Effect(value, math.sqrt(parts.sum()), freedom, n, method)
 
 
-def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
+def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Return the mean of left - right over seeds. `left` and `right` [seeds] have the same order.
 
     Student's t of the differences. Assumes that the differences are independent and normal.
@@ -131,7 +131,7 @@ def paired_difference(left: Sequence[float], right: Sequence[float]) -> Effect:
     return _one_sample(differences, "Student's t of the differences within seeds")
 
 
-def difference_from_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
+def compare_with_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
     """Return mean(values) - constant over `values` [seeds], or the negative if not `constant_right`. The constant has
     no error.
     """
@@ -146,17 +146,17 @@ def _one_sample(values: np.ndarray, method: str) -> Effect:
     return Effect(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1.0, n, method)
 
 
-def association(left: np.ndarray, right: np.ndarray) -> Effect:
+def measure_association(left: np.ndarray, right: np.ndarray) -> Effect:
     """Return the mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells].
 
     tau-b is -1 if left falls as right rises; with ties it does not reach ±1. A seed with a constant side counts as 0.
     Student's t over the taus of the seeds. Assumes that each seed is an independent run through all cells.
     """
-    taus = kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
+    taus = compute_kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
     return _one_sample(taus, "Kendall's tau over the cells, Student's t over seeds")
 
 
-def kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def compute_kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return Kendall's tau-b over the last axis of `left` and `right` [..., cells]; 0 if a side is constant."""
     first, second = np.triu_indices(left.shape[-1], k=1)
     rises = np.sign(left[..., first] - left[..., second])
@@ -180,7 +180,7 @@ class SuccessRates:
         """Return the success rate of left minus that of right."""
         return self.left / self.left_n - self.right / self.right_n
 
-    def fisher_p(self) -> float:
+    def compute_fisher_p(self) -> float:
         """Return the one-sided p-value of Fisher's exact test.
 
         It is the probability of at least as many successes on the left if both sides have the same success rate.
@@ -193,7 +193,7 @@ class SuccessRates:
         )
         return sum(ways) / total
 
-    def upper_limit(self, quantile: float) -> float:
+    def compute_upper_limit(self, quantile: float) -> float:
         """Return the one-sided upper limit of left's success rate (Clopper and Pearson).
 
         With a probability of at least `quantile`, the limit is not below the true rate.
@@ -205,7 +205,7 @@ class SuccessRates:
         return float(betaincinv(self.left + 1, self.left_n - self.left, quantile))
 
 
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+def compute_q_values(p_values: Sequence[float]) -> list[float]:
     """Return the q-value of each of `p_values` [tests]: the lowest false-discovery rate at which it is a discovery."""
     p = np.asarray(p_values, dtype=float)
     order = np.argsort(p, kind="stable")[::-1]
@@ -215,7 +215,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     return q.tolist()
 
 
-def seeds_and_items(differences: np.ndarray) -> Effect:
+def average_over_seeds_and_items(differences: np.ndarray) -> Effect:
     """Return the mean of the paired `differences` [seeds, items], as an effect that generalises to both.
 
     Two-way analysis of variance with random seeds and items: error^2 = max(MS_S, MS_I, MS_S + MS_I - MS_SI) / (n I),

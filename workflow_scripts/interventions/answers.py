@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.causal_lm.model import begin_token
-from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.causal_lm.model import find_bos_id
+from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
@@ -66,7 +66,7 @@ class AnsweredPrompts:
     @cached_property
     def tokenizer(self) -> "Tokenizer":
         """The run's own tokenizer, loaded once for all interventions."""
-        return read_tokenizer(self.folder)
+        return load_tokenizer(self.folder)
 
     def make_batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
         """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
@@ -84,7 +84,7 @@ class AnsweredPrompts:
     def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
         """Compute `rights` of the same items with other contents [N]."""
         settings = self.spec["model"]
-        bos = begin_token(self.model, settings.get("bos", False), str(self.folder))
+        bos = find_bos_id(self.model, settings.get("bos", False), str(self.folder))
         space = settings.get("label_space", False)
         return self.evaluate_answers(
             encode_prompts(self.tokenizer, contents, self.answers, settings["template"], bos, space)

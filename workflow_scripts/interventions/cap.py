@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.objectives.hidden_states import blocks
+from workflow_scripts.objectives.hidden_states import find_blocks
 
 POOLINGS = ("max", "mean", "sum")
 
@@ -158,7 +158,7 @@ class _Run:
     def __init__(
         self, model: nn.Module, ids: Tensor, words: Tensor, layers: Sequence[int], poolings: Sequence[str], bos: bool
     ):
-        _check(layers, poolings, len(blocks(model)))
+        _check(layers, poolings, len(find_blocks(model)))
         device = model.get_input_embeddings().weight.device
         self.model, self.ids = model, ids.to(device)
         self.layers, self.poolings = sorted(set(layers)), list(poolings)
@@ -169,7 +169,7 @@ class _Run:
         def keep(layer: int) -> Callable[[Tensor], Tensor]:
             return lambda states: self.states.setdefault(layer, states)
 
-        hooks = {blocks(model)[layer]: keep(layer) for layer in self.layers}
+        hooks = {find_blocks(model)[layer]: keep(layer) for layer in self.layers}
         self.logits = _last_logits(model, self.ids, self.groups.length - 1, hooks)
 
     def run_suffixes(self, rows: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
@@ -194,7 +194,7 @@ class _Run:
 
             return exchange
 
-        hooks = {blocks(self.model)[layer]: enter(layer) for layer in self.layers}
+        hooks = {find_blocks(self.model)[layer]: enter(layer) for layer in self.layers}
         last = (groups.count - 1).repeat(len(self.layers) * len(self.poolings))
         # Any m tokens do: they only give the pass its length.
         logits = _last_logits(self.model, self.ids[:1, :width], last, hooks)

@@ -63,9 +63,9 @@ def score_share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
     """Run CAP: return (answers, score rows) by block, pooling, readout and item set."""
     from workflow_scripts.interventions.cap import predict_with_cap
-    from workflow_scripts.objectives.hidden_states import blocks
+    from workflow_scripts.objectives.hidden_states import find_blocks
 
-    layers = choose_blocks(len(blocks(subject.model)), settings.blocks)
+    layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
     order, batches = subject.make_batches(subject.prompts)
     found = predict_with_cap(
         subject.model, batches, layers, settings.poolings, subject.labels, settings.bos_in_first_word

@@ -1,6 +1,5 @@
 """An encoder with trainable heads."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
@@ -15,10 +14,8 @@ class EncoderWithHeads(nn.Module):
     The encoder has the attribute name of its Hugging Face family, so that its weights can be loaded without the heads.
     """
 
-    def __init__(self, inner: "PreTrainedModel", hidden: Callable[..., dict[str, Tensor]], frozen: bool = False):
-        """`hidden(encoder, ids, attention_mask, token_types)` gives states by readout, each [B, S, d]."""
+    def __init__(self, inner: "PreTrainedModel", frozen: bool = False):
         super().__init__()
-        self._hidden = hidden
         self.prefix, self.frozen = inner.base_model_prefix, frozen
         self.add_module(self.prefix, inner.requires_grad_(not frozen))
 
@@ -27,9 +24,14 @@ class EncoderWithHeads(nn.Module):
         """The encoder, without the heads."""
         return getattr(self, self.prefix)
 
-    def hidden(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
-        """States of the encoder by readout, each [B, S, d], from tensors [B, S]."""
-        return self._hidden(self.encoder, ids, attention_mask, token_types)
+    def compute_states(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
+        """Return the states of the last layer by readout, each [B, S, d]: `last`, or those that the encoder defines.
+
+        ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without token types ignore these.
+        """
+        types = {"token_type_ids": token_types} if getattr(self.encoder.config, "type_vocab_size", 1) > 1 else {}
+        output = self.encoder(input_ids=ids, attention_mask=attention_mask, **types)
+        return getattr(output, "readouts", {"last": output.last_hidden_state})
 
     def train(self, mode: bool = True) -> "EncoderWithHeads":
         """Set the mode. A frozen encoder stays in eval mode, so that its states never change."""

@@ -22,7 +22,7 @@ NO_OFFSETS = "the models here need a fast tokenizer, which has offsets; save the
 FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
 
 
-def quiet() -> None:
+def hide_library_messages() -> None:
     """Silence the library's progress bars, and its advice on masks that models here do not need."""
     from transformers.utils import logging
 
@@ -31,7 +31,7 @@ def quiet() -> None:
 
 
 @contextmanager
-def read_errors(folder: Path) -> Iterator[None]:
+def report_read_errors(folder: Path) -> Iterator[None]:
     """Raise a UserError for errors of the library about unreadable model files."""
     from safetensors import SafetensorError
 
@@ -42,7 +42,7 @@ def read_errors(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
 
 
-def read_configuration(folder: Path, family: str) -> "PretrainedConfig":
+def read_model_config(folder: Path, family: str) -> "PretrainedConfig":
     """Read config.json of a folder. Raises UserError if the model is of another family."""
     from transformers import AutoConfig
 
@@ -52,7 +52,7 @@ def read_configuration(folder: Path, family: str) -> "PretrainedConfig":
     return config
 
 
-def read_tokenizer(folder: Path) -> "Tokenizer":
+def load_tokenizer(folder: Path) -> "Tokenizer":
     """Read tokenizer.json of a folder. Raises UserError if it is missing or broken."""
     from tokenizers import Tokenizer
 
@@ -65,7 +65,7 @@ def read_tokenizer(folder: Path) -> "Tokenizer":
         raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 
 
-def companions(config: "PretrainedConfig", tokenizer_folder: Path) -> Callable[[Path], None]:
+def make_companion_writer(config: "PretrainedConfig", tokenizer_folder: Path) -> Callable[[Path], None]:
     """Return a function that writes config.json and the tokenizer.json of a folder next to other weights."""
 
     def write(folder: Path) -> None:

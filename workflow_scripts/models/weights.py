@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 
 
-def named_weights(model: nn.Module) -> dict[str, Tensor]:
+def list_weights(model: nn.Module) -> dict[str, Tensor]:
     """Return parameters and persistent buffers by name, tied ones once, sharing memory with the model."""
     kept = model.state_dict().keys()
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
@@ -27,7 +27,7 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
     """Copy `tensors` into the model. Raises UserError with `origin` if names or shapes differ."""
-    weights = named_weights(model)
+    weights = list_weights(model)
     for name in sorted(weights.keys() ^ tensors.keys()):
         lacking = "the file" if name in weights else "the model"
         raise UserError(f"{origin} belongs to another configuration: {lacking} has no {name}; train the run again")

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 
 
-def blocks(model: nn.Module) -> nn.ModuleList:
+def find_blocks(model: nn.Module) -> nn.ModuleList:
     """Return the blocks, first to last, of a Hugging Face language model or of the encoder of a `Seq2Seq`."""
     inner = getattr(model, "base_model", model)
     for name in ("h", "layers", "encoder"):
@@ -21,13 +21,13 @@ def blocks(model: nn.Module) -> nn.ModuleList:
     )
 
 
-def time_major(model: nn.Module) -> bool:
+def is_time_major(model: nn.Module) -> bool:
     """Whether states are [S, N, d] (our encoders) instead of [B, S, d]."""
     return not hasattr(model, "base_model")
 
 
 @contextmanager
-def recorded(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
+def record_outputs(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
     """Yield index -> output of that block, [B, S, d] or time-major, filled when the model runs (the last run counts).
 
     Block i's output is the residual stream after it, without a final norm of the model. The hooks are removed when the

@@ -162,8 +162,8 @@ def update_weights(
         group["lr"] = rate
     optimiser.step()
     optimiser.zero_grad()
-    if hasattr(problem.model, "after_step"):
-        problem.model.after_step()
+    if hasattr(problem.model, "finish_step"):
+        problem.model.finish_step()
     return {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.models.weights import named_weights, read_weights, write_tensors
-from workflow_scripts.objectives.loading import build_objective
-from workflow_scripts.tasks.base import MakeProblem, Problem
+from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
+from workflow_scripts.tasks.base import Loss, MakeProblem, Problem
 from workflow_scripts.tasks.settings import LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_seed_and_threads
@@ -43,6 +43,14 @@ def train_run(
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
 
 
+def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
+    """Build the objective of the section `objective` of a spec around the task's `loss`, if there is one."""
+    if not section:
+        return loss
+    module = importlib.import_module(f"workflow_scripts.objectives.{section['name']}.objective")
+    return module.build(drop_name(section), loss)
+
+
 def write_checkpoint(
     out: Path, problem: Problem, settings: Training, state: TrainingState, folder: StateFolder
 ) -> None:
@@ -51,6 +59,6 @@ def write_checkpoint(
     for split, kept in state.kept.items():
         write_tensors(read_weights(folder.locate_kept(split, kept["step"])), out / f"{split}.safetensors")
     if LAST in settings.also_keep:
-        write_tensors(named_weights(problem.model), out / f"{LAST}.safetensors")
+        write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

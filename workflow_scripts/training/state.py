@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
-from workflow_scripts.models.weights import load_weights, named_weights, write_tensors
+from workflow_scripts.models.weights import list_weights, load_weights, write_tensors
 from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import get_random_states, set_random_states
 
@@ -121,7 +121,7 @@ class StateFolder:
     def _keep(self, path: Path, model: nn.Module) -> str:
         """Write the weights atomically. Return the file's sha256."""
         part = path.with_name(f".{path.name}.part")
-        write_tensors(named_weights(model), part)
+        write_tensors(list_weights(model), part)
         _flush(part)
         digest = hash_file(part)
         os.replace(part, path)
@@ -132,7 +132,7 @@ class StateFolder:
         generation = self.folder / f"step-{state.step}"
         part = self.folder / f".{generation.name}.part"
         part.mkdir()
-        tensors = {f"weights/{name}": tensor for name, tensor in named_weights(model).items()}
+        tensors = {f"weights/{name}": tensor for name, tensor in list_weights(model).items()}
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
         generators, of_python = get_random_states()

@@ -9,7 +9,7 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.cognition import iterate_spans, load_segmenter, prepare
 from workflow_scripts.data.stand_ins import cognition as stand_in
-from workflow_scripts.evaluation.compounds import compound_errors
+from workflow_scripts.evaluation.compounds import find_compound_errors
 
 REDUCED = {"training": "valid_and_test"}
 
@@ -88,7 +88,9 @@ def test_the_stand_in_is_marked_and_its_references_are_right():
     prepared = prepare({"from": "stand_in"}, {})
     assert prepared.protocol == "stand_in" and "made-up" in prepared.notes[0]
     targets = [example.target for example in prepared.splits["cg_test"]]
-    assert not any(compound_errors(prepared.columns["cg_test"]["compound"], targets, prepared.files["lexicon.json"]))
+    assert not any(
+        find_compound_errors(prepared.columns["cg_test"]["compound"], targets, prepared.files["lexicon.json"])
+    )
     new = set(prepared.columns["cg_test"]["compound"])
     assert len(new) == 36 and any("@@ " in example.target for example in prepared.splits["train"])
     assert all(new.isdisjoint(iterate_spans(example.source, 8)) for example in prepared.splits["train"])

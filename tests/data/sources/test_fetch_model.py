@@ -18,7 +18,7 @@ from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.train import hash_weights
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.models.causal_lm.model import load
+from workflow_scripts.models.causal_lm.model import load_causal_lm
 
 ROOT = Path(__file__).parents[3]
 OPEN, GATED = "openai-community/gpt2", "google/gemma-2b"
@@ -35,14 +35,14 @@ def gpt2(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     from tokenizers import Tokenizer
     from transformers import AutoModelForCausalLM
 
-    from workflow_scripts.models.causal_lm.model import configuration
+    from workflow_scripts.models.causal_lm.model import build_causal_lm_config
     from workflow_scripts.models.causal_lm.settings import Settings
 
     place = tmp_path_factory.mktemp("gpt2")
     write_text(place / "text")
     vocabulary = Tokenizer.from_file(str(place / "text/tokenizer.json")).get_vocab_size()
     sizes = Settings(family="gpt2", layers=2, heads=2, width=32, feed_forward=64, dropout=0.1, positions=64)
-    model = AutoModelForCausalLM.from_config(configuration(sizes, vocabulary))
+    model = AutoModelForCausalLM.from_config(build_causal_lm_config(sizes, vocabulary))
     found = {}
     for name, most in (("whole", "1GB"), ("sharded", "45KB")):
         model.save_pretrained(place / name, max_shard_size=most)
@@ -94,7 +94,7 @@ def test_a_whole_model(hub, fetch, gpt2, tmp_path):
     assert manifest["files"] == {
         file: {"sha256": sha256(content), "bytes": len(content)} for file, content in found.items()
     }
-    assert load(tmp_path / "out" / OPEN, {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(tmp_path / "out" / OPEN, {"family": "gpt2"}).config.n_layer == 2
     assert [path.name for path in (tmp_path / "out/openai-community").iterdir() if path.suffix != ".lock"] == ["gpt2"]
 
 
@@ -112,7 +112,7 @@ def test_weights_in_several_files(hub, fetch, gpt2, tmp_path):
     assert fetch(OPEN)[0] == 0
     folder = tmp_path / "out" / OPEN
     assert held(folder).keys() == (TAKEN - {"model.safetensors"}) | SHARDED | {"model.json"}
-    assert load(folder, {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(folder, {"family": "gpt2"}).config.n_layer == 2
     digest = hash_weights(folder)
     shutil.copytree(folder, tmp_path / "other")
     (tmp_path / "other/model-00002-of-00003.safetensors").write_bytes(b"other")
@@ -287,7 +287,7 @@ def test_a_model_of_a_folder(hub, fetch, local, tmp_path):
     assert not hub.seen
     folder = tmp_path / "out" / OPEN
     assert held(folder).keys() == TAKEN | {"model.json"}
-    assert load(folder, {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(folder, {"family": "gpt2"}).config.n_layer == 2
     shutil.copytree(folder, tmp_path / "copied" / OPEN)
     shutil.rmtree(folder)
     code, said = fetch(OPEN, "--local", tmp_path / "copied")
@@ -337,7 +337,7 @@ def test_a_run_starts_from_a_fetched_model(hub, fetch, gpt2, tmp_path, capfd):
     assert train() == 0
     run = json.loads((tmp_path / "run/run.json").read_text())
     assert run["steps"] == 1 and run["init_digest"] == hash_weights(tmp_path / "out" / OPEN)
-    assert load(tmp_path / "run/checkpoint", {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(tmp_path / "run/checkpoint", {"family": "gpt2"}).config.n_layer == 2
     capfd.readouterr()
     spec["init"]["revision"] = "1" * 40
     assert train() == 1

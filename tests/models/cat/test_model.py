@@ -9,8 +9,9 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat import model as cat
-from workflow_scripts.models.cat.model import CatConfig, CatModel, CodebookAttention, Mean, Mixing
+from workflow_scripts.models.cat.model import CatConfig, CatModel, CodebookAttention, Mean, StreamMixer
 from workflow_scripts.models.cat.settings import Settings
+from workflow_scripts.models.heads import EncoderWithHeads
 
 SMALL = {"family": "cat", "layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 20, "codes": 5}
 SMALL |= {"last_codes": 7, "dropout": 0.0}
@@ -47,9 +48,9 @@ def test_sizes_are_those_of_the_paper():
     """With the biases of the official code, which the paper's formulas lack."""
     torch.manual_seed(0)
     with torch.device("meta"):
-        model = CatModel(cat.configuration(Settings(), 30522))
-        coded = CatModel(cat.configuration(Settings(value_bias=True), 30522))
-        each = cat.configuration(Settings(value_bias=True, mixing="per_layer"), 30522)
+        model = CatModel(cat.build_cat_config(Settings(), 30522))
+        coded = CatModel(cat.build_cat_config(Settings(value_bias=True), 30522))
+        each = cat.build_cat_config(Settings(value_bias=True, mixing="per_layer"), 30522)
         per_layer = CatModel(each)
     count = lambda module: sum(parameter.numel() for parameter in module.parameters())  # noqa: E731
     assert count(coded) == 68_722_180 and count(model) == 68_722_180 - 4 * 768
@@ -91,8 +92,8 @@ def test_codebook_attention_is_what_the_equation_says(score, normalisation, atte
             h = sum(weight * (w_v @ code + b_v) for weight, code in zip(o, e, strict=True))
             if projected:
                 h = module.output.weight.detach().numpy() @ h
-            np.testing.assert_allclose(weights.normalised()[row, token].detach().numpy(), o, atol=1e-7)
-            np.testing.assert_allclose(weights.mass()[row, token].item(), np.abs(o).sum(), atol=1e-6)
+            np.testing.assert_allclose(weights.normalise()[row, token].detach().numpy(), o, atol=1e-7)
+            np.testing.assert_allclose(weights.sum_over_codes()[row, token].item(), np.abs(o).sum(), atol=1e-6)
             np.testing.assert_allclose(composed[row, token].detach().numpy(), h, rtol=1e-6, atol=1e-7)
 
 
@@ -103,7 +104,7 @@ def test_weights_have_norm_one_times_the_scalar_and_the_order_of_the_codes_is_no
     nn.init.constant_(module.scale, scale)
     states = torch.randn(4, 5, 8, dtype=torch.float64)
     composed, weights = module(states)
-    o = weights.normalised()
+    o = weights.normalise()
     assert (weights.weights >= 0).all() and (o * (1 if scale >= 0 else -1) >= 0).all()
     length = weights.weights.norm(dim=-1)  # 0 where nothing matches
     norm = abs(module.scale.detach()) * length / (length + 1e-8)
@@ -112,7 +113,7 @@ def test_weights_have_norm_one_times_the_scalar_and_the_order_of_the_codes_is_no
     module.codebook.data = module.codebook.data[order]
     again, moved = module(states)
     torch.testing.assert_close(again, composed)
-    torch.testing.assert_close(moved.normalised(), o[..., order])
+    torch.testing.assert_close(moved.normalise(), o[..., order])
 
 
 def test_a_state_that_no_code_matches_is_composed_of_nothing():
@@ -124,8 +125,8 @@ def test_a_state_that_no_code_matches_is_composed_of_nothing():
     nn.init.constant_(module.key.bias, -1.0)
     states = torch.randn(2, 3, 8, dtype=torch.float64, requires_grad=True)
     composed, weights = module(states)
-    assert not composed.any() and not weights.normalised().any()
-    (composed.sum() + weights.mass().sum()).backward()
+    assert not composed.any() and not weights.normalise().any()
+    (composed.sum() + weights.sum_over_codes().sum()).backward()
     for parameter in (states, *module.parameters()):
         assert not parameter.grad.any()
 
@@ -137,7 +138,7 @@ def test_weights_have_norm_one_however_little_the_codes_match():
     weights = module(torch.randn(4, 5, 8, dtype=torch.float64))[1]
     some = weights.weights.any(-1)
     assert some.sum() > 10 and weights.weights.max() < 1e-3
-    norm = weights.normalised().norm(dim=-1)[some]
+    norm = weights.normalise().norm(dim=-1)[some]
     torch.testing.assert_close(norm, module.scale.detach().abs().expand(len(norm)), rtol=0.05, atol=0)
 
 
@@ -152,7 +153,7 @@ def test_gradients_reach_the_block_through_the_query_unless_detached(detached):
 
 def test_mixing_is_attention_of_one_head_over_both():
     torch.manual_seed(0)
-    module = Mixing(config()).double()
+    module = StreamMixer(config()).double()
     theirs = nn.MultiheadAttention(8, 1, batch_first=True, dtype=torch.float64)
     theirs.in_proj_weight.data, theirs.in_proj_bias.data = module.projections.weight.data, module.projections.bias.data
     theirs.out_proj.weight.data, theirs.out_proj.bias.data = module.output.weight.data, module.output.bias.data
@@ -167,9 +168,9 @@ def test_mixing_is_attention_of_one_head_over_both():
 
 def test_a_residual_and_a_norm_around_the_mixing_are_an_option():
     torch.manual_seed(0)
-    module = Mixing(config(mixing_residual=True))
+    module = StreamMixer(config(mixing_residual=True))
     cont, comp = torch.randn(2, 3, 6, 8)
-    plain = Mixing(config())
+    plain = StreamMixer(config())
     plain.load_state_dict({k: v for k, v in module.state_dict().items() if not k.startswith("norm")})
     expected = nn.functional.layer_norm(plain(cont, comp, None) + cont, (8,), eps=1e-12)
     torch.testing.assert_close(module(cont, comp, None), expected)
@@ -183,12 +184,12 @@ def test_dropout_of_the_weights_of_codes_comes_before_their_norm():
     kept = left.weights > 0
     torch.testing.assert_close(left.weights[kept], whole[kept] / 0.75)
     assert kept.sum() / (whole > 0).sum() == pytest.approx(0.75, abs=0.02)
-    torch.testing.assert_close(left.normalised().norm(dim=-1), module.scale.detach().abs().expand(4, 5))
+    torch.testing.assert_close(left.normalise().norm(dim=-1), module.scale.detach().abs().expand(4, 5))
 
 
 def test_attention_of_the_mixing_has_berts_dropout_in_training_alone():
     torch.manual_seed(0)
-    module = Mixing(config(attention_probs_dropout_prob=0.5)).double()
+    module = StreamMixer(config(attention_probs_dropout_prob=0.5)).double()
     cont, comp = torch.randn(2, 3, 6, 8, dtype=torch.float64)
     expected = module.eval()(cont, comp, None)
     assert torch.equal(module(cont, comp, None), expected)
@@ -208,8 +209,8 @@ def test_codes_start_with_xaviers_deviation_and_the_gain_of_relu():
 def test_padding_changes_nothing_unless_the_mixing_reads_it(masks):
     model = small(mixing_masks_padding=masks).eval()
     ids, real, types = inputs()
-    alone = cat.hidden(model, ids[2:, :2], real[2:, :2], types[2:, :2])
-    together = cat.hidden(model, ids, real, types)
+    alone = EncoderWithHeads(model).compute_states(ids[2:, :2], real[2:, :2], types[2:, :2])
+    together = EncoderWithHeads(model).compute_states(ids, real, types)
     same = {name: torch.allclose(states[2:, :2], alone[name], atol=1e-6) for name, states in together.items()}
     assert same["mix"] == masks
 
@@ -233,7 +234,7 @@ def test_layers_are_what_the_parts_make():
 def test_readouts_have_the_papers_names():
     model = small().eval()
     given = inputs()
-    output, found = model(*given), cat.hidden(model, *given)
+    output, found = model(*given), EncoderWithHeads(model).compute_states(*given)
     names = {"mix": "last_hidden_state", "cont": "contextual", "comp": "compositional"}
     assert list(found) == list(names)  # validation reads the first
     assert all(torch.equal(found[name], output[field]) for name, field in names.items())
@@ -262,7 +263,7 @@ def test_its_files_are_hugging_faces(tmp_path):
     model.save_pretrained(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
     ids, real, types = inputs()
-    for read in (CatModel.from_pretrained, AutoModel.from_pretrained, lambda folder: cat.load(folder, SMALL)):
+    for read in (CatModel.from_pretrained, AutoModel.from_pretrained, lambda folder: cat.load_model(folder, SMALL)):
         again = read(tmp_path).eval()
         assert again.config.score == "cosine" and again.config.last_codes == 7
         weights = dict(again.named_parameters())

@@ -8,8 +8,9 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.encoder import model as bert
-from workflow_scripts.models.loading import model_module
-from workflow_scripts.models.weights import named_weights, write_tensors
+from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.models.importing import import_model
+from workflow_scripts.models.weights import list_weights, write_tensors
 from workflow_scripts.tasks.masked_lm import model as pretraining
 
 FAMILIES = ("bert", "roberta", "distilbert", "cat")
@@ -55,20 +56,18 @@ def test_matched_bert_is_as_large_as_cat(scale):
     for method in ("cat", "bert-matched"):
         spec = resolve_run(load_catalogue(), f"pairs-wordpiece/{method}/pretrain/seed-1", scale)
         model = {key: value for key, value in spec["model"].items() if key != "name"}
-        found[method] = built(model, 100, model_module(spec["model"])) - (100 + model["positions"] + 2) * model["width"]
+        found[method] = built(model, 100, import_model(spec["model"])) - (100 + model["positions"] + 2) * model["width"]
     assert found["bert-matched"] == pytest.approx(found["cat"], rel=5e-3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_states_do_not_depend_on_padding(family):
     torch.manual_seed(0)
-    model = module(family).build(sizes(family), VOCABULARY).eval()
+    model = EncoderWithHeads(module(family).build(sizes(family), VOCABULARY)).eval()
     ids, real, types = inputs()
-    together, alone = (
-        module(family).hidden(model, ids, real, types),
-        module(family).hidden(model, ids[1:, :4], real[1:, :4], types[1:, :4]),
-    )
-    assert tuple(together) == module(family).Settings(**sizes(family)).readouts()
+    together = model.compute_states(ids, real, types)
+    alone = model.compute_states(ids[1:, :4], real[1:, :4], types[1:, :4])
+    assert tuple(together) == module(family).Settings(**sizes(family)).readouts
     for name, states in together.items():
         assert states.shape == (2, 12, 8)
         torch.testing.assert_close(states[1:, :4], alone[name])
@@ -81,14 +80,17 @@ def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, famil
 
     torch.manual_seed(0)
     model = pretraining.build({**section(family), "tied": tied}, VOCABULARY).eval()
-    weights = named_weights(model)
+    weights = list_weights(model)
     assert ("heads.words.weight" in weights) != tied and "heads.next_sentence.bias" in weights
     write_tensors(weights, tmp_path / "model.safetensors")
     model.encoder.config.save_pretrained(tmp_path)
     ids, real, types = inputs()
-    expected = model.hidden(ids, real, types)
-    for read in (lambda: module(family).load(tmp_path, sizes(family)), lambda: AutoModel.from_pretrained(tmp_path)):
-        for name, states in module(family).hidden(read().eval(), ids, real, types).items():
+    expected = model.compute_states(ids, real, types)
+    for read in (
+        lambda: module(family).load_model(tmp_path, sizes(family)),
+        lambda: AutoModel.from_pretrained(tmp_path),
+    ):
+        for name, states in EncoderWithHeads(read()).eval().compute_states(ids, real, types).items():
             torch.testing.assert_close(states, expected[name])  # memory of a file may lie otherwise
 
 
@@ -100,18 +102,18 @@ def test_the_heads_have_the_sizes_of_berts():
 
 def test_what_cannot_be_read_is_one_line(tmp_path):
     with pytest.raises(UserError, match=r"config.json does not exist; give the folder"):
-        bert.load(tmp_path, sizes("bert"))
+        bert.load_model(tmp_path, sizes("bert"))
     model = bert.build(sizes("bert"), VOCABULARY)
     model.save_pretrained(tmp_path)
     with pytest.raises(UserError, match="holds a model of the family bert, the method asks for cat"):
-        cat.load(tmp_path, sizes("cat"))
-    weights = {name: weight for name, weight in named_weights(model).items() if "layer.1.output.dense" not in name}
+        cat.load_model(tmp_path, sizes("cat"))
+    weights = {name: weight for name, weight in list_weights(model).items() if "layer.1.output.dense" not in name}
     write_tensors(weights, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"has no encoder.layer.1.output.dense.bias"):
-        bert.load(tmp_path, sizes("bert"))
+        bert.load_model(tmp_path, sizes("bert"))
     (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(UserError, match="cannot be read as a model"):
-        bert.load(tmp_path, sizes("bert"))
+        bert.load_model(tmp_path, sizes("bert"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -130,11 +132,11 @@ def test_dropout_is_that_of_the_fine_tuning(tmp_path, family):
     torch.manual_seed(0)
     model = pretraining.build(section(family), VOCABULARY)
     model.encoder.config.save_pretrained(tmp_path)
-    write_tensors(named_weights(model), tmp_path / "model.safetensors")
+    write_tensors(list_weights(model), tmp_path / "model.safetensors")
     rates, batch = {}, inputs()
     for dropout in (0.0, 0.3):
-        loaded = module(family).load(tmp_path, sizes(family) | {"dropout": dropout})
+        loaded = module(family).load_model(tmp_path, sizes(family) | {"dropout": dropout})
         rates[dropout] = {module.p for module in loaded.modules() if isinstance(module, torch.nn.Dropout)} - {0.0}
-        states = [next(iter(module(family).hidden(loaded, *batch).values())) for _ in range(2)]
+        states = [next(iter(EncoderWithHeads(loaded).compute_states(*batch).values())) for _ in range(2)]
         assert torch.equal(*states) == (dropout == 0.0)
     assert rates == {0.0: set(), 0.3: {0.3}}

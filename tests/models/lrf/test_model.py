@@ -13,7 +13,7 @@ from workflow_scripts.models.lrf import model as fused_transformer
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.models.transformer.model import Seq2Seq
-from workflow_scripts.models.weights import named_weights
+from workflow_scripts.models.weights import list_weights
 
 torch.set_num_threads(1)
 EVERYWHERE = [name for name in FUSED if name not in ("fused-encoder", "fused-decoder")]
@@ -65,7 +65,7 @@ def test_fuse_attention_equals_attention_over_all_positions_under_the_mask(S, N,
     expected, weights = masked_attention(attention, query, fused)
     torch.testing.assert_close(attention(query, fused), expected, atol=1e-5, rtol=1e-4)
     own = torch.stack([weights[:, :, s, s * K : (s + 1) * K] for s in range(S)])
-    torch.testing.assert_close(attention.weights(query, fused), own, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(attention.compute_weights(query, fused), own, atol=1e-5, rtol=1e-4)
 
 
 @settings(max_examples=10, deadline=None)
@@ -107,7 +107,7 @@ def test_parameter_counts_on_cognition(layers, base, fused):
     assert count(model) == fused == base + 2 * layers * 1_051_648
     shared = fused_transformer.build(sizes | {"fuse_shared": True}, 2008, 5504)
     assert count(shared) == base + 1_051_648
-    assert sum(tensor.numel() for tensor in named_weights(shared).values()) == base + 1_051_648
+    assert sum(tensor.numel() for tensor in list_weights(shared).values()) == base + 1_051_648
 
 
 @pytest.mark.parametrize("gated", [False, True])
@@ -209,7 +209,7 @@ def test_layer_one_does_not_depend_on_the_query(name):
     changes[0].sum().backward()
     for projection in (fuse.attention.query, fuse.attention.key):
         assert projection.weight.grad is None or not projection.weight.grad.any()
-    assert (fuse.weights(first, [embedded]) == 1).all()
+    assert (fuse.compute_weights(first, [embedded]) == 1).all()
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
@@ -280,9 +280,9 @@ def test_a_zero_output_projection_without_norm_leaves_the_sublayer_silent():
 def test_weights_of_every_layer_sum_to_one(name):
     model = make(name, layers=3).eval()
     source, target_in = sentences([6, 3]), decoder_input(sentences([4, 6], seed=1))
-    encoder, memory = model.encoder_fusion(source)
+    encoder, memory = model.compute_encoder_fusion(source)
     torch.testing.assert_close(memory.states, model.encode(source).states)
-    decoder = model.decoder_fusion(memory, target_in)
+    decoder = model.compute_decoder_fusion(memory, target_in)
     keys = {"fused-current": [2, 3, 4], "fused-previous": [1, 1, 1]}.get(name, [1, 2, 3])
     assert [tuple(w.shape) for w in encoder] == [(2, 6, 2, K) for K in keys]
     assert [tuple(w.shape) for w in decoder] == ([] if name == "fused-encoder" else [(2, 6, 2, K) for K in keys])
@@ -302,7 +302,7 @@ def test_the_weights_are_those_of_the_forward_pass():
     model.encode(source)
     (in_forward,) = seen
     attention._weights = original
-    found = model.encoder_fusion(source)[0][1]
+    found = model.compute_encoder_fusion(source)[0][1]
     torch.testing.assert_close(found.transpose(0, 1).flatten(0, 1), in_forward)
 
 

@@ -1,11 +1,11 @@
 import pytest
 import torch
 
-from workflow_scripts.models.layers.transformer import LayerSettings, padding_mask
+from workflow_scripts.models.layers.transformer import LayerSettings, make_padding_mask
 from workflow_scripts.models.sq_transformer.cluster_predictors import (
     CrossPredictor,
     SentencePredictor,
-    draw_masked_positions,
+    sample_masked_positions,
 )
 
 torch.set_num_threads(1)
@@ -19,7 +19,7 @@ def seed():
 
 def test_masked_positions_cover_all_but_the_end_symbol_evenly():
     lengths = torch.tensor([2, 5, 1]).repeat(3000)
-    drawn = draw_masked_positions(lengths).view(-1, 3)
+    drawn = sample_masked_positions(lengths).view(-1, 3)
     assert drawn[:, 0].unique().tolist() == [0] == drawn[:, 2].unique().tolist()
     shares = torch.bincount(drawn[:, 1]) / 3000
     assert shares.shape == (4,)
@@ -28,7 +28,7 @@ def test_masked_positions_cover_all_but_the_end_symbol_evenly():
 
 def test_logits_are_the_tied_codebook_and_a_bias():
     predictor, codebook = SentencePredictor(1, LAYER, 5, causal=False), torch.randn(5, 16)
-    inputs, mask = torch.randn(4, 2, 16), padding_mask(torch.ones(2, 4))
+    inputs, mask = torch.randn(4, 2, 16), make_padding_mask(torch.ones(2, 4))
     states = predictor.layers[0](inputs, mask)
     torch.testing.assert_close(predictor(inputs, mask, codebook), states @ codebook.t() + predictor.bias)
 
@@ -36,7 +36,7 @@ def test_logits_are_the_tied_codebook_and_a_bias():
 @pytest.mark.parametrize("causal", [False, True])
 def test_one_position_is_that_of_the_whole(causal):
     predictor, codebook = SentencePredictor(2, LAYER, 5, causal), torch.randn(5, 16)
-    mask = padding_mask(torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]]))
+    mask = make_padding_mask(torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]]))
     inputs, at = torch.randn(4, 3, 16), torch.tensor([3, 0, 1])
     whole = predictor(inputs, mask, codebook)
     torch.testing.assert_close(predictor(inputs, mask, codebook, at)[0], whole[at, torch.arange(3)])
@@ -44,8 +44,8 @@ def test_one_position_is_that_of_the_whole(causal):
 
 def test_what_each_predictor_sees():
     codebook, memory = torch.randn(5, 16), torch.randn(3, 2, 16)
-    memory_mask = padding_mask(torch.tensor([[1, 1, 1], [1, 1, 0]]))
-    mask = padding_mask(torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]))
+    memory_mask = make_padding_mask(torch.tensor([[1, 1, 1], [1, 1, 0]]))
+    mask = make_padding_mask(torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]))
     inputs = torch.randn(5, 2, 16)
     later, hidden = inputs.clone(), memory.clone()
     later[3:] += 1

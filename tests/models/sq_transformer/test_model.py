@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.models.small_models import SMALL, STRUCTURED, decoder_input, make, sentences
-from workflow_scripts.models.layers.transformer import causal_mask, padding_mask
+from workflow_scripts.models.layers.transformer import make_causal_mask, make_padding_mask
 from workflow_scripts.models.sq_transformer import model as sq_transformer
-from workflow_scripts.models.sq_transformer.cluster_predictors import draw_masked_positions
-from workflow_scripts.models.sq_transformer.model import next_tokens
+from workflow_scripts.models.sq_transformer.cluster_predictors import sample_masked_positions
+from workflow_scripts.models.sq_transformer.model import make_next_tokens
 from workflow_scripts.models.transformer import model as seq2seq
 
 torch.set_num_threads(1)
@@ -51,7 +51,7 @@ def same_code_sentences(model, seed, side="source"):
 def test_sal_attends_alike_in_any_two_sentences_of_one_code_sequence(seed, name):
     model = make(name, seed, vocabulary=30, layers=3).eval()
     first, second = same_code_sentences(model, seed)
-    assert torch.equal(model.encoder_attention(first), model.encoder_attention(second))
+    assert torch.equal(model.compute_encoder_attention(first), model.compute_encoder_attention(second))
     assert not torch.allclose(model.encode(first).states, model.encode(second).states)
 
 
@@ -66,7 +66,7 @@ def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_fi
     attend = attention.attend
     with mock.patch.object(attention, "attend", lambda *given: (asked.append(given), attend(*given))[1]):
         logits = [model(source, target).logits for target in targets]
-    weights = [attention.weights(query, key, mask) for query, key, _, mask, *_ in asked]
+    weights = [attention.compute_weights(query, key, mask) for query, key, _, mask, *_ in asked]
     assert weights[0].shape[-2:] == (6, 6) and torch.equal(*weights)
     assert not torch.equal(asked[0][2], asked[1][2])  # the values are words
     assert not torch.allclose(*logits)
@@ -76,7 +76,7 @@ def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_fi
 def test_other_attention_is_not_invariant(name):
     model = make(name, 0, vocabulary=30).eval()
     first, second = same_code_sentences(model, 0)
-    assert (model.encoder_attention(first) - model.encoder_attention(second)).abs().max() > 0.01
+    assert (model.compute_encoder_attention(first) - model.compute_encoder_attention(second)).abs().max() > 0.01
 
 
 # The layers, against each stream computed by itself
@@ -128,9 +128,9 @@ def test_joined_streams_equal_streams_by_themselves(name, training):
     )
     source_codes = model.source_quantiser.codebook[model.assign_source(source)].transpose(0, 1)
     target_codes = model.target_quantiser.codebook[model.assign_target(target_in)].transpose(0, 1)
-    encoded = reference_encoder(model, source_words, source_codes, padding_mask(source))
-    mask = causal_mask(7, source.device)
-    decoded = reference_decoder(model, target_words, target_codes, encoded[-1], padding_mask(source), mask)
+    encoded = reference_encoder(model, source_words, source_codes, make_padding_mask(source))
+    mask = make_causal_mask(7, source.device)
+    decoded = reference_decoder(model, target_words, target_codes, encoded[-1], make_padding_mask(source), mask)
     output = model(source, target_in)
     expected = decoded[-1][0].transpose(0, 1) @ model.target_embedding.weight.t()
     torch.testing.assert_close(output.logits, expected, atol=2e-5, rtol=1e-4)
@@ -165,7 +165,7 @@ def test_inference_without_sal_is_that_of_the_plain_transformer(name):
     source, target_in = sentences([5, 3]), decoder_input(sentences([4, 6], seed=1))
     assert torch.equal(model(source, target_in).logits, plain(source, target_in).logits)
     assert torch.equal(model.encode(source).states, plain.encode(source).states)
-    assert torch.equal(model.encoder_attention(source), plain.encoder_attention(source))
+    assert torch.equal(model.compute_encoder_attention(source), plain.compute_encoder_attention(source))
     tokens = torch.full((2,), 2)
     (logits, cache), (expected, _) = (m.decode_step(m.encode(source), None, tokens) for m in (model, plain))
     assert torch.equal(logits, expected)
@@ -178,7 +178,7 @@ def test_evaluation_draws_nothing_and_moves_nothing(name):
     source, target_in = sentences([5, 3]), decoder_input(sentences([4, 6], seed=1))
     before, state = torch.get_rng_state(), {key: value.clone() for key, value in model.state_dict().items()}
     model(source, target_in)
-    model.after_step()
+    model.finish_step()
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(value, state[key]) for key, value in model.state_dict().items())
 
@@ -188,14 +188,14 @@ def test_evaluation_draws_nothing_and_moves_nothing(name):
 
 def test_next_tokens():
     target_in = torch.tensor([[2, 5, 6, 7], [2, 0, 0, 0], [2, 8, 0, 0]])
-    assert next_tokens(target_in).tolist() == [[5, 6, 7, 2], [2, 0, 0, 0], [8, 2, 0, 0]]
+    assert make_next_tokens(target_in).tolist() == [[5, 6, 7, 2], [2, 0, 0, 0], [8, 2, 0, 0]]
 
 
 @settings(max_examples=20, deadline=None)
 @given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4), seed=st.integers(0, 99))
 def test_next_tokens_undo_the_shift(lengths, seed):
     target = sentences(lengths, seed=seed)
-    assert torch.equal(next_tokens(decoder_input(target)), target)
+    assert torch.equal(make_next_tokens(decoder_input(target)), target)
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
@@ -213,7 +213,7 @@ def test_terms_against_their_definition(name):
         assert torch.equal(terms[f"{side}_vectors"], quantiser.codebook[codes])
         assert torch.equal(terms[f"{side}_real"], real)
         output = terms[f"{side}_output"]
-        torch.testing.assert_close(terms[f"{side}_output_scores"], quantiser.scores(output))
+        torch.testing.assert_close(terms[f"{side}_output_scores"], quantiser.score_codes(output))
         torch.testing.assert_close(terms[f"{side}_output_vectors"], quantiser.codebook[quantiser(output).codes])
     assert torch.equal(terms["target_next_codes"], terms["target_codes"])
     assert torch.equal(terms["source_next_codes"][:-1], terms["source_codes"][1:])
@@ -222,11 +222,11 @@ def test_terms_against_their_definition(name):
     assert ("source_prior" in terms) == ("target_prior" in terms) == (model.settings.clustering != "none")
     if model.settings.clustering == "none":
         return
-    scores = model.target_quantiser.scores(terms["target_embedded"])[target.t().ne(0)]
+    scores = model.target_quantiser.score_codes(terms["target_embedded"])[target.t().ne(0)]
     torch.testing.assert_close(terms["target_posterior"], scores)
     torch.testing.assert_close(terms["target_marginal"], scores)
     assert terms["target_prior"].shape == (17, 4)
-    scores = model.source_quantiser.scores(terms["source_embedded"])
+    scores = model.source_quantiser.score_codes(terms["source_embedded"])
     if model.settings.source_predictor == "causal":
         later = source.t()[1:].ne(0)
         torch.testing.assert_close(terms["source_posterior"], scores[1:][later])
@@ -243,9 +243,9 @@ def test_masked_word_is_hidden_from_its_prior(name):
     torch.manual_seed(5)
     before = model(source, target_in).terms
     torch.manual_seed(5)
-    at = draw_masked_positions(torch.tensor([6, 3, 4, 2]))
+    at = sample_masked_positions(torch.tensor([6, 3, 4, 2]))
     rows = torch.arange(4)
-    scores = model.source_quantiser.scores(4 * model.source_embedding.weight[source[rows, at]])
+    scores = model.source_quantiser.score_codes(4 * model.source_embedding.weight[source[rows, at]])
     torch.testing.assert_close(before["source_posterior"], scores)
     hidden, seen = source.clone(), source.clone()
     hidden[rows, at] = 15 - hidden[rows, at]
@@ -304,13 +304,13 @@ def test_priors_read_what_the_setting_says(name):
     ):
         words[side], codes[side] = 4 * table.weight[ids.t()], assign(ids).t()
         books[side] = quantiser.codebook
-    mask, causal = padding_mask(source), causal_mask(target.size(1), source.device)
+    mask, causal = make_padding_mask(source), make_causal_mask(target.size(1), source.device)
     inputs = words["source"] if mmi else books["source"][codes["source"]]
     if model.settings.source_predictor == "causal":
         expected = model.source_predictor(inputs[:-1], mask[..., :-1], books["source"])[source.t()[1:].ne(0)]
     else:
         torch.manual_seed(5)
-        at, rows = draw_masked_positions(torch.tensor([6, 3, 4, 2])), torch.arange(4)
+        at, rows = sample_masked_positions(torch.tensor([6, 3, 4, 2])), torch.arange(4)
         inputs = inputs.clone()
         unknown = 4 * model.source_embedding.weight[3]
         inputs[at, rows] = unknown if mmi else books["source"][model.source_quantiser.codes]
@@ -364,7 +364,7 @@ def test_codes_that_move_by_their_average_alone_get_no_gradient():
     assert gradients(model, loss + sum(output.terms[f"{side}_output_scores"].square().mean() for side in sides))
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters() if name in CODEBOOKS}
     assert all(model.get_parameter(name).grad is None for name in before)
-    model.after_step()
+    model.finish_step()
     assert not any(torch.equal(model.get_parameter(name), codebook) for name, codebook in before.items())
 
 
@@ -415,7 +415,7 @@ def test_a_training_step_moves_codes_towards_the_words_whose_codes_they_are(side
         codebook.detach().clone(),
         {name: output.terms[f"{side}_{name}"] for name in ("embedded", "codes", "real")},
     )
-    model.after_step()
+    model.finish_step()
     for code in terms["codes"][terms["real"]].unique().tolist():
         members = terms["embedded"][terms["real"] & (terms["codes"] == code)]
         direction = torch.nn.functional.normalize(torch.nn.functional.normalize(members, dim=-1).sum(0), dim=0)
@@ -424,7 +424,7 @@ def test_a_training_step_moves_codes_towards_the_words_whose_codes_they_are(side
 
 def test_without_a_step_no_code_moves_again():
     model, _ = training_output("sal-code", ema_decay=0.9)
-    model.after_step()
+    model.finish_step()
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    model.after_step()
+    model.finish_step()
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

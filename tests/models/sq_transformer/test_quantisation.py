@@ -3,7 +3,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.models.sq_transformer.quantisation import Quantiser, code_scores, cosine_scores, straight_through
+from workflow_scripts.models.sq_transformer.quantisation import (
+    Quantiser,
+    apply_straight_through,
+    score_by_cosine,
+    score_by_distance,
+)
 
 torch.set_num_threads(1)
 
@@ -21,7 +26,7 @@ def test_scores_are_squared_distances_and_codes_the_nearest(codes, width, seed, 
     torch.manual_seed(seed)
     embedded, codebook = scale * torch.randn(3, 2, width), torch.randn(codes, width)
     distances = torch.stack([(embedded - code).pow(2).sum(dim=-1) for code in codebook], dim=-1)
-    scores = code_scores(embedded, codebook)
+    scores = score_by_distance(embedded, codebook)
     torch.testing.assert_close(scores.softmax(-1), (-distances).softmax(-1), atol=1e-3, rtol=1e-3)
     nearest = distances.gather(-1, scores.argmax(-1, keepdim=True))[..., 0]
     torch.testing.assert_close(nearest, distances.min(dim=-1).values, atol=1e-3, rtol=1e-4)
@@ -31,9 +36,9 @@ def test_cosine_scores():
     torch.manual_seed(0)
     embedded, codebook = torch.randn(5, 3, 8), torch.randn(4, 8)
     expected = torch.nn.functional.cosine_similarity(embedded[..., None, :], codebook, dim=-1)
-    torch.testing.assert_close(cosine_scores(embedded, codebook), expected)
+    torch.testing.assert_close(score_by_cosine(embedded, codebook), expected)
     model = quantiser(cosine=True)
-    torch.testing.assert_close(model.scores(embedded), cosine_scores(embedded, model.codebook))
+    torch.testing.assert_close(model.score_codes(embedded), score_by_cosine(embedded, model.codebook))
 
 
 def test_codes_start_as_directions():
@@ -63,7 +68,7 @@ def test_mask_code_is_never_assigned():
 def test_straight_through_has_the_value_of_the_code_and_the_gradient_of_the_word():
     vectors = torch.randn(3, 2, 8, requires_grad=True)
     embedded = (1e4 * torch.randn(3, 2, 8)).requires_grad_()
-    result = straight_through(vectors, embedded)
+    result = apply_straight_through(vectors, embedded)
     assert torch.equal(result, vectors)
     weights = torch.randn(3, 2, 8)
     (result * weights).sum().backward()
@@ -104,10 +109,10 @@ def test_after_step_equals_the_loop(decay, count_padding, batches, mask_code, se
         codes = model(embedded).codes
         model.observe(embedded, codes, real)
         seen.append((embedded, codes, real))
-    model.after_step()
+    model.finish_step()
     torch.testing.assert_close(model.codebook.detach(), moved_by_loop(before, seen, decay, count_padding))
     again = model.codebook.detach().clone()
-    model.after_step()
+    model.finish_step()
     assert torch.equal(model.codebook, again)
 
 
@@ -117,7 +122,7 @@ def test_a_code_that_holds_only_padding_shrinks_only_if_padding_counts():
         before = model.codebook.detach().clone()
         zeros, real = torch.zeros(2, 1, 8), torch.zeros(2, 1, dtype=torch.bool)
         model.observe(zeros, torch.full((2, 1), 3), real)
-        model.after_step()
+        model.finish_step()
         torch.testing.assert_close(model.codebook[3].detach(), factor * before[3])
 
 
@@ -127,7 +132,7 @@ def test_decay_of_one_leaves_codes_to_their_gradient(decay):
     before = model.codebook.detach().clone()
     embedded = torch.randn(4, 2, 8)
     model.observe(embedded, model(embedded).codes, torch.ones(4, 2, dtype=torch.bool))
-    model.after_step()
+    model.finish_step()
     assert torch.equal(model.codebook, before) == (decay == 1.0)
 
 
@@ -135,4 +140,4 @@ def test_half_precision_does_not_reach_the_codes():
     model = quantiser()
     embedded = torch.randn(4, 2, 8)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(model(embedded).scores, model.scores(embedded))
+        assert torch.equal(model(embedded).scores, model.score_codes(embedded))

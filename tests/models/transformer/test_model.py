@@ -3,7 +3,7 @@ import torch
 
 from tests.models.small_models import ALL, PLAIN, decoder_input, make, sentences
 from workflow_scripts.models.transformer import model as seq2seq
-from workflow_scripts.models.transformer.model import sinusoids
+from workflow_scripts.models.transformer.model import make_sinusoids
 
 torch.set_num_threads(1)
 
@@ -53,11 +53,13 @@ def test_no_position_sees_a_later_target_word(name):
 def test_encoder_attention_sums_to_one_over_real_words(name):
     model = make(name).eval()
     source = sentences([6, 3])
-    maps = model.encoder_attention(source)
+    maps = model.compute_encoder_attention(source)
     assert maps.shape == (2, 2, 2, 6, 6)
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 2, 2, 6))
     assert maps[:, 1, :, :, 3:].abs().max() == 0
-    torch.testing.assert_close(maps[:, 1:, :, :3, :3], model.encoder_attention(source[1:, :3]), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        maps[:, 1:, :, :3, :3], model.compute_encoder_attention(source[1:, :3]), atol=1e-5, rtol=1e-4
+    )
 
 
 def test_relative_model_has_no_idea_of_the_absolute_position():
@@ -72,7 +74,7 @@ def test_relative_model_has_no_idea_of_the_absolute_position():
 
 
 def test_sinusoids_are_those_of_vaswani():
-    table = sinusoids(5, 6, 3, torch.device("cpu"))
+    table = make_sinusoids(5, 6, 3, torch.device("cpu"))
     assert table.shape == (5, 1, 6)
     for row in range(5):
         for i in range(3):

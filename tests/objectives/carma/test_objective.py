@@ -20,12 +20,12 @@ from tests.objectives.last_token_loss import recorders
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.carma.objective import (
-    draw,
+    compute_mutual_information,
+    compute_similarities,
+    compute_stability,
     find_terms,
-    mutual_information,
-    similarities,
-    stability,
-    with_bos,
+    place_bos,
+    sample_negatives,
 )
 from workflow_scripts.objectives.carma.settings import Settings
 from workflow_scripts.tasks.batching import Batch
@@ -45,8 +45,8 @@ def get_random_states(batch, layers=2, d=5, seed=0):
 
 def mi(states, words, counted, negatives=0, spans="own", positives="pairwise", temperature=0.1, similarity="cosine"):
     terms = find_terms(words, counted, spans, positives)
-    chosen = draw(terms.allowed, negatives) if negatives else terms.allowed.float()
-    return mutual_information(similarities(states, similarity), terms, chosen, temperature)
+    chosen = sample_negatives(terms.allowed, negatives) if negatives else terms.allowed.float()
+    return compute_mutual_information(compute_similarities(states, similarity), terms, chosen, temperature)
 
 
 # L_MI
@@ -95,7 +95,7 @@ def test_mi_equals_the_loop_over_layers_sentences_words_and_tokens(
 ):
     batch = prompts(words, bos=bos)
     states = get_random_states(batch, seed=seed)
-    places, counted = with_bos(batch.words, batch.real, joined)
+    places, counted = place_bos(batch.words, batch.real, joined)
     if padding:
         counted = counted | ~batch.real
     loss, terms = mi(states, places, counted, 0, spans, positives, 0.5, similarity)
@@ -110,7 +110,7 @@ def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
     batch = prompts(words)
     states = get_random_states(batch, seed=seed)
     terms = find_terms(batch.words, batch.real, spans, "pairwise")
-    negatives = draw(terms.allowed, count)
+    negatives = sample_negatives(terms.allowed, count)
     assert not negatives[~terms.allowed].any()
     assert torch.equal(negatives.sum(dim=1), count * terms.allowed.any(dim=1).float())
     values = []
@@ -121,7 +121,7 @@ def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
             positive, negative = float(c[terms.positives[t]].sum()), float((c * negatives[t]).sum())
             if negative:
                 values.append(-math.log(positive / (positive + negative)))
-    loss, pairs = mutual_information(similarities(states, "cosine"), terms, negatives, 0.1)
+    loss, pairs = compute_mutual_information(compute_similarities(states, "cosine"), terms, negatives, 0.1)
     assert int(pairs) * len(states) == len(values)
     assert float(loss) == pytest.approx(sum(values) / max(len(values), 1), abs=1e-4)
 
@@ -129,7 +129,7 @@ def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
 def test_draws_are_uniform_over_the_allowed_positions():
     torch.manual_seed(0)
     allowed = torch.tensor([[True, False, True, True, False, True]])
-    counts = draw(allowed, 40_000)[0][allowed[0]]
+    counts = sample_negatives(allowed, 40_000)[0][allowed[0]]
     # Chi-squared with 3 degrees of freedom stays below 16.3 in 999 of 1,000 cases.
     assert float(((counts - 10_000) ** 2 / 10_000).sum()) < 16.3
 
@@ -140,11 +140,11 @@ def test_draws_are_uniform_over_the_allowed_positions():
 def test_mi_gradient_against_finite_differences(similarity, positives, spans):
     batch = prompts([[2, 1, 3], [1, 1]])
     terms = find_terms(batch.words, batch.real, spans, positives)
-    negatives = draw(terms.allowed, 2).double()
+    negatives = sample_negatives(terms.allowed, 2).double()
     states = [state.double().requires_grad_() for state in get_random_states(batch, d=3)]
 
     def loss(*layers):
-        return mutual_information(similarities(list(layers), similarity), terms, negatives, 0.5)[0]
+        return compute_mutual_information(compute_similarities(list(layers), similarity), terms, negatives, 0.5)[0]
 
     assert torch.autograd.gradcheck(loss, states)
 
@@ -168,7 +168,7 @@ def test_mi_and_stability_do_not_see_padding(words, more, count, seed):
     loss_padded, pairs_padded = mi(wider, padded.words, padded.real, count)
     assert int(pairs) == int(pairs_padded)
     torch.testing.assert_close(loss, loss_padded, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(stability(states, batch.real), stability(wider, padded.real))
+    torch.testing.assert_close(compute_stability(states, batch.real), compute_stability(wider, padded.real))
 
 
 def test_mi_of_a_batch_is_the_mean_over_the_pairs_of_its_sentences():
@@ -197,10 +197,10 @@ def test_a_word_that_is_its_whole_sentence_has_no_negatives_and_counts_nowhere()
 
 def test_bos_joins_the_first_word_or_counts_nowhere():
     batch = prompts([[2, 1], [1, 2]], bos=True, more_padding=1)
-    words, counted = with_bos(batch.words, batch.real, joined=False)
+    words, counted = place_bos(batch.words, batch.real, joined=False)
     assert torch.equal(words, batch.words)
     assert counted.tolist() == [[False, True, True, True, False]] * 2
-    words, counted = with_bos(batch.words, batch.real, joined=True)
+    words, counted = place_bos(batch.words, batch.real, joined=True)
     assert words.tolist() == [[0, 0, 0, 1, -1], [0, 0, 1, 1, -1]]
     assert torch.equal(counted, batch.real)
 
@@ -213,21 +213,23 @@ def test_bos_joins_the_first_word_or_counts_nowhere():
 def test_stability_by_hand(words, layers, seed):
     batch = prompts(words, more_padding=2)
     states = get_random_states(batch, layers, seed=seed)
-    assert float(stability(states, batch.real)) == pytest.approx(stability_by_hand(states, batch.real), rel=1e-4)
+    assert float(compute_stability(states, batch.real)) == pytest.approx(
+        stability_by_hand(states, batch.real), rel=1e-4
+    )
 
 
 def test_stability_of_equal_opposite_and_growing_layers():
     batch = prompts(SENTENCES)
     state = get_random_states(batch)[0]
-    assert float(stability([state] * 4, batch.real)) == 0
-    assert float(stability([state, -state, state], batch.real)) == pytest.approx(4)
-    assert float(stability([state, 3 * state], batch.real)) == pytest.approx(4 / 10)
+    assert float(compute_stability([state] * 4, batch.real)) == 0
+    assert float(compute_stability([state, -state, state], batch.real)) == pytest.approx(4)
+    assert float(compute_stability([state, 3 * state], batch.real)) == pytest.approx(4 / 10)
 
 
 def test_stability_gradient_against_finite_differences():
     batch = prompts([[2, 1], [1]])
     states = [state.double().requires_grad_() for state in get_random_states(batch, 3, d=3)]
-    assert torch.autograd.gradcheck(lambda *layers: stability(list(layers), batch.real), states)
+    assert torch.autograd.gradcheck(lambda *layers: compute_stability(list(layers), batch.real), states)
 
 
 # The sum, on models
@@ -242,7 +244,7 @@ def test_loss_on_language_models(family, positives):
         module.training = module is model  # CARMA is on, dropout off
     weights = {"weight": 0.25, "mi": 0.5, "stability": 2.0}
     loss, parts = carma.build(LAYERS | weights | {"negatives": 0, "positives": positives}, LOSS)(model, batch)
-    words, counted = with_bos(batch.words, batch.real, joined=False)
+    words, counted = place_bos(batch.words, batch.real, joined=False)
     mi_expected, terms = mi_by_hand(hidden[1:4], words, counted, positives=positives)
     assert int(parts["pairs"]) == terms
     assert float(parts["mi"]) == pytest.approx(mi_expected, rel=1e-4)
@@ -517,5 +519,5 @@ def test_a_model_without_blocks():
 def test_thirds_of_the_blocks(third, of_twelve, of_eight, of_four):
     settings = Settings(third=third)
     for count, blocks in ((12, of_twelve), (8, of_eight), (4, of_four)):
-        assert list(settings.mi_blocks(count)) == list(settings.stability_blocks(count)) == blocks
-    assert len(settings.mi_blocks(2)) == len(settings.mi_blocks(4)) == 2
+        assert list(settings.list_mi_blocks(count)) == list(settings.list_stability_blocks(count)) == blocks
+    assert len(settings.list_mi_blocks(2)) == len(settings.list_mi_blocks(4)) == 2

@@ -13,11 +13,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.objectives.compositional.objective import (
-    guided_decomposition,
-    nuance_entropy,
-    nuance_task,
-    reconstruction_consistency,
-    sparsity,
+    compute_consistency,
+    compute_guided_decomposition,
+    compute_nuance_entropy,
+    compute_nuance_task,
+    compute_sparsity,
 )
 from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
@@ -53,12 +53,14 @@ def batch() -> MaskedBatch:
 
 def test_guided_decomposition_by_hand():
     codes, given = random_codes(), batch()
-    o = codes.normalised().abs().numpy()
+    o = codes.normalise().abs().numpy()
     first = np.mean([o[0, 1], o[0, 2]], axis=0)  # the word is the mean of its pieces
     wrong = [first[[0, 2, 3, 5, 6]].mean(), o[1, 1, :6].mean()]
-    torch.testing.assert_close(guided_decomposition(codes, given.share, given.gold).item(), np.mean(wrong).item())
+    torch.testing.assert_close(
+        compute_guided_decomposition(codes, given.share, given.gold).item(), np.mean(wrong).item()
+    )
     sums = [first[[0, 2, 3, 5, 6]].sum(), o[1, 1, :6].sum()]
-    found = guided_decomposition(codes, given.share, given.gold, "sum")
+    found = compute_guided_decomposition(codes, given.share, given.gold, "sum")
     torch.testing.assert_close(found.item(), np.mean(sums).item())
 
 
@@ -68,23 +70,23 @@ def test_guided_decomposition_is_zero_exactly_where_all_weight_is_on_sememes(see
     codes, given = random_codes(seed=seed), batch()
     codes.weights[0, 1:3] *= torch.isin(torch.arange(7), torch.tensor([1, 4]))
     codes.weights[1, 1] *= torch.arange(7).eq(6)
-    assert guided_decomposition(codes, given.share, given.gold).abs() < 1e-12
+    assert compute_guided_decomposition(codes, given.share, given.gold).abs() < 1e-12
     codes.weights[0, 2, 5] += amount  # a wrong code of the second piece
-    assert guided_decomposition(codes, given.share, given.gold) > 0
+    assert compute_guided_decomposition(codes, given.share, given.gold) > 0
 
 
 def test_nothing_to_decompose_and_sememes_that_are_all_codes_are_zero():
     codes, given = random_codes(), batch()
     nothing = replace(given, share=torch.zeros(2, 5), gold=given.gold[..., :0])
-    assert guided_decomposition(codes, nothing.share, nothing.gold) == 0
+    assert compute_guided_decomposition(codes, nothing.share, nothing.gold) == 0
     every = torch.arange(7, dtype=torch.int32).expand(2, 5, 7)
-    assert guided_decomposition(codes, given.share, every).abs() < 1e-12
+    assert compute_guided_decomposition(codes, given.share, every).abs() < 1e-12
 
 
 def test_guided_decomposition_moves_the_codes_of_covered_words_alone():
     codes, given = random_codes(), batch()
     codes.weights.requires_grad_()
-    guided_decomposition(CodeWeights(codes.weights, codes.scale), given.share, given.gold).backward()
+    compute_guided_decomposition(CodeWeights(codes.weights, codes.scale), given.share, given.gold).backward()
     gradient = codes.weights.grad
     assert not gradient[0, 0].any() and not gradient[0, 3:].any() and not gradient[1, 2:].any()
     assert gradient[0, 1, [0, 2, 3, 5, 6]].all() and not gradient[0, 1, [1, 4]].any()
@@ -93,8 +95,8 @@ def test_guided_decomposition_moves_the_codes_of_covered_words_alone():
 def test_sparsity_is_the_mean_weight_of_real_tokens_and_layers_and_has_a_gradient():
     layers = [random_codes(7), random_codes(4, seed=1)]
     layers[0].weights.requires_grad_()
-    found = sparsity(layers, REAL)
-    expected = [layer.normalised().abs()[REAL].mean().item() for layer in layers]
+    found = compute_sparsity(layers, REAL)
+    expected = [layer.normalise().abs()[REAL].mean().item() for layer in layers]
     torch.testing.assert_close(found.item(), float(np.mean(expected)))
     found.backward()
     assert layers[0].weights.grad[REAL].any() and not layers[0].weights.grad[~REAL].any()
@@ -104,34 +106,34 @@ def test_sparsity_is_the_mean_weight_of_real_tokens_and_layers_and_has_a_gradien
 def test_reconstruction_moves_each_side_by_its_own_weight(beta_on, on_comp, on_cont):
     """Against the gradient by hand, and finite differences of the first term, which has no weight."""
     cont, comp = states()
-    reconstruction_consistency(cont, comp, REAL, 0.1, beta_on).backward()
+    compute_consistency(cont, comp, REAL, 0.1, beta_on).backward()
     difference = 2 * (comp - cont).detach() / (8 * REAL.sum()) * REAL[..., None]
     torch.testing.assert_close(comp.grad, on_comp * difference)
     torch.testing.assert_close(cont.grad, -on_cont * difference)
     step = 1e-6
     for moved, weight in ((comp, on_comp), (cont, on_cont)):
         with torch.no_grad():
-            before = reconstruction_consistency(cont, comp, REAL, 0.0, "contextual")
+            before = compute_consistency(cont, comp, REAL, 0.0, "contextual")
             moved[0, 1, 2] += step
-            after = reconstruction_consistency(cont, comp, REAL, 0.0, "contextual")
+            after = compute_consistency(cont, comp, REAL, 0.0, "contextual")
             moved[0, 1, 2] -= step
         torch.testing.assert_close(weight * (after - before) / step, moved.grad[0, 1, 2], rtol=1e-4, atol=1e-8)
 
 
 def test_reconstruction_of_what_is_equal_is_zero_and_padding_is_nothing():
     cont, comp = states()
-    assert reconstruction_consistency(cont, cont, REAL, 0.1) == 0
-    value = reconstruction_consistency(cont, comp, REAL, 0.1)
+    assert compute_consistency(cont, cont, REAL, 0.1) == 0
+    value = compute_consistency(cont, comp, REAL, 0.1)
     torch.testing.assert_close(value, 1.1 * (comp - cont)[REAL].square().mean())
 
 
 def test_entropy_of_equal_features_is_the_least_and_of_one_feature_the_most():
     constant = torch.full((2, 5, 768), 3.0, dtype=torch.float64)
-    torch.testing.assert_close(nuance_entropy([constant, -constant], REAL).item(), 1 / 768)
+    torch.testing.assert_close(compute_nuance_entropy([constant, -constant], REAL).item(), 1 / 768)
     one = torch.zeros(2, 5, 768)
     one[..., 5] = 1e4
-    torch.testing.assert_close(nuance_entropy([one], REAL).item(), 1.0)
-    torch.testing.assert_close(nuance_entropy([constant.float(), one], REAL).item(), (1 / 768 + 1) / 2)
+    torch.testing.assert_close(compute_nuance_entropy([one], REAL).item(), 1.0)
+    torch.testing.assert_close(compute_nuance_entropy([constant.float(), one], REAL).item(), (1 / 768 + 1) / 2)
 
 
 @settings(max_examples=30, deadline=None)
@@ -142,7 +144,7 @@ def test_entropy_lies_between_and_is_scipys(seed, size):
 
     torch.manual_seed(seed)
     gap = size * torch.randn(2, 5, 8, dtype=torch.float64)
-    found = nuance_entropy([gap], REAL).item()
+    found = compute_nuance_entropy([gap], REAL).item()
     assert 1 / 8 - 1e-9 <= found <= 1 + 1e-9
     expected = math.exp(-entropy(softmax(gap.numpy(), -1), axis=-1)[REAL.numpy()].mean())
     assert found == pytest.approx(expected)
@@ -150,9 +152,12 @@ def test_entropy_lies_between_and_is_scipys(seed, size):
 
 def test_nuance_task_is_large_where_the_gap_can_do_the_tasks():
     words, follows = torch.tensor(2.0), torch.tensor(0.5)
-    assert nuance_task(words, follows).item() == pytest.approx(math.exp(-2) + math.exp(-0.5))
-    assert nuance_task(words, follows, "sum").item() == pytest.approx(math.exp(-2.5))
-    assert nuance_task(torch.tensor(0.0), torch.tensor(0.0)) == 2 and nuance_task(words * 50, follows * 100) < 1e-6
+    assert compute_nuance_task(words, follows).item() == pytest.approx(math.exp(-2) + math.exp(-0.5))
+    assert compute_nuance_task(words, follows, "sum").item() == pytest.approx(math.exp(-2.5))
+    assert (
+        compute_nuance_task(torch.tensor(0.0), torch.tensor(0.0)) == 2
+        and compute_nuance_task(words * 50, follows * 100) < 1e-6
+    )
 
 
 def case(next_sentence: bool = True, **changes: object):

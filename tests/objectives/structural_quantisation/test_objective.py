@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.models.small_models import STRUCTURED, decoder_input, make, sentences
 from workflow_scripts.objectives.structural_quantisation.objective import (
     build,
-    cluster_cross_entropy,
-    cluster_entropy,
-    commitment,
-    next_code_cross_entropy,
-    stream_distance,
+    compute_cluster_cross_entropy,
+    compute_cluster_entropy,
+    compute_commitment,
+    compute_next_code_cross_entropy,
+    compute_stream_distance,
 )
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
@@ -53,9 +53,9 @@ def test_objective_is_the_exact_mutual_information_worked_by_hand():
     pairs = [(0, 0)] * 3 + [(0, 1)] + [(1, 0)] + [(1, 1)] * 3
     posterior = hard([word for _, word in pairs], 2)
     prior = torch.tensor([[3.0, 1.0], [1.0, 3.0]]).log()[[context for context, _ in pairs]]
-    assert float(cluster_entropy(posterior)) == pytest.approx(math.log(2))
-    assert float(cluster_cross_entropy(posterior, prior)) == pytest.approx(math.log(4) - 0.75 * math.log(3))
-    objective = float(cluster_entropy(posterior) - cluster_cross_entropy(posterior, prior))
+    assert float(compute_cluster_entropy(posterior)) == pytest.approx(math.log(2))
+    assert float(compute_cluster_cross_entropy(posterior, prior)) == pytest.approx(math.log(4) - 0.75 * math.log(3))
+    objective = float(compute_cluster_entropy(posterior) - compute_cluster_cross_entropy(posterior, prior))
     assert objective == pytest.approx(0.75 * math.log(3) - math.log(2))
     assert objective == pytest.approx(brown_clustering([[3, 1], [1, 3]]))
 
@@ -73,11 +73,13 @@ def test_objective_is_a_lower_bound_reached_by_the_true_prior(table, seed):
     counts = torch.tensor(table, dtype=torch.float)
     torch.manual_seed(seed)
     information = brown_clustering(table)
-    entropy = float(cluster_entropy(posterior))
+    entropy = float(compute_cluster_entropy(posterior))
     true = (counts / counts.sum(dim=1, keepdim=True) + 1e-12).log()
-    assert entropy - float(cluster_cross_entropy(posterior, true[context])) == pytest.approx(information, abs=1e-4)
+    assert entropy - float(compute_cluster_cross_entropy(posterior, true[context])) == pytest.approx(
+        information, abs=1e-4
+    )
     other = true + torch.randn_like(true)
-    assert entropy - float(cluster_cross_entropy(posterior, other[context])) <= information + 1e-4
+    assert entropy - float(compute_cluster_cross_entropy(posterior, other[context])) <= information + 1e-4
 
 
 @settings(max_examples=25, deadline=None)
@@ -88,9 +90,9 @@ def test_soft_clusters_by_hand(n, K, seed):
     q = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in scores.tolist()]
     p = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in logits.tolist()]
     expected = -sum(a * math.log(b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True)) / n
-    assert float(cluster_cross_entropy(scores, logits)) == pytest.approx(expected, abs=1e-5)
+    assert float(compute_cluster_cross_entropy(scores, logits)) == pytest.approx(expected, abs=1e-5)
     marginal = [sum(row[k] for row in q) / n for k in range(K)]
-    assert float(cluster_entropy(scores)) == pytest.approx(-sum(x * math.log(x) for x in marginal), abs=1e-5)
+    assert float(compute_cluster_entropy(scores)) == pytest.approx(-sum(x * math.log(x) for x in marginal), abs=1e-5)
     # KL(q || p) + H(q), the form of the official code, is the same number.
     kl = sum(a * math.log(a / b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True)) / n
     own = -sum(a * math.log(a) for row in q for a in row) / n
@@ -101,14 +103,14 @@ def test_a_code_that_cannot_be_assigned_leaves_gradients_finite():
     scores = torch.randn(5, 4, requires_grad=True)
     hidden = scores.masked_fill(torch.tensor([False, False, False, True]), -torch.inf)
     prior = torch.randn(5, 4, requires_grad=True)
-    (cluster_cross_entropy(hidden, prior) - cluster_entropy(hidden)).backward()
+    (compute_cluster_cross_entropy(hidden, prior) - compute_cluster_entropy(hidden)).backward()
     assert torch.isfinite(scores.grad).all()
     assert torch.isfinite(prior.grad).all()
 
 
 def test_gradient_reaches_posterior_and_prior():
     scores, prior = torch.randn(5, 4, requires_grad=True), torch.randn(5, 4, requires_grad=True)
-    cluster_cross_entropy(scores, prior).backward()
+    compute_cluster_cross_entropy(scores, prior).backward()
     assert scores.grad.any()
     assert prior.grad.any()
 
@@ -125,39 +127,41 @@ def test_distances_by_hand(S, B, d, L, seed):
     states, vectors, layers = torch.randn(S, B, d), torch.randn(S, B, d), torch.randn(L, S, 2 * B, d)
     places = [(s, b) for s in range(S) for b in range(B) if real[s, b]]
     squares = [(vectors[s, b, c] - states[s, b, c]) ** 2 for s, b in places for c in range(d)]
-    assert float(commitment(states, vectors, real)) == pytest.approx(float(sum(squares)) / len(squares), abs=1e-5)
+    assert float(compute_commitment(states, vectors, real)) == pytest.approx(
+        float(sum(squares)) / len(squares), abs=1e-5
+    )
     expected = 0.0
     for layer in layers:
         squares = [(layer[s, b, c] - layer[s, B + b, c]) ** 2 for s, b in places for c in range(d)]
         expected += float(sum(squares)) / len(squares)
-    assert float(stream_distance(layers, real)) == pytest.approx(expected, abs=1e-5)
+    assert float(compute_stream_distance(layers, real)) == pytest.approx(expected, abs=1e-5)
 
 
 def test_next_code_by_hand():
     scores = torch.tensor([[[0.0, math.log(3)]], [[5.0, 5.0]], [[0.0, 9.0]]])
     codes, counted = torch.tensor([[1], [0], [0]]), torch.tensor([[True], [True], [False]])
     expected = (math.log(4 / 3) + math.log(2)) / 2
-    assert float(next_code_cross_entropy(scores, codes, counted)) == pytest.approx(expected)
+    assert float(compute_next_code_cross_entropy(scores, codes, counted)) == pytest.approx(expected)
 
 
 def test_distances_stop_the_gradient_at_the_codes():
     states, vectors = torch.randn(3, 2, 4, requires_grad=True), torch.randn(3, 2, 4, requires_grad=True)
-    commitment(states, vectors, torch.ones(3, 2, dtype=torch.bool)).backward()
+    compute_commitment(states, vectors, torch.ones(3, 2, dtype=torch.bool)).backward()
     assert states.grad.all()
     assert vectors.grad is None
     layers = torch.randn(2, 3, 4, 5, requires_grad=True)
-    stream_distance(layers, torch.ones(3, 2, dtype=torch.bool)).backward()
+    compute_stream_distance(layers, torch.ones(3, 2, dtype=torch.bool)).backward()
     assert layers.grad[:, :, :2].all()
     assert not layers.grad[:, :, 2:].any()
     layers.grad = None
-    stream_distance(layers, torch.ones(3, 2, dtype=torch.bool), stop_gradient=False).backward()
+    compute_stream_distance(layers, torch.ones(3, 2, dtype=torch.bool), stop_gradient=False).backward()
     torch.testing.assert_close(layers.grad[:, :, 2:], -layers.grad[:, :, :2])
 
 
 def test_in_the_model_the_distance_does_not_pull_the_codes():
     model = make("srl", dropout=0.0)
     terms = model(batch().source, batch().target_in).terms
-    stream_distance(terms["source_layers"], terms["source_real"]).backward()
+    compute_stream_distance(terms["source_layers"], terms["source_real"]).backward()
     assert model.source_embedding.weight.grad.any()
     assert model.source_quantiser.codebook.grad is None or not model.source_quantiser.codebook.grad.any()
 
@@ -208,9 +212,9 @@ def test_padding_may_count_as_in_the_official_code():
     torch.manual_seed(0)
     _, parts = build({"padding_counts": True}, WordLoss())(model, batch())
     everywhere = torch.ones_like(terms["source_real"])
-    expected = commitment(terms["source_embedded"], terms["source_vectors"], everywhere)
+    expected = compute_commitment(terms["source_embedded"], terms["source_vectors"], everywhere)
     torch.testing.assert_close(parts["commitment_source"], expected.detach())
-    expected = commitment(terms["source_output"], terms["source_output_vectors"], everywhere)
+    expected = compute_commitment(terms["source_output"], terms["source_output_vectors"], everywhere)
     torch.testing.assert_close(parts["output_commitment_source"], expected.detach())
     # Each real position but the last column predicts the code beside it, padding's too.
     losses = [

@@ -8,7 +8,7 @@ import pytest
 
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.published import Published
-from workflow_scripts.evaluation.statistics import independent_difference
+from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.pages.page import format_count, format_html_table, make_page
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables import latex, markdown
@@ -69,7 +69,7 @@ CELLS = [
     ),
     replace(MEASURED, column="K", published=None, protocol="reduced"),
 ]
-TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, independent_difference([95.0, 96.0], [40.0, 41.0]))}
+TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, compare_independent([95.0, 96.0], [40.0, 41.0]))}
 NOTES = explain_table(DISPLAY, CELLS, TESTS, "small")
 # t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.data.formats import wordpiece
-from workflow_scripts.models.encoder.vocabulary import read_vocabulary
+from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.masked_lm.batches import (
     NEIGHBOURS,
@@ -49,7 +49,7 @@ def pairs_of(tokenizer, texts: list[tuple[str, str]], limit: int = 64, **options
         encoded = tokenizer.encode_batch([pair[number] for pair in texts], add_special_tokens=False)
         return to_sequences(pa.chunked_array([pa.array([row.ids for row in encoded], pa.list_(pa.int32()))]))
 
-    vocabulary = read_vocabulary(tokenizer, "tokenizer.json")
+    vocabulary = extract_vocabulary(tokenizer, "tokenizer.json")
     return SentencePairs(side(0), side(1), vocabulary, limit, **{"next_sentence": False, **options})
 
 
@@ -82,7 +82,7 @@ def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
 def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first, second, limit):
     column = lambda n: to_sequences(pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))]))  # noqa: E731
     tokenizer = wordpiece.train_wordpiece(60, TEXTS)
-    pairs = SentencePairs(column(first), column(second), read_vocabulary(tokenizer, "x"), limit, False)
+    pairs = SentencePairs(column(first), column(second), extract_vocabulary(tokenizer, "x"), limit, False)
     ids = whole(pairs.make_batch(np.array([0]), np.random.default_rng(0)))[0].tolist()
     end = ids.index(3)
     a, b = ids[1:end], ids[end + 1 : -1]
@@ -230,7 +230,7 @@ def test_another_tokenizer_or_broken_sememes_are_one_line(tokenizer, folder):
     from tokenizers import Tokenizer, models
 
     with pytest.raises(UserError, match=r"is no tokenizer of BERT's kind, with \[PAD\]"):
-        read_vocabulary(Tokenizer(models.BPE()), folder / "tokenizer.json")
+        extract_vocabulary(Tokenizer(models.BPE()), folder / "tokenizer.json")
     write_json(folder / "sememe_names.json", NAMES[:3])
     with pytest.raises(UserError, match="disagree"):
         read_sememe_lexicon(folder, tokenizer)

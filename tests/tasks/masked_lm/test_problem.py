@@ -14,7 +14,7 @@ from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.masked_lm.batches import bucket_pairs
 from workflow_scripts.tasks.masked_lm.loss import IGNORED
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
@@ -69,7 +69,7 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
         "tokenizer.json",
     }
     model = {key: value for key, value in run["spec"]["model"].items() if key != "name"}
-    loaded = model_module(run["spec"]["model"]).load(trained / "out/checkpoint", model)
+    loaded = import_model(run["spec"]["model"]).load_model(trained / "out/checkpoint", model)
     assert loaded.config.model_type == model["family"]
     nsp = {name for name in history["name"] if name.startswith("nsp")}
     assert bool(nsp) == (run["spec"]["method"] not in WITHOUT_NEXT_SENTENCE)
@@ -92,7 +92,7 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
         for row in range(len(rows)):
             length = int(batch.real[row].sum())
             ids, types = batch.ids[row : row + 1, :length], batch.types[row : row + 1, :length]
-            for name, states in model.hidden(ids, torch.ones_like(ids), types).items():
+            for name, states in model.compute_states(ids, torch.ones_like(ids), types).items():
                 logits = model.heads["words"](states[0]).log_softmax(-1)
                 for place, label in enumerate(batch.labels[row, :length].tolist()):
                     if label != IGNORED:

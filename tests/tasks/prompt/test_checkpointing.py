@@ -18,7 +18,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.causal_lm.model import build
 from workflow_scripts.objectives.carma import objective as carma
-from workflow_scripts.objectives.hidden_states import blocks, recorded
+from workflow_scripts.objectives.hidden_states import find_blocks, record_outputs
 from workflow_scripts.tasks.prompt.batches import PromptBatch
 from workflow_scripts.tasks.prompt.loss import AnswerLoss
 from workflow_scripts.training import loop
@@ -60,11 +60,11 @@ def test_recorded_states_carry_gradients():
     """CARMA's losses reach the first block through the states that hooks record."""
     model = build({**SIZES, "family": "llama"}, 100)
     model.activation_checkpointing_enable({"use_reentrant": False})
-    with recorded(blocks(model), range(2)) as states:
+    with record_outputs(find_blocks(model), range(2)) as states:
         model.base_model(input_ids=torch.arange(8)[None], use_cache=False)
     states[1].square().sum().backward()
-    assert blocks(model)[0].mlp.up_proj.weight.grad.any()
-    assert blocks(model)[2].mlp.up_proj.weight.grad is None
+    assert find_blocks(model)[0].mlp.up_proj.weight.grad.any()
+    assert find_blocks(model)[2].mlp.up_proj.weight.grad is None
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions,
 from tests.training.toy import assert_one_error, record_files
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.cap import compute_cap_logits
-from workflow_scripts.models.causal_lm.model import last_logits, load
+from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
 from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, group_words
 from workflow_scripts.tasks.prompt.problem import read_prompts
@@ -63,9 +63,9 @@ def test_a_checkpoint_is_a_model_of_the_family_that_hugging_face_reads(place):
     folder = place / "runs/ft/checkpoint"
     family = json.loads((folder / "config.json").read_text())["model_type"]
     theirs = AutoModelForCausalLM.from_pretrained(folder).eval()
-    ours = load(folder, {"family": family}).eval()
+    ours = load_causal_lm(folder, {"family": family}).eval()
     ids = torch.tensor([[5, 6, 7, 8]])
-    torch.testing.assert_close(theirs(ids).logits[:, -1], last_logits(ours, ids, torch.tensor([3])))
+    torch.testing.assert_close(theirs(ids).logits[:, -1], compute_last_logits(ours, ids, torch.tensor([3])))
 
 
 def test_the_activation_of_gpt2_is_one_kernel_and_the_same_function(tmp_path):
@@ -76,7 +76,7 @@ def test_the_activation_of_gpt2_is_one_kernel_and_the_same_function(tmp_path):
     theirs = GPT2LMHeadModel(config).eval()
     theirs.save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
-    ours = load(tmp_path, {"family": "gpt2"}).eval()
+    ours = load_causal_lm(tmp_path, {"family": "gpt2"}).eval()
     assert ours.config.activation_function == "gelu_pytorch_tanh"
     ids = torch.randint(50, (3, 9))
     torch.testing.assert_close(ours(ids).logits, theirs(ids).logits)
@@ -99,7 +99,7 @@ def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is
     with torch.no_grad():
         for row, label in enumerate(prompts.label):
             batch = prompts.make_batch(np.array([row]))
-            logits = last_logits(task.model, batch.ids, batch.last)[0]
+            logits = compute_last_logits(task.model, batch.ids, batch.last)[0]
             right.append(logits.argmax() == label)
             nats.append(-float(logits.log_softmax(-1)[label]))
         found = task.validate(task.model)
@@ -110,7 +110,9 @@ def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is
 
 def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
     found = scores(place, "evaluate", "ft", {"splits": ["test"], "batch_tokens": 256}, "prompts")
-    model = load(place / "runs/ft/checkpoint", {"family": json.loads((place / "ft.json").read_text())["method"]}).eval()
+    model = load_causal_lm(
+        place / "runs/ft/checkpoint", {"family": json.loads((place / "ft.json").read_text())["method"]}
+    ).eval()
     tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
     bos = [0] if model.config.model_type in ("llama", "gemma") else []
     among = torch.tensor([tokenizer.encode(label).ids[0] for label in KINDS])
@@ -133,7 +135,7 @@ def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
 def test_perplexity_is_that_of_one_text_at_a_time(place):
     found = scores(place, "evaluate", "pretrain", {"splits": ["valid"], "batch_tokens": 256}, "text")
     folder = place / "runs/pretrain/checkpoint"
-    model = load(folder, {"family": json.loads((place / "pretrain.json").read_text())["method"]}).eval()
+    model = load_causal_lm(folder, {"family": json.loads((place / "pretrain.json").read_text())["method"]}).eval()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     bos = [0] if model.config.model_type in ("llama", "gemma") else []
     nats, tokens = 0.0, 0
@@ -151,8 +153,8 @@ def test_a_model_that_is_not_fine_tuned_is_its_parent(place):
     family = json.loads((place / "ft.json").read_text())["method"]
     init = ("--init", place / "runs/pretrain/checkpoint")
     assert train(place, "original", causal_spec("prompt", family, max_steps=0), "prompts", *init) == 0
-    before = load(place / "runs/pretrain/checkpoint", {"family": family}).state_dict()
-    after = load(place / "runs/original/checkpoint", {"family": family}).state_dict()
+    before = load_causal_lm(place / "runs/pretrain/checkpoint", {"family": family}).state_dict()
+    after = load_causal_lm(place / "runs/original/checkpoint", {"family": family}).state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
 
 
@@ -182,7 +184,7 @@ def test_groups_of_words_are_what_cap_pools(place):
     family = json.loads((place / "ft.json").read_text())["method"]
     if not (place / "grouped").exists():
         write_prompts(place / "grouped", phrases=True)
-    model = load(place / "runs/ft/checkpoint", {"family": family}).eval()
+    model = load_causal_lm(place / "runs/ft/checkpoint", {"family": family}).eval()
     tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
     spec, folder = causal_spec("prompt", family), place / "runs/ft/checkpoint"
     plain, grouped = (read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped"))

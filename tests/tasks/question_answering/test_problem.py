@@ -19,9 +19,14 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import squad
 from workflow_scripts.data.prepared import write_data
-from workflow_scripts.evaluation.span_metrics import exact_match, f1, normalised, worst_variants
+from workflow_scripts.evaluation.span_metrics import (
+    compute_exact_match,
+    compute_f1,
+    normalise_answer,
+    select_worst_variants,
+)
 from workflow_scripts.models.encoder import model as encoder
-from workflow_scripts.models.weights import named_weights, write_tensors
+from workflow_scripts.models.weights import list_weights, write_tensors
 from workflow_scripts.tasks.question_answering.batches import NOT_HERE, read_windows
 from workflow_scripts.tasks.question_answering.model import find_best_spans
 from workflow_scripts.tasks.question_answering.settings import Settings
@@ -46,7 +51,7 @@ def place(tmp_path_factory):
     torch.manual_seed(0)
     model = encoder.build(model_settings(positions=48), len(pieces))
     model.config.save_pretrained(place / "init")
-    write_tensors({f"bert.{name}": weight for name, weight in named_weights(model).items()},
+    write_tensors({f"bert.{name}": weight for name, weight in list_weights(model).items()},
                   place / "init/model.safetensors")  # fmt: skip
     return place
 
@@ -105,25 +110,25 @@ def test_the_likeliest_span(size, longest, seed):
     ],
 )
 def test_measures(predicted, answers, match, overlap):
-    assert exact_match(predicted, answers) == match
-    assert f1(predicted, answers) == pytest.approx(overlap)
+    assert compute_exact_match(predicted, answers) == match
+    assert compute_f1(predicted, answers) == pytest.approx(overlap)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
 @settings(max_examples=50)
 def test_measures_are_of_what_is_left_after_normalisation(one, other):
-    assert normalised(normalised(one)) == normalised(one)
-    assert f1(one, [other]) == pytest.approx(f1(other, [one])) and 0 <= f1(one, [other]) <= 1
-    assert exact_match(one, [other]) == exact_match(other, [one])
-    if exact_match(one, [other]) and normalised(one):
-        assert f1(one, [other]) == 1
+    assert normalise_answer(normalise_answer(one)) == normalise_answer(one)
+    assert compute_f1(one, [other]) == pytest.approx(compute_f1(other, [one])) and 0 <= compute_f1(one, [other]) <= 1
+    assert compute_exact_match(one, [other]) == compute_exact_match(other, [one])
+    if compute_exact_match(one, [other]) and normalise_answer(one):
+        assert compute_f1(one, [other]) == 1
 
 
 def test_of_the_variants_of_a_question_the_worst_counts():
     """The question as it was counts only where it has no variant, wherever it stands; of equal ones the first."""
     items = ["a", "a-high-conf-turk0", "a-high-conf-turk1", "b", "c-x", "c", "d-x", "d-y", "d-z", "d"]
     f1s = [0.1, 0.7, 0.5, 0.3, 0.9, 0.2, 0.6, 0.6, 0.8, 0.0]
-    assert [items[row] for row in worst_variants(items, f1s)] == ["a-high-conf-turk1", "b", "c-x", "d-x"]
+    assert [items[row] for row in select_worst_variants(items, f1s)] == ["a-high-conf-turk1", "b", "c-x", "d-x"]
 
 
 def test_a_model_learns_to_answer(place):

@@ -12,8 +12,9 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.models.encoder.model import checkpoint_blocks
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.encoder.model import use_gradient_checkpointing
+from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.models.importing import import_model
 
 FAMILIES = ("bert", "roberta", "distilbert", "cat")
 
@@ -22,14 +23,13 @@ def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[
     """(states, gradients, state of the generator behind both passes, bytes kept between them), with dropout."""
     torch.manual_seed(0)
     codes = {"codes": 40, **more} if family == "cat" else {}
-    encoder = model_module({"name": model_name(family)})
-    model = encoder.build(model_settings(family, layers=4, dropout=0.1, **codes), 50)
+    model = import_model({"name": model_name(family)}).build(model_settings(family, layers=4, dropout=0.1, **codes), 50)
     if checkpointed:
-        checkpoint_blocks(model)
+        use_gradient_checkpointing(model)
     ids = torch.randint(4, 50, (4, 20))
     real = torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]
     with kept_for_backward(model) as kept:
-        states = sum(encoder.hidden(model, ids, real, torch.zeros_like(ids)).values())
+        states = sum(EncoderWithHeads(model).compute_states(ids, real, torch.zeros_like(ids)).values())
     size = sum(kept.values())
     states.square().mean().backward()
     return states, {n: p.grad for n, p in model.named_parameters()}, torch.get_rng_state(), size

@@ -98,10 +98,10 @@ def test_cosines_of_an_untuned_encoder(tmp_path):
     # Each sentence alone, one at a time, through the encoder itself.
     from tokenizers import Tokenizer
 
-    from workflow_scripts.models.encoder.model import load
+    from workflow_scripts.models.encoder.model import load_model
 
     tokenizer = Tokenizer.from_file(str(init / "tokenizer.json"))
-    model = load(init, {"family": "bert", **SIZES}).eval()
+    model = load_model(init, {"family": "bert", **SIZES}).eval()
 
     def state(text: str) -> torch.Tensor:
         ids = [2, *tokenizer.encode(text, add_special_tokens=False).ids, 3]

@@ -32,7 +32,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.prepared import digest_data
-from workflow_scripts.evaluation.scores import read_scores, share_scores
+from workflow_scripts.evaluation.scores import read_scores, score_shares
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
 from workflow_scripts.tasks.seq2seq.predictions import decode
@@ -195,7 +195,7 @@ def test_the_longest_output_is_by_the_length_of_the_source_with_its_end(trained)
 
 
 def test_a_group_without_examples_gives_no_score():
-    scores = share_scores(
+    scores = score_shares(
         "exact_match", np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]}
     )
     assert {row["subset"]: (row["value"], row["n"]) for row in scores} == {

@@ -36,10 +36,10 @@ def test_pieces_are_the_tokenizers_with_our_special_ids(tmp_path: Path) -> None:
     made = tokenizer(TEXTS)
     made.save(str(tmp_path / "tokenizer.json"))
     pieces = read_pieces(tmp_path)
-    words = pieces.vocabulary()
+    words = pieces.list_pieces()
     assert words[:4] == ["<pad>", "<s>", "</s>", "<unk>"] and len(words) == made.get_vocab_size()
     table = pa.table({"source": TEXTS, "source_ids": [[9]] * 4, "target_ids": [[5]] * 4})
-    cut = pieces.cut(table)
+    cut = pieces.tokenise(table)
     assert cut.column_names == table.column_names
     found = to_sequences(cut["source_ids"])
     for row, text in enumerate(TEXTS):

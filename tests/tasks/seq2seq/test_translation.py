@@ -20,8 +20,8 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.datasets.cognition import prepare
 from workflow_scripts.data.prepared import read_table, read_vocabularies, write_data
 from workflow_scripts.evaluation import bleu, compound_measure
-from workflow_scripts.evaluation.compounds import compound_errors, rates_by_phrase
-from workflow_scripts.evaluation.scores import read_scores, rows_of_subsets
+from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
+from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
@@ -70,7 +70,7 @@ def test_bleu_over_characters_is_that_by_hand(data):
     outputs = references[1:] + references[:1]
     rows = {
         row["subset"]: row
-        for row in bleu.measure(outputs, references, read_table(data, "cg_test"), data, BLEUS)
+        for row in bleu.score_outputs(outputs, references, read_table(data, "cg_test"), data, BLEUS)
         if row["metric"] == "bleu_char"
     }
     assert rows["all"]["value"] == pytest.approx(bleu_by_hand(list(map(list, outputs)), list(map(list, references))))
@@ -85,7 +85,7 @@ def test_bleu_in_both_ways_of_the_literature(data):
     outputs = [text.replace("蛋糕", "cake") for text in references]
     rows = {
         row["metric"]: row["value"]
-        for row in bleu.measure(outputs, references, read_table(data, "cg_test"), data, BLEUS)[::4]
+        for row in bleu.score_outputs(outputs, references, read_table(data, "cg_test"), data, BLEUS)[::4]
     }
     spaced = [[" ".join(text) for text in side] for side in (outputs, references)]
     assert rows["bleu_char"] == pytest.approx(corpus_bleu(spaced[0], [spaced[1]], tokenize="none").score)
@@ -95,30 +95,30 @@ def test_bleu_in_both_ways_of_the_literature(data):
 
 def test_an_unknown_tokenizer_is_named(data):
     with pytest.raises(UserError, match=r"bleu_zh\.tokenize' is 'jieba'"):
-        bleu.measure(["x"], ["x"], read_table(data, "test"), data, {"bleu_zh": {"tokenize": "jieba"}})
+        bleu.score_outputs(["x"], ["x"], read_table(data, "test"), data, {"bleu_zh": {"tokenize": "jieba"}})
 
 
 def test_errors_of_compounds_by_type(data):
     table = pq.read_table(data / "cg_test.parquet")
     compounds, references = table["compound"].to_pylist(), table["target"].to_pylist()
     outputs = references[:90] + ["x"] * 90
-    found = compound_measure.measure(outputs, references, read_table(data, "cg_test"), data, {})
+    found = compound_measure.score_outputs(outputs, references, read_table(data, "cg_test"), data, {})
     values = {(row["metric"], row["subset"]): (row["value"], row["n"]) for row in found}
     assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (50, 36)
     assert values["cter_instance", "NP"] == (0, 60) and values["cter_aggregate", "PP"] == (100, 12)
     lexicon = json.loads((data / "lexicon.json").read_text())
     assert (
         values["cter_instance", "VP"][0]
-        == rates_by_phrase(compounds, compound_errors(compounds, outputs, lexicon))["VP"][0]
+        == compute_rates_by_phrase(compounds, find_compound_errors(compounds, outputs, lexicon))["VP"][0]
     )
-    assert compound_measure.measure(["x"], ["x"], read_table(data, "test"), data, {}) == []
+    assert compound_measure.score_outputs(["x"], ["x"], read_table(data, "test"), data, {}) == []
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=12))
 def test_rows_of_subsets(subsets):
     import numpy as np
 
-    rows = rows_of_subsets(np.array(subsets), {"some": ["a", "c"], "none": ["d"]})
+    rows = find_subset_rows(np.array(subsets), {"some": ["a", "c"], "none": ["d"]})
     assert rows.pop("all").tolist() == list(range(len(subsets)))
     expected = {name: [i for i, s in enumerate(subsets) if s == name] for name in "abc"}
     expected["some"] = [i for i, s in enumerate(subsets) if s in ("a", "c")]

@@ -27,7 +27,7 @@ from workflow_scripts.data.formats.lines import read_aligned_lines, read_text_li
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
-from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, phrase_of, words_of
+from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, find_phrase_type, split_compound
 
 WHERE = "options of workflow_scripts.data.datasets.cognition"
 NEW_COMPOUNDS = ["cg-test_cg-test.en", "cg-test_cg-test.zh", "cg-test_cg-test.compound"]
@@ -92,7 +92,7 @@ def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset
     lexicon = read_cognition_lexicon(files[LEXICON])
     new = [tuple(map(reduce_spaces, line)) for line in read_aligned_lines([files[name] for name in NEW_COMPOUNDS])]
     for number, (source, _, compound) in enumerate(new, start=1):
-        unknown = [word for word in words_of(compound) if word not in lexicon]
+        unknown = [word for word in split_compound(compound) if word not in lexicon]
         if f" {compound} " not in f" {source} " or unknown:
             what = f"'{unknown[0]}' is not in {files[LEXICON]}" if unknown else f"it is not in '{source}'"
             raise UserError(
@@ -109,7 +109,7 @@ def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset
     segmented = load_segmenter(files[CODE])
     made = {split: [Example(source, segmented(target)) for source, target in pairs[split]] for split in pairs}
     made["cg_test"] = [
-        Example(source, target.replace(" ", ""), phrase_of(compound)) for source, target, compound in new
+        Example(source, target.replace(" ", ""), find_phrase_type(compound)) for source, target, compound in new
     ]
     return Seq2SeqDataset(
         made,

@@ -20,7 +20,7 @@ from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
 
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.encoder.model import bert_sizes, from_configuration, load_encoder
+from workflow_scripts.models.encoder.model import build_from_config, load_encoder, map_bert_sizes
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 EPSILON = 1e-8
@@ -46,10 +46,10 @@ class CatConfig(BertConfig):
     next_input: str = "mix"
 
 
-def configuration(s: Settings, vocabulary: int) -> CatConfig:
+def build_cat_config(s: Settings, vocabulary: int) -> CatConfig:
     """Return the configuration with the sizes of `s` and the given vocabulary size."""
     own = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
-    return CatConfig(**bert_sizes(s, vocabulary), **{name: getattr(s, name) for name in own})
+    return CatConfig(**map_bert_sizes(s, vocabulary), **{name: getattr(s, name) for name in own})
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class CodeWeights:
     weights: Tensor
     scale: Tensor
 
-    def normalised(self) -> Tensor:
+    def normalise(self) -> Tensor:
         """The normalised weights O [B, S, K]."""
         return self.scale * self.weights
 
-    def mass(self) -> Tensor:
+    def sum_over_codes(self) -> Tensor:
         """Sum of |O| over the codes [B, S]."""
         return self.weights.sum(-1) * self.scale.abs().squeeze(-1)
 
@@ -113,7 +113,7 @@ class CodebookAttention(GradientCheckpointingLayer):
         return composed, CodeWeights(weights, scale)
 
 
-class Mixing(GradientCheckpointingLayer):
+class StreamMixer(GradientCheckpointingLayer):
     """h_mix: self-attention with one head over [h_cont; h_comp], 2 S long, and the mean of the two halves (Eqn 3)."""
 
     def __init__(self, config: CatConfig):
@@ -158,6 +158,11 @@ class CatOutput(ModelOutput):
     gaps: tuple[Tensor, ...] | None = None
     codes: tuple[CodeWeights, ...] | None = None
 
+    @property
+    def readouts(self) -> dict[str, Tensor]:
+        """States that tasks may read: `mix`, `cont` and `comp`."""
+        return {"mix": self.last_hidden_state, "cont": self.contextual, "comp": self.compositional}
+
 
 class CatModel(PreTrainedModel):
     """The encoder, without heads."""
@@ -175,7 +180,7 @@ class CatModel(PreTrainedModel):
         self.blocks = nn.ModuleList(BertLayer(config, layer_idx=i) for i in range(count))
         sizes = [config.codes] * (count - 1) + [config.last_codes]
         self.codebooks = nn.ModuleList(CodebookAttention(config, codes) for codes in sizes)
-        mixing = Mean if config.mixing == "mean" else lambda: Mixing(config)
+        mixing = Mean if config.mixing == "mean" else lambda: StreamMixer(config)
         self.mixing = nn.ModuleList(mixing() for _ in range(count if config.mixing == "per_layer" else 1))
         self.post_init()
 
@@ -218,24 +223,15 @@ class CatModel(PreTrainedModel):
 
 def build(settings: dict, vocabulary: int) -> CatModel:
     """Build an encoder with random weights, in training mode, without heads. `settings`: see Settings."""
-    return from_configuration(configuration(parse_as(Settings, settings, "model"), vocabulary))
+    return build_from_config(build_cat_config(parse_as(Settings, settings, "model"), vocabulary))
 
 
-def load(folder: Path, settings: dict) -> CatModel:
+def load_model(folder: Path, settings: dict) -> CatModel:
     """Load the encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
 
     Raises UserError if a file is missing or broken, or if the model is of another family.
     """
-    return load_encoder(folder, parse_as(Settings, settings, "model"), configuration)
-
-
-def hidden(model: CatModel, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
-    """Return the last layer's states by readout, each [B, S, d]: `mix`, `cont` and `comp`.
-
-    ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding.
-    """
-    output = model(input_ids=ids, attention_mask=attention_mask, token_type_ids=token_types)
-    return {"mix": output.last_hidden_state, "cont": output.contextual, "comp": output.compositional}
+    return load_encoder(folder, parse_as(Settings, settings, "model"), build_cat_config)
 
 
 AutoConfig.register("cat", CatConfig, exist_ok=True)

@@ -1,6 +1,6 @@
 """Settings of CAT."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from workflow_scripts.common.validation import AtLeastOne, Dropout
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
@@ -12,6 +12,7 @@ class Settings(EncoderSettings):
     The defaults are the paper's text where it is sufficient, else the official code.
     """
 
+    readouts: ClassVar[tuple[str, ...]] = ("mix", "cont", "comp")
     family: Literal["cat"] = "cat"
     readout: Literal["last", "mix", "cont", "comp"] = "mix"
     codes: AtLeastOne = 1000  # of each codebook but the last (official code: 768)
@@ -32,6 +33,3 @@ class Settings(EncoderSettings):
     # position where the attention has become sharp, which takes long training.
     mixing_residual: bool = False
     next_input: Literal["mix", "comp"] = "mix"  # what the next layer reads
-
-    def readouts(self) -> tuple[str, ...]:
-        return ("mix", "cont", "comp")

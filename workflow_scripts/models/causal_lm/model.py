@@ -12,7 +12,13 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.causal_lm.settings import Settings
-from workflow_scripts.models.hugging_face import FROM_FOLDER, NO_OFFSETS, quiet, read_configuration, read_errors
+from workflow_scripts.models.hugging_face import (
+    FROM_FOLDER,
+    NO_OFFSETS,
+    hide_library_messages,
+    read_model_config,
+    report_read_errors,
+)
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -23,7 +29,7 @@ BOS, EOS, PAD, UNK = range(4)
 FUSED_GELU = "gelu_pytorch_tanh"
 
 
-def configuration(settings: Settings, vocabulary: int) -> "PretrainedConfig":
+def build_causal_lm_config(settings: Settings, vocabulary: int) -> "PretrainedConfig":
     """Return the family's configuration with the sizes of `settings` and the given vocabulary size."""
     from transformers import AutoConfig
 
@@ -59,32 +65,32 @@ def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
     """Build a model with random weights, in training mode. `settings`: see Settings."""
     from transformers import AutoModelForCausalLM
 
-    quiet()
+    hide_library_messages()
     sizes = parse_as(Settings, settings, "model")
-    return AutoModelForCausalLM.from_config(configuration(sizes, vocabulary), dtype=torch.float32).train()
+    return AutoModelForCausalLM.from_config(build_causal_lm_config(sizes, vocabulary), dtype=torch.float32).train()
 
 
-def load(folder: Path, settings: dict) -> "PreTrainedModel":
+def load_causal_lm(folder: Path, settings: dict) -> "PreTrainedModel":
     """Load the model of a folder, in training mode, with float32 weights.
 
     Raises UserError if a file is missing or broken, or if the model is of another family than `settings` says.
     """
     from transformers import AutoModelForCausalLM
 
-    quiet()
+    hide_library_messages()
     family = parse_as(Settings, settings, "model").family
     for name, what in (("config.json", "give the folder of a trained model"), ("tokenizer.json", NO_OFFSETS)):
         if not (folder / name).is_file():
             raise UserError(f"{folder / name} does not exist; {what}")
-    with read_errors(folder):
-        config = read_configuration(folder, family)
+    with report_read_errors(folder):
+        config = read_model_config(folder, family)
         if getattr(config, "activation_function", None) == "gelu_new":
             config.activation_function = FUSED_GELU
         model = AutoModelForCausalLM.from_pretrained(folder, config=config, **FROM_FOLDER)
     return model.train()
 
 
-def begin_token(model: nn.Module, wanted: bool, where: str) -> int | None:
+def find_bos_id(model: nn.Module, wanted: bool, where: str) -> int | None:
     """Return the id of BOS if prompts begin with it. Raises UserError if the model has none."""
     if not wanted:
         return None
@@ -93,7 +99,7 @@ def begin_token(model: nn.Module, wanted: bool, where: str) -> int | None:
     return model.config.bos_token_id
 
 
-def last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:
+def compute_last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:
     """Logits after the last token of each prompt: ids [B, S] (padded on the right), last [B] -> [B, V].
 
     Only one position per prompt gets logits. A causal model does not see padding on the right, so no mask is needed.

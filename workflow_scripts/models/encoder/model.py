@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.settings import Settings
-from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
+from workflow_scripts.models.hugging_face import (
+    FROM_FOLDER,
+    hide_library_messages,
+    read_model_config,
+    report_read_errors,
+)
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -23,7 +27,7 @@ PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "code_dropout")
 
 
-def configuration(s: Settings, vocabulary: int) -> "PretrainedConfig":
+def build_encoder_config(s: Settings, vocabulary: int) -> "PretrainedConfig":
     """Return the family's configuration with the sizes of `s` and the given vocabulary size."""
     from transformers import BertConfig, DistilBertConfig, RobertaConfig
 
@@ -40,7 +44,7 @@ def configuration(s: Settings, vocabulary: int) -> "PretrainedConfig":
             pad_token_id=PAD,
             initializer_range=s.deviation,
         )
-    sizes = bert_sizes(s, vocabulary)
+    sizes = map_bert_sizes(s, vocabulary)
     if s.family == "roberta":
         # Its positions count from the padding's id on; it has no types of tokens.
         sizes |= {"max_position_embeddings": s.positions + PAD + 1, "type_vocab_size": 1}
@@ -48,7 +52,7 @@ def configuration(s: Settings, vocabulary: int) -> "PretrainedConfig":
     return BertConfig(**sizes)
 
 
-def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
+def map_bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
     """Return the sizes of `s` under the names of BERT's configuration."""
     return {
         "vocab_size": vocabulary,
@@ -66,22 +70,22 @@ def bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
 
 def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
     """Build an encoder with random weights, in training mode, without head and pooler. `settings`: see Settings."""
-    return from_configuration(configuration(parse_as(Settings, settings, "model"), vocabulary))
+    return build_from_config(build_encoder_config(parse_as(Settings, settings, "model"), vocabulary))
 
 
-def load(folder: Path, settings: dict) -> "PreTrainedModel":
+def load_model(folder: Path, settings: dict) -> "PreTrainedModel":
     """Load the encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
 
     Raises UserError if a file is missing or broken, or if the model is of another family than `settings` says.
     """
-    return load_encoder(folder, parse_as(Settings, settings, "model"), configuration)
+    return load_encoder(folder, parse_as(Settings, settings, "model"), build_encoder_config)
 
 
-def from_configuration(config: "PretrainedConfig") -> "PreTrainedModel":
+def build_from_config(config: "PretrainedConfig") -> "PreTrainedModel":
     """Build a model with random weights, in training mode and without a pooler."""
     from transformers import AutoModel
 
-    quiet()
+    hide_library_messages()
     return AutoModel.from_config(config, dtype=torch.float32, **_without_pooler(config)).train()
 
 
@@ -91,12 +95,12 @@ def load_encoder(
     """Load the encoder of a folder, as `load`, with the dropout rates of `configure(s, vocabulary)`."""
     from transformers import AutoModel
 
-    quiet()
+    hide_library_messages()
     for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
             raise UserError(f"{folder / name} does not exist; give the folder of a trained model")
-    with read_errors(folder):
-        config = read_configuration(folder, s.family)
+    with report_read_errors(folder):
+        config = read_model_config(folder, s.family)
         wanted = configure(s, config.vocab_size)
         for name in DROPOUTS:
             if hasattr(wanted, name):
@@ -113,18 +117,9 @@ def _without_pooler(config: "PretrainedConfig") -> dict[str, bool]:
     return {"add_pooling_layer": False} if config.model_type in ("bert", "roberta") else {}
 
 
-def checkpoint_blocks(model: "PreTrainedModel") -> None:
+def use_gradient_checkpointing(model: "PreTrainedModel") -> None:
     """Use gradient checkpointing for the blocks, and for CAT's codebooks and mixing.
 
     The backward pass reruns each block with the random numbers and the autocast of its first run.
     """
     model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
-
-
-def hidden(model: "PreTrainedModel", ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
-    """Return the last layer's states [B, S, d] under the name of their readout, `last`.
-
-    ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without token types ignore these.
-    """
-    types = {"token_type_ids": token_types} if model.config.model_type == "bert" else {}
-    return {"last": model(input_ids=ids, attention_mask=attention_mask, **types).last_hidden_state}

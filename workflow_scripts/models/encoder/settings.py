@@ -1,6 +1,6 @@
 """Settings of the encoders that are pre-trained on masked words."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,7 @@ from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 class Settings(StrictModel):
     """BERT and its relatives. The defaults are CAT's baselines: BERT's base size with 4 layers."""
 
+    readouts: ClassVar[tuple[str, ...]] = ("last",)  # names of the states that the model returns for each token
     family: Literal["bert", "roberta", "distilbert"] = "bert"
     layers: AtLeastOne = 4
     heads: AtLeastOne = 12
@@ -26,10 +27,6 @@ class Settings(StrictModel):
     def sizes_and_readout_fit(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
-        if self.readout not in self.readouts():
-            raise ValueError(f"readout is {self.readout}; this model has {', '.join(self.readouts())}")
+        if self.readout not in self.readouts:
+            raise ValueError(f"readout is {self.readout}; this model has {', '.join(self.readouts)}")
         return self
-
-    def readouts(self) -> tuple[str, ...]:
-        """Names of the states that the model returns for each token."""
-        return ("last",)

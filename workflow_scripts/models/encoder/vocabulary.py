@@ -29,7 +29,7 @@ class Vocabulary:
     continues: np.ndarray
 
 
-def read_vocabulary(tokenizer: "Tokenizer", where: Path) -> Vocabulary:
+def extract_vocabulary(tokenizer: "Tokenizer", where: Path) -> Vocabulary:
     """Read the vocabulary. Raises UserError if special tokens of BERT are missing, or if padding is not PAD."""
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
     if None in ids.values() or ids["[PAD]"] != PAD:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from workflow_scripts.models.layers.dropout import Dropout
 
 
-def projections(width: int) -> list[nn.Linear]:
+def make_projections(width: int) -> list[nn.Linear]:
     """W_Q, W_K, W_V and W_O of attention, d -> d, drawn as fairseq draws them."""
     query, key, value, output = (nn.Linear(width, width) for _ in range(4))
     for projection in (query, key, value):
@@ -46,7 +46,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float, max_relative_position: int | None = None):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value, self.output = projections(width)
+        self.query, self.key, self.value, self.output = make_projections(width)
         relative = max_relative_position is not None
         head_width = width // heads
         self.relative_keys = RelativePositions(max_relative_position, head_width, dropout) if relative else None
@@ -59,7 +59,7 @@ class MultiHeadAttention(nn.Module):
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
         """As forward, with key [S, N, d] and value [S, G N, d] already projected; the first query [T, N, d] stands at
         position `offset`."""
-        weights = self.weights(query, key, mask, offset)
+        weights = self.compute_weights(query, key, mask, offset)
         if value.size(1) > key.size(1):
             weights = weights.repeat(value.size(1) // key.size(1), 1, 1)
         attended = torch.bmm(weights, self._split(value).transpose(0, 1)).transpose(0, 1)
@@ -68,7 +68,7 @@ class MultiHeadAttention(nn.Module):
             attended = torch.baddbmm(attended, weights.transpose(0, 1), relative)
         return self.output(attended.reshape(query.size(0), value.size(1), -1))
 
-    def weights(self, query: Tensor, key: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
+    def compute_weights(self, query: Tensor, key: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
         """Attention map [N heads, T, S] of states query [T, N, d] on projected keys [S, N, d].
 
         `mask` is True where a key must not be seen: [B, 1, 1, S] (padding, N a multiple of B) or [1, 1, T, S].

@@ -25,22 +25,22 @@ class LayerSettings:
     max_relative_position: int | None
 
 
-def words_of(states: Tensor) -> Tensor:
+def select_words(states: Tensor) -> Tensor:
     """[S, 2 B, d] -> [S, B, d]"""
     return states[:, : states.size(1) // 2]
 
 
-def codes_of(states: Tensor) -> Tensor:
+def select_codes(states: Tensor) -> Tensor:
     """[S, 2 B, d] -> [S, B, d]"""
     return states[:, states.size(1) // 2 :]
 
 
-def padding_mask(ids: Tensor) -> Tensor:
+def make_padding_mask(ids: Tensor) -> Tensor:
     """True where a key is padding: ids [B, S] -> [B, 1, 1, S]."""
     return ids.eq(0)[:, None, None, :]
 
 
-def causal_mask(length: int, device: torch.device) -> Tensor:
+def make_causal_mask(length: int, device: torch.device) -> Tensor:
     """True where a key lies after the query: [1, 1, T, T]."""
     return torch.ones(length, length, dtype=torch.bool, device=device).triu_(1)[None, None]
 
@@ -83,10 +83,10 @@ class EncoderLayer(nn.Module):
         self.norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
 
-    def attention_map(self, states: Tensor, mask: Tensor | None, guided: bool) -> Tensor:
+    def compute_attention_map(self, states: Tensor, mask: Tensor | None, guided: bool) -> Tensor:
         """Attention weights [B, heads, S, S] of states [S, N, d]."""
-        guide = codes_of(states) if guided else states
-        weights = self.attention.weights(guide, self.attention.key(guide), mask)
+        guide = select_codes(states) if guided else states
+        weights = self.attention.compute_weights(guide, self.attention.key(guide), mask)
         return weights.view(guide.size(1), -1, *weights.shape[1:])
 
     def forward(
@@ -105,9 +105,9 @@ class EncoderLayer(nn.Module):
 
         With `at` (positions [N]) only the result at that position of each sentence: [1, N, d].
         """
-        guide = codes_of(states) if guided else states
+        guide = select_codes(states) if guided else states
         if words_only:
-            states = words_of(states)
+            states = select_words(states)
         attended = self.attention(guide, guide, states, mask)
         if at is not None:
             rows = torch.arange(at.size(0), device=at.device)
@@ -209,18 +209,18 @@ class DecoderLayer(nn.Module):
         earlier ones come from the cache. `guided_cross`: cross-attention queries come from the codes; where its values
         have one stream, both streams receive the same result. `words_only` as in the encoder.
         """
-        guide = codes_of(states) if guided else states
+        guide = select_codes(states) if guided else states
         if words_only and not guided_cross:
-            states = words_of(states)
+            states = select_words(states)
         key, value, offset = self.self_attention.key(guide), self.self_attention.value(states), 0
         if mask is None:
             offset = cache.length
             key, value = cache.append(key, value)
         attended = self.self_attention.attend(guide, key, value, mask, offset)
         states = self.self_norm(states + self.dropout(attended))
-        guide = codes_of(states) if guided_cross else states
+        guide = select_codes(states) if guided_cross else states
         if words_only and guided_cross:
-            states = words_of(states)
+            states = select_words(states)
         attended = self.dropout(self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask))
         if attended.size(1) < states.size(1):
             attended = attended.repeat(1, 2, 1)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.models.layers.attention import projections
+from workflow_scripts.models.layers.attention import make_projections
 from workflow_scripts.models.layers.dropout import Dropout
 
 
@@ -24,7 +24,7 @@ class FuseAttention(nn.Module):
     def __init__(self, width: int, heads: int):
         super().__init__()
         self.heads = heads
-        self.query, self.key, self.value, self.output = projections(width)
+        self.query, self.key, self.value, self.output = make_projections(width)
 
     def forward(self, query: Tensor, fused: Sequence[Tensor], uniform: bool = False) -> Tensor:
         """query [S, N, d], `fused` l times [S, N, d] -> [S, N, d]; `uniform`: equal weights, no W_Q and W_K."""
@@ -37,7 +37,7 @@ class FuseAttention(nn.Module):
         values = torch.einsum("phd,hkd->phk", mixed, self._by_head(self.value.weight))
         return self.output(values.reshape(query.shape) + self.value.bias)
 
-    def weights(self, query: Tensor, fused: Sequence[Tensor]) -> Tensor:
+    def compute_weights(self, query: Tensor, fused: Sequence[Tensor]) -> Tensor:
         """a_ij of every position: query [S, N, d], `fused` l times [S, N, d] -> [S, N, heads, l]."""
         return self._weights(query, self._by_position(fused)).view(*query.shape[:2], self.heads, len(fused))
 
@@ -67,20 +67,20 @@ class FuseSublayer(nn.Module):
         self.norm = nn.LayerNorm(attention.output.out_features) if residual else None
         self.over, self.uniform = over, uniform
 
-    def fused(self, states: Tensor, earlier: Sequence[Tensor]) -> Sequence[Tensor]:
+    def select_fused(self, states: Tensor, earlier: Sequence[Tensor]) -> Sequence[Tensor]:
         """What the attention reads (`fuse_over`): of H_a `states` and the earlier layers' outputs, all [S, N, d]."""
         if self.over == "previous":
             return earlier[-1:]
         return [*earlier, states] if self.over == "earlier_and_current" else earlier
 
-    def weights(self, states: Tensor, earlier: Sequence[Tensor]) -> Tensor:
+    def compute_weights(self, states: Tensor, earlier: Sequence[Tensor]) -> Tensor:
         """Attention over what is fused, [S, N, heads, l]."""
-        fused = self.fused(states, earlier)
+        fused = self.select_fused(states, earlier)
         if self.uniform:
             return states.new_full((*states.shape[:2], self.attention.heads, len(fused)), 1 / len(fused))
-        return self.attention.weights(states, fused)
+        return self.attention.compute_weights(states, fused)
 
     def forward(self, states: Tensor, earlier: Sequence[Tensor]) -> Tensor:
         """H_a [S, N, d], earlier outputs H^0 .. H^{l-1}, each [S, N, d] -> [S, N, d]"""
-        change = self.dropout(self.attention(states, self.fused(states, earlier), self.uniform))
+        change = self.dropout(self.attention(states, self.select_fused(states, earlier), self.uniform))
         return change if self.norm is None else self.norm(states + change)

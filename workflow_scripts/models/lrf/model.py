@@ -6,10 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerCache, causal_mask, padding_mask
+from workflow_scripts.models.layers.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerCache,
+    make_causal_mask,
+    make_padding_mask,
+)
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.lrf.settings import Settings
-from workflow_scripts.models.transformer.model import Cache, Memory, Seq2Seq
+from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq
 
 
 class FusedLayer(nn.Module):
@@ -31,9 +37,9 @@ class FusedLayer(nn.Module):
         states = self.layer(earlier[-1], *attention)
         return self.feed_forward(self.fuse(states, earlier) if self.fuse else states)
 
-    def fuse_weights(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
+    def compute_fuse_weights(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
         """Weights of fuse-attention for the inputs of forward: [S, N, heads, l]."""
-        return self.fuse.weights(self.layer(earlier[-1], *attention), earlier)
+        return self.fuse.compute_weights(self.layer(earlier[-1], *attention), earlier)
 
 
 class FusedTransformer(Seq2Seq):
@@ -77,38 +83,40 @@ class FusedTransformer(Seq2Seq):
             outputs.append(layer(outputs, layer_cache, cache.mask, mask))
         return outputs[1:]
 
-    def encoder_attention(self, source: Tensor) -> Tensor:
+    def compute_encoder_attention(self, source: Tensor) -> Tensor:
         """As in Seq2Seq: maps of self-attention, not of fuse-attention."""
-        states, mask = self.embed_source(source), padding_mask(source)
+        states, mask = self.embed_source(source), make_padding_mask(source)
         inputs = [states, *self.run_encoder(states, mask)[:-1]]
-        maps = [layer.layer.attention_map(x, mask, False) for layer, x in zip(self.encoder, inputs, strict=True)]
+        maps = [
+            layer.layer.compute_attention_map(x, mask, False) for layer, x in zip(self.encoder, inputs, strict=True)
+        ]
         return torch.stack(maps)
 
-    def encoder_fusion(self, source: Tensor) -> tuple[list[Tensor], Memory]:
+    def compute_encoder_fusion(self, source: Tensor) -> tuple[list[Tensor], EncoderOutput]:
         """Weights of fuse-attention in each encoder layer that has it, [B, S, heads, l], for source [B, S]; and the
         encoder's output."""
-        states, mask = self.embed_source(source), padding_mask(source)
+        states, mask = self.embed_source(source), make_padding_mask(source)
         outputs = [states, *self.run_encoder(states, mask)]
         weights = [
-            layer.fuse_weights(outputs[: number + 1], mask).transpose(0, 1)
+            layer.compute_fuse_weights(outputs[: number + 1], mask).transpose(0, 1)
             for number, layer in enumerate(self.encoder)
             if layer.fuse
         ]
-        return weights, Memory(outputs[-1], mask)
+        return weights, EncoderOutput(outputs[-1], mask)
 
-    def decoder_fusion(self, memory: Memory, target_in: Tensor) -> list[Tensor]:
+    def compute_decoder_fusion(self, memory: EncoderOutput, target_in: Tensor) -> list[Tensor]:
         """Weights of fuse-attention in each decoder layer that has it, [B, T, heads, l], for target_in [B, T]."""
-        states, mask = self.embed_target(target_in), causal_mask(target_in.size(1), target_in.device)
+        states, mask = self.embed_target(target_in), make_causal_mask(target_in.size(1), target_in.device)
         cache = self.start(memory)
         outputs = [states, *self.run_decoder(states, cache, mask)]
         return [
-            layer.fuse_weights(outputs[: number + 1], layer_cache, cache.mask, mask).transpose(0, 1)
+            layer.compute_fuse_weights(outputs[: number + 1], layer_cache, cache.mask, mask).transpose(0, 1)
             for number, (layer, layer_cache) in enumerate(zip(self.decoder, cache.layers, strict=True))
             if layer.fuse
         ]
 
 
-def wider_feed_forward(settings: Settings) -> int:
+def compute_wider_feed_forward(settings: Settings) -> int:
     """The width of feed-forward parts that have as many parameters more as a fuse-attention with its norm has.
 
     Of 4 (d^2 + d) + 2 d parameters, 2 d + 1 make a feed-forward part wider by one, and twice as many a gated one.
@@ -122,6 +130,6 @@ def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq
     """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
     found = parse_as(Settings, settings, "model")
     if found.fuse_in == "wider":
-        found = found.model_copy(update={"feed_forward": wider_feed_forward(found)})
+        found = found.model_copy(update={"feed_forward": compute_wider_feed_forward(found)})
     kind = Seq2Seq if found.fuse_in in ("none", "wider") else FusedTransformer
     return kind(found, source_vocabulary, target_vocabulary)

@@ -8,13 +8,18 @@ from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.hugging_face import FROM_FOLDER, quiet, read_configuration, read_errors
-from workflow_scripts.models.layers.transformer import padding_mask
+from workflow_scripts.models.hugging_face import (
+    FROM_FOLDER,
+    hide_library_messages,
+    read_model_config,
+    report_read_errors,
+)
+from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.models.roberta_decoder.pieces import read_pieces  # noqa: F401 (training and evaluation ask this module for it)
 from workflow_scripts.models.roberta_decoder.settings import Settings
-from workflow_scripts.models.transformer.model import Memory
+from workflow_scripts.models.transformer.model import EncoderOutput
 
 START = 1  # our id of <s>; RoBERTa has <s> and <pad> the other way round
 
@@ -48,7 +53,7 @@ class RobertaTransformer(FusedTransformer):
             type_vocab_size=1,
             layer_norm_eps=1e-5,
         )
-        quiet()
+        hide_library_messages()
         self.roberta = RobertaModel(config, add_pooling_layer=False)
         fuses = settings.fuse_in in ("both", "encoder")
         self.encoder_fuse = nn.ModuleList(self._silent() for _ in range(settings.encoder_layers if fuses else 0))
@@ -67,10 +72,10 @@ class RobertaTransformer(FusedTransformer):
         uniform = settings.fuse_weights == "uniform"
         return FuseSublayer(attention, settings.dropout, False, settings.fuse_over, uniform)
 
-    def encode(self, source: Tensor) -> Memory:
+    def encode(self, source: Tensor) -> EncoderOutput:
         """[B, S] -> Memory with states [S + 1, B, d]"""
         source = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
-        mask = padding_mask(source)
+        mask = make_padding_mask(source)
         states = self.roberta.embeddings(input_ids=torch.where(source < 2, 1 - source, source))
         # What attention adds to its logits: the least number where a key is padding.
         added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)
@@ -81,7 +86,7 @@ class RobertaTransformer(FusedTransformer):
             if self.encoder_fuse:
                 attended = attended + self.encoder_fuse[number](attended, outputs)
             outputs.append(layer.feed_forward_chunk(attended))
-        return Memory(outputs[-1].transpose(0, 1), mask)
+        return EncoderOutput(outputs[-1].transpose(0, 1), mask)
 
     def project(self, states: Tensor) -> Tensor:
         """Logits, by a matrix that is not that of the embeddings: [T, B, d] -> [B, T, V]."""
@@ -92,8 +97,8 @@ class RobertaTransformer(FusedTransformer):
 
         Raises UserError when they cannot be read, or have other sizes than the settings.
         """
-        with read_errors(folder):
-            config = read_configuration(folder, "roberta")
+        with report_read_errors(folder):
+            config = read_model_config(folder, "roberta")
             found = RobertaModel.from_pretrained(folder, config=config, add_pooling_layer=False, **FROM_FOLDER)
         weights = found.state_dict()
         for name, own in self.roberta.state_dict().items():

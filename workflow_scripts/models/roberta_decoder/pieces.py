@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.hugging_face import load_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -23,12 +23,12 @@ class Pieces:
 
     tokenizer: "Tokenizer"
 
-    def vocabulary(self) -> list[str]:
+    def list_pieces(self) -> list[str]:
         """The pieces by our ids."""
         found = [self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())]
         return [found[1], found[0], *found[2:]]
 
-    def cut(self, table: pa.Table) -> pa.Table:
+    def tokenise(self, table: pa.Table) -> pa.Table:
         """The table with `source_ids` of the pieces of `source`, without special tokens."""
         encoded = self.tokenizer.encode_batch_fast(table["source"].to_pylist(), add_special_tokens=False)
         lists = [np.array(sentence.ids, np.int64) for sentence in encoded]
@@ -40,7 +40,7 @@ class Pieces:
 
 def read_pieces(folder: Path) -> Pieces:
     """The pieces of a model's folder. Raises UserError when there are none, or none of RoBERTa's kind."""
-    tokenizer = read_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     if (found := [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]) != SPECIAL:
         raise UserError(
             f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a model of RoBERTa's kind"

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerSettings, causal_mask
+from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerSettings, make_causal_mask
 
 
-def draw_masked_positions(lengths: Tensor) -> Tensor:
+def sample_masked_positions(lengths: Tensor) -> Tensor:
     """One position per sentence, uniform over all but its last (the end symbol): lengths [B] -> positions [B]."""
     return (torch.rand(lengths.shape, device=lengths.device) * (lengths - 1)).long()
 
@@ -30,7 +30,7 @@ class SentencePredictor(nn.Module):
         """
         if self.causal:
             # Padding stands at the end, where no real position sees it.
-            mask = causal_mask(inputs.size(0), inputs.device)
+            mask = make_causal_mask(inputs.size(0), inputs.device)
         for layer in self.layers[:-1]:
             inputs = layer(inputs, mask)
         return nn.functional.linear(self.layers[-1](inputs, mask, at=at), codebook, self.bias)
@@ -46,7 +46,7 @@ class CrossPredictor(nn.Module):
 
     def forward(self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor) -> Tensor:
         """inputs [T, B, d], memory x_L [S, B, d], its padding mask [B, 1, 1, S], codebook [K, d] -> [T, B, K]."""
-        mask = causal_mask(inputs.size(0), inputs.device)
+        mask = make_causal_mask(inputs.size(0), inputs.device)
         for layer in self.layers:
             inputs = layer(inputs, layer.start(memory, memory), memory_mask, mask)
         return nn.functional.linear(inputs, codebook, self.bias)

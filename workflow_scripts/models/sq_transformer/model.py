@@ -4,20 +4,20 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.layers.transformer import causal_mask, codes_of, padding_mask, words_of
+from workflow_scripts.models.layers.transformer import make_causal_mask, make_padding_mask, select_codes, select_words
 from workflow_scripts.models.sq_transformer.cluster_predictors import (
     CrossPredictor,
     SentencePredictor,
-    draw_masked_positions,
+    sample_masked_positions,
 )
-from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, straight_through
+from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, apply_straight_through
 from workflow_scripts.models.sq_transformer.settings import Settings
-from workflow_scripts.models.transformer.model import Cache, Memory, Seq2Seq, Seq2SeqOutput
+from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq, Seq2SeqOutput
 
 END, UNKNOWN = 2, 3
 
 
-def next_tokens(target_in: Tensor) -> Tensor:
+def make_next_tokens(target_in: Tensor) -> Tensor:
     """What the decoder is to say at each position, [B, T]: its input [B, T] moved left by one, then the end symbol."""
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
     return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
@@ -53,7 +53,7 @@ class SQTransformer(Seq2Seq):
         self.source_quantiser = Quantiser(settings.source_codes, settings.width, mask_code, *common)
         self.target_quantiser = Quantiser(settings.target_codes, settings.width, False, *common)
         if self.predicts_clusters:
-            layer, source_codes = self.layer_settings(), settings.source_codes + mask_code
+            layer, source_codes = self.make_layer_settings(), settings.source_codes + mask_code
             self.source_predictor = SentencePredictor(
                 settings.source_predictor_layers, layer, source_codes, causal=not self.masked
             )
@@ -69,10 +69,10 @@ class SQTransformer(Seq2Seq):
         """The code of each target word, without dropout: ids of any shape -> codes of that shape."""
         return self.target_quantiser(self.target_embedding(ids) * self.settings.width**0.5).codes
 
-    def after_step(self) -> None:
+    def finish_step(self) -> None:
         """Move the codes towards the words they hold; to be called after each optimiser step."""
-        self.source_quantiser.after_step()
-        self.target_quantiser.after_step()
+        self.source_quantiser.finish_step()
+        self.target_quantiser.finish_step()
 
     def embed_source(self, source: Tensor) -> Tensor:
         """[B, S] -> [S, B, d], under SAL [S, 2 B, d] with the words' codes."""
@@ -97,18 +97,18 @@ class SQTransformer(Seq2Seq):
             outputs.append(states)
         return outputs
 
-    def start(self, memory: Memory) -> Cache:
+    def start(self, memory: EncoderOutput) -> Cache:
         """The cache before the first position; what SAL's cross-attention reads depends on `cross_query`."""
         if not self.guided:
             return super().start(memory)
         states, layers = memory.states, []
         for layer in self.decoder:
-            words = words_of(states) if states.size(1) > memory.mask.size(0) else states
+            words = select_words(states) if states.size(1) > memory.mask.size(0) else states
             if self.settings.cross_query == "code":
                 key, value = words, words
             else:
                 value = words if layer is self.decoder[-1] and not self._keeps_codes() else states
-                key = codes_of(states) if self.settings.cross_query == "systematic" else value
+                key = select_codes(states) if self.settings.cross_query == "systematic" else value
             layers.append(layer.start(key, value))
         return Cache(layers, memory.mask)
 
@@ -139,11 +139,11 @@ class SQTransformer(Seq2Seq):
 
     def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
         """The codes' stream at layer 0, [S, B, d], with its gradient to the words or to the codes."""
-        return straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
+        return apply_straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
 
-    def _train_encoder(self, source: Tensor) -> tuple[Memory, dict[str, Tensor]]:
+    def _train_encoder(self, source: Tensor) -> tuple[EncoderOutput, dict[str, Tensor]]:
         """[B, S] -> (what the decoder reads, the terms of the source)."""
-        mask, real = padding_mask(source), source.t().ne(0)
+        mask, real = make_padding_mask(source), source.t().ne(0)
         words = self.embed(self.source_embedding, source)
         quantised = self.source_quantiser(words)
         self.source_quantiser.observe(words, quantised.codes, real)
@@ -154,15 +154,15 @@ class SQTransformer(Seq2Seq):
         terms |= {"next_codes": next_codes, "next_real": next_real}
         if self.predicts_clusters:
             terms |= self._predict_source(source, mask, real, words, codes, quantised)
-        return Memory(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
+        return EncoderOutput(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
 
-    def _train_decoder(self, memory: Memory, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _train_decoder(self, memory: EncoderOutput, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """target_in [B, T] -> (word logits, the terms of the target); a target's codes are those of the next words."""
-        real, mask = target_in.t().ne(0), causal_mask(target_in.size(1), target_in.device)
+        real, mask = target_in.t().ne(0), make_causal_mask(target_in.size(1), target_in.device)
         # Dropout falls on the words, on the codes that enter the decoder and on the codes to predict independently.
         words = self.embed(self.target_embedding, target_in)
         input_words = self.embed(self.target_embedding, target_in)
-        next_words = self.embed(self.target_embedding, next_tokens(target_in))
+        next_words = self.embed(self.target_embedding, make_next_tokens(target_in))
         quantised = self.target_quantiser(next_words)
         self.target_quantiser.observe(next_words, quantised.codes, real)
         codes = self._code_inputs(input_words, self.target_quantiser(input_words))
@@ -187,7 +187,7 @@ class SQTransformer(Seq2Seq):
         """The terms that both sides have: words [S, B, d] and the `outputs` of the layers, each [S, B or 2 B, d]."""
         output = outputs[-1]
         if output.size(1) > words.size(1):
-            output = codes_of(output) if self.settings.next_code_stream == "code" else words_of(output)
+            output = select_codes(output) if self.settings.next_code_stream == "code" else select_words(output)
         nearest = quantiser(output)
         terms = {"embedded": words, "codes": quantised.codes, "vectors": quantised.vectors, "real": real}
         terms |= {"output": output, "output_scores": nearest.scores, "output_vectors": nearest.vectors}
@@ -207,7 +207,7 @@ class SQTransformer(Seq2Seq):
                 "posterior": quantised.scores[1:][later],
                 "marginal": quantised.scores[real],
             }
-        at, rows = draw_masked_positions(real.sum(dim=0)), torch.arange(source.size(0), device=source.device)
+        at, rows = sample_masked_positions(real.sum(dim=0)), torch.arange(source.size(0), device=source.device)
         if mmi:
             inputs = self.embed(self.source_embedding, source.index_put((rows, at), source.new_tensor(UNKNOWN)))
         else:

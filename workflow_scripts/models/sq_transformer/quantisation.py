@@ -16,7 +16,7 @@ class Quantised:
     vectors: Tensor
 
 
-def code_scores(embedded: Tensor, codebook: Tensor) -> Tensor:
+def score_by_distance(embedded: Tensor, codebook: Tensor) -> Tensor:
     """s_k(x) = -||e_x - z_k||^2 + ||e_x||^2: embedded [..., d], codebook [K, d] -> [..., K].
 
     The term ||e_x||^2 is the same for all codes: neither arg max nor softmax sees it, and without it less is rounded.
@@ -24,12 +24,12 @@ def code_scores(embedded: Tensor, codebook: Tensor) -> Tensor:
     return 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
 
 
-def cosine_scores(embedded: Tensor, codebook: Tensor) -> Tensor:
+def score_by_cosine(embedded: Tensor, codebook: Tensor) -> Tensor:
     """s_k(x) = cos(e_x, z_k) (paper, A.4): embedded [..., d], codebook [K, d] -> [..., K]."""
     return normalize(embedded, dim=-1) @ normalize(codebook, dim=-1).t()
 
 
-def straight_through(vectors: Tensor, embedded: Tensor) -> Tensor:
+def apply_straight_through(vectors: Tensor, embedded: Tensor) -> Tensor:
     """The value of `vectors` (exactly), with the gradient going to `embedded` instead; both [..., d]."""
     return vectors.detach() + (embedded - embedded.detach())
 
@@ -60,24 +60,24 @@ class Quantiser(nn.Module):
         self.count_padding = count_padding
         self.directions: Tensor | None = None
 
-    def scores(self, embedded: Tensor) -> Tensor:
+    def score_codes(self, embedded: Tensor) -> Tensor:
         """Similarity to each code, -inf for the mask code: [..., d] -> [..., K]; q(z | x) is their softmax."""
         # In half precision near codes could not be told apart.
         with torch.autocast(embedded.device.type, enabled=False):
-            scores = (cosine_scores if self.cosine else code_scores)(embedded.float(), self.codebook)
+            scores = (score_by_cosine if self.cosine else score_by_distance)(embedded.float(), self.codebook)
         if self.codebook.size(0) > self.codes:
             scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
         return scores
 
     def forward(self, embedded: Tensor) -> Quantised:
         """Nearest code of each embedding, the first on a tie (Eqn 1): embedded [S, B, d] -> Quantised."""
-        scores = self.scores(embedded)
+        scores = self.score_codes(embedded)
         codes = scores.argmax(dim=-1)
         return Quantised(codes, scores, nn.functional.embedding(codes, self.codebook))
 
     @torch.no_grad()
     def observe(self, embedded: Tensor, codes: Tensor, real: Tensor) -> None:
-        """Remember, for the next `after_step`, the sum of the directions e_n / ||e_n|| of each code's members.
+        """Remember, for the next `finish_step`, the sum of the directions e_n / ||e_n|| of each code's members.
 
         embedded [S, B, d], codes [S, B], real [S, B] (False on padding).
         """
@@ -95,7 +95,7 @@ class Quantiser(nn.Module):
         self.directions = sums if self.directions is None else self.directions + sums
 
     @torch.no_grad()
-    def after_step(self) -> None:
+    def finish_step(self) -> None:
         """z_k <- lambda z_k + (1 - lambda) normalise(sum of its members' directions).
 
         A code without members moves towards its own direction.

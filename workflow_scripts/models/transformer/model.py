@@ -12,8 +12,8 @@ from workflow_scripts.models.layers.transformer import (
     EncoderLayer,
     LayerCache,
     LayerSettings,
-    causal_mask,
-    padding_mask,
+    make_causal_mask,
+    make_padding_mask,
 )
 from workflow_scripts.models.transformer.settings import Settings
 
@@ -27,7 +27,7 @@ class Seq2SeqOutput:
 
 
 @dataclass
-class Memory:
+class EncoderOutput:
     """The encoder's output: states [S, B, d] (time-major; [S, 2 B, d] with a stream of codes), mask [B, 1, 1, S]."""
 
     states: Tensor
@@ -50,7 +50,7 @@ class Cache:
         return Cache([layer.reorder(rows, self.mask.size(0)) for layer in self.layers], self.mask)
 
 
-def sinusoids(length: int, width: int, offset: int, device: torch.device) -> Tensor:
+def make_sinusoids(length: int, width: int, offset: int, device: torch.device) -> Tensor:
     """Position vectors sin, cos(n / 10000^(2i/d)) of Vaswani et al. (2017), for n from `offset`: [length, 1, width].
 
     Sines fill the first half of a vector, cosines the second.
@@ -72,7 +72,7 @@ class Seq2Seq(nn.Module):
         self.source_embedding = self._embedding(source_vocabulary)
         self.target_embedding = self._embedding(target_vocabulary)
         self.dropout = Dropout(settings.dropout)
-        layer = self.layer_settings()
+        layer = self.make_layer_settings()
         self.encoder = nn.ModuleList(EncoderLayer(layer) for _ in range(settings.layers))
         self.decoder = nn.ModuleList(DecoderLayer(layer) for _ in range(settings.layers))
 
@@ -82,7 +82,7 @@ class Seq2Seq(nn.Module):
         nn.init.zeros_(table.weight[0])
         return table
 
-    def layer_settings(self) -> LayerSettings:
+    def make_layer_settings(self) -> LayerSettings:
         """What the layers of both sides share."""
         settings = self.settings
         return LayerSettings(
@@ -98,7 +98,7 @@ class Seq2Seq(nn.Module):
         """dropout(sqrt(d) E[ids] (+ sinusoids)): ids [B, S] -> [S, B, d]; the first id stands at position `offset`."""
         states = table(ids.t()) * self.settings.width**0.5
         if not self.relative:
-            states = states + sinusoids(ids.size(1), self.settings.width, offset, ids.device)
+            states = states + make_sinusoids(ids.size(1), self.settings.width, offset, ids.device)
         return self.dropout(states)
 
     def embed_source(self, source: Tensor) -> Tensor:
@@ -113,25 +113,25 @@ class Seq2Seq(nn.Module):
         """source [B, S], target_in [B, T] (starts with the end symbol, without the last token) -> logits [B, T, V]."""
         return Seq2SeqOutput(self.decode(self.encode(source), target_in))
 
-    def encode(self, source: Tensor) -> Memory:
+    def encode(self, source: Tensor) -> EncoderOutput:
         """[B, S] -> Memory"""
-        mask = padding_mask(source)
-        return Memory(self.run_encoder(self.embed_source(source), mask)[-1], mask)
+        mask = make_padding_mask(source)
+        return EncoderOutput(self.run_encoder(self.embed_source(source), mask)[-1], mask)
 
-    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+    def decode(self, memory: EncoderOutput, target_in: Tensor) -> Tensor:
         """All positions at once, each seeing only those before it: target_in [B, T] -> logits [B, T, V]."""
-        mask = causal_mask(target_in.size(1), target_in.device)
+        mask = make_causal_mask(target_in.size(1), target_in.device)
         outputs = self.run_decoder(self.embed_target(target_in), self.start(memory), mask)
         return self.project(outputs[-1])
 
-    def decode_step(self, memory: Memory, cache: Cache | None, tokens: Tensor) -> tuple[Tensor, Cache]:
+    def decode_step(self, memory: EncoderOutput, cache: Cache | None, tokens: Tensor) -> tuple[Tensor, Cache]:
         """One position: the last tokens [B] (the end symbol and no cache at first) -> logits [B, V], cache."""
         if cache is None:
             cache = self.start(memory)
         outputs = self.run_decoder(self.embed_target(tokens[:, None], cache.layers[0].length), cache, None)
         return self.project(outputs[-1])[:, 0], cache
 
-    def start(self, memory: Memory) -> Cache:
+    def start(self, memory: EncoderOutput) -> Cache:
         """The cache before the first position."""
         return Cache([layer.start(memory.states, memory.states) for layer in self.decoder], memory.mask)
 
@@ -158,11 +158,11 @@ class Seq2Seq(nn.Module):
         """Logits E_target h, tied to the embedding and without bias: [T, B, d] -> [B, T, V]."""
         return nn.functional.linear(states, self.target_embedding.weight).transpose(0, 1)
 
-    def encoder_attention(self, source: Tensor) -> Tensor:
+    def compute_encoder_attention(self, source: Tensor) -> Tensor:
         """Attention maps of the encoder's layers: source [B, S] -> [layers, B, heads, S, S]."""
-        states, mask, maps = self.embed_source(source), padding_mask(source), []
+        states, mask, maps = self.embed_source(source), make_padding_mask(source), []
         for layer in self.encoder:
-            maps.append(layer.attention_map(states, mask, self.guided))
+            maps.append(layer.compute_attention_map(states, mask, self.guided))
             states = layer(states, mask, self.guided)
         return torch.stack(maps)
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.carma.settings import Settings
-from workflow_scripts.objectives.hidden_states import blocks, recorded, time_major
+from workflow_scripts.objectives.hidden_states import find_blocks, is_time_major, record_outputs
 from workflow_scripts.tasks.base import Loss
 
 EPSILON = 1e-8
@@ -33,7 +33,7 @@ class Terms:
     allowed: Tensor
 
 
-def with_bos(words: Tensor, real: Tensor, joined: bool) -> tuple[Tensor, Tensor]:
+def place_bos(words: Tensor, real: Tensor, joined: bool) -> tuple[Tensor, Tensor]:
     """(words, counted), both [B, S], once BOS (a real first token without a word) is part of word 1 or counts nowhere.
 
     words [B, S]: index of a token's word in its sentence, or -1; real [B, S]: False on padding.
@@ -70,7 +70,7 @@ def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Te
     return Terms(row, anchor, chosen, counted[row] & ~word)
 
 
-def draw(allowed: Tensor, count: int) -> Tensor:
+def sample_negatives(allowed: Tensor, count: int) -> Tensor:
     """Sample `count` positions uniformly with replacement, and count each: allowed [T, S] -> [T, S] float.
 
     A row without an allowed position stays zero. The samples come from torch's global generator of the device.
@@ -82,7 +82,7 @@ def draw(allowed: Tensor, count: int) -> Tensor:
     return drawn.scatter_add_(1, places, torch.ones_like(places, dtype=drawn.dtype)) * allowed
 
 
-def similarities(states: list[Tensor], similarity: str) -> Tensor:
+def compute_similarities(states: list[Tensor], similarity: str) -> Tensor:
     """Similarities of all token pairs of a sentence, dot products or cosines: L states [B, S, d] -> [L, B, S, S]."""
     half = torch.stack([torch.bmm(state, state.detach().mT) for state in states])
     # Its own value, but the gradient (G + G^T) H of H H^T comes from one product of this size instead of two.
@@ -93,7 +93,7 @@ def similarities(states: list[Tensor], similarity: str) -> Tensor:
     return gram * scale[..., :, None] * scale[..., None, :]
 
 
-def mutual_information(
+def compute_mutual_information(
     similarity: Tensor, terms: Terms, negatives: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
     """(L_MI in nats, number of terms): similarity [L, B, S, S], negatives [T, S] (how often each position is one).
@@ -112,7 +112,7 @@ def mutual_information(
     return losses.sum(dim=1).mean() / count.clamp(min=1), count
 
 
-def stability(states: list[Tensor], counted: Tensor) -> Tensor:
+def compute_stability(states: list[Tensor], counted: Tensor) -> Tensor:
     """sum_k E|h^{k+1} - h^k|^2 / (E|h^k|^2 + E|h^{k+1}|^2 + 1e-8)   (Eqn 6).
 
     The means E are over features and the counted positions: states h^k [B, S, d] of consecutive blocks, counted [B, S].
@@ -127,7 +127,7 @@ def stability(states: list[Tensor], counted: Tensor) -> Tensor:
     return (changes / (sizes[:-1] + sizes[1:] + EPSILON)).sum()
 
 
-def regularisers(
+def compute_regularisers(
     states: dict[int, Tensor], words: Tensor | None, real: Tensor, s: Settings, count: int
 ) -> dict[str, Tensor]:
     """Return mi (with its number of terms, pairs, and without_pairs: 1 if there are none) and stability, unweighted.
@@ -137,40 +137,40 @@ def regularisers(
     """
     parts, counted = {}, real
     if words is not None:
-        words, counted = with_bos(words, real, s.bos)
+        words, counted = place_bos(words, real, s.bos)
     if s.padding:
         counted = counted | ~real
     if s.mi:
         if words is None:
             words = torch.full_like(real, -1, dtype=torch.long)
         terms = find_terms(words, counted, s.spans, s.positives)
-        negatives = draw(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
-        used = similarities([states[k] for k in s.mi_blocks(count)], s.similarity)
-        parts["mi"], pairs = mutual_information(used, terms, negatives, s.temperature)
+        negatives = sample_negatives(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
+        used = compute_similarities([states[k] for k in s.list_mi_blocks(count)], s.similarity)
+        parts["mi"], pairs = compute_mutual_information(used, terms, negatives, s.temperature)
         parts |= {"pairs": pairs.float(), "without_pairs": pairs.eq(0).float()}
     if s.stability:
-        parts["stability"] = stability([states[k] for k in s.stability_blocks(count)], counted)
+        parts["stability"] = compute_stability([states[k] for k in s.list_stability_blocks(count)], counted)
     return parts
 
 
-def used_blocks(model: nn.Module, settings: Settings) -> range:
+def find_used_blocks(model: nn.Module, settings: Settings) -> range:
     """Return the blocks that the losses read. Raises UserError for a block that the model does not have."""
-    count = len(blocks(model))
+    count = len(find_blocks(model))
     try:
         settings.check_blocks(count)
     except ValueError as error:
         raise UserError(f"objective: {error}") from None
-    read = [*(settings.mi_blocks(count) if settings.mi else ())]
-    read += settings.stability_blocks(count) if settings.stability else ()
+    read = [*(settings.list_mi_blocks(count) if settings.mi else ())]
+    read += settings.list_stability_blocks(count) if settings.stability else ()
     return range(min(read), max(read) + 1)
 
 
-def sentences_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
+def to_batch_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
     """Return a block's output as [B, S, d]; of the two streams of SQ-Transformer, [S, 2 B, d], the words."""
-    return states[:, :sentences].transpose(0, 1) if time_major(model) else states
+    return states[:, :sentences].transpose(0, 1) if is_time_major(model) else states
 
 
-def full_precision(states: Tensor) -> Tensor:
+def to_full_precision(states: Tensor) -> Tensor:
     """Convert [B, S, d] to float32; float64 stays."""
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
@@ -188,13 +188,13 @@ def build(settings: dict, task: Loss) -> Loss:
     def objective(model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         if not model.training:
             return task(model, batch)
-        with recorded(blocks(model), used_blocks(model, s)) as states:
+        with record_outputs(find_blocks(model), find_used_blocks(model, s)) as states:
             task_loss, parts = task(model, batch)
         real = batch.real if hasattr(batch, "real") else batch.source.ne(0)
         # bfloat16 has three digits: too few for differences of layers and for cosines divided by a temperature.
         with torch.autocast(real.device.type, enabled=False):
-            own = {k: full_precision(sentences_first(model, state, len(real))) for k, state in states.items()}
-            losses = regularisers(own, getattr(batch, "words", None), real, s, len(blocks(model)))
+            own = {k: to_full_precision(to_batch_first(model, state, len(real))) for k, state in states.items()}
+            losses = compute_regularisers(own, getattr(batch, "words", None), real, s, len(find_blocks(model)))
         added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
         loss = (1 - s.weight) * task_loss + s.weight * added
         return loss, parts | {name: value.detach() for name, value in losses.items()}

@@ -43,20 +43,20 @@ class Settings(StrictModel):
             raise ValueError("third names all blocks that are read: set stability_pairs to code")
         if self.third != "none":
             return self
-        if self.mi and not self.mi_blocks():
+        if self.mi and not self.list_mi_blocks():
             raise ValueError(f"last_block_mi is {self.last_block_mi}; it must be at least first_block")
-        if self.stability and len(self.stability_blocks()) < 2:
+        if self.stability and len(self.list_stability_blocks()) < 2:
             raise ValueError(
                 f"last_block_stability is {self.last_block_stability}; it must be above first_block, or equal with "
                 "stability_pairs paper: a pair needs two blocks"
             )
         return self
 
-    def mi_blocks(self, count: int | None = None) -> range:
+    def list_mi_blocks(self, count: int | None = None) -> range:
         """Return the blocks whose states L_MI reads, for a model with `count` blocks."""
         return self._third(count) or range(self.first_block, self.last_block_mi + 1)
 
-    def stability_blocks(self, count: int | None = None) -> range:
+    def list_stability_blocks(self, count: int | None = None) -> range:
         """Return the blocks that L_stability compares, each with the next, for a model with `count` blocks."""
         last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
         return self._third(count) or range(self.first_block, last + 1)
@@ -64,8 +64,8 @@ class Settings(StrictModel):
     def check_blocks(self, count: int) -> None:
         """Raise ValueError if a block that is read is missing in a model with `count` blocks."""
         for weight, name, read in (
-            (self.mi, "last_block_mi", self.mi_blocks(count)),
-            (self.stability, "last_block_stability", self.stability_blocks(count)),
+            (self.mi, "last_block_mi", self.list_mi_blocks(count)),
+            (self.stability, "last_block_stability", self.list_stability_blocks(count)),
         ):
             if self.weight and weight and read[-1] >= count:
                 raise ValueError(

@@ -19,12 +19,12 @@ from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, average_nll, compu
 from workflow_scripts.tasks.masked_lm.model import Pretraining
 
 
-def over_tokens(values: Tensor, real: Tensor) -> Tensor:
+def average_over_tokens(values: Tensor, real: Tensor) -> Tensor:
     """Mean of values [B, S] over the real tokens."""
     return (values * real).sum() / real.sum().clamp(min=1)
 
 
-def guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
+def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
     """Mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4); 0 if no word has sememes.
 
     O of a word is the mean over its pieces: share [B, S] is 1 / number of pieces, and 0 on tokens that do not count.
@@ -33,30 +33,30 @@ def guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_
     """
     right = gold.ge(0)
     on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(-1) * codes.scale.abs().squeeze(-1)
-    wrong = codes.mass() - on_right
+    wrong = codes.sum_over_codes() - on_right
     if wrong_codes == "mean":
         wrong = wrong / (codes.weights.size(-1) - right.sum(-1)).clamp(min=1)
     return (wrong * share).sum() / share.sum().clamp(min=1)
 
 
-def sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
+def compute_sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
     """L_1 of Eqn 4: the mean of |O_j| over the codes, tokens and layers; real [B, S] -> scalar."""
-    return torch.stack([over_tokens(layer.mass() / layer.weights.size(-1), real) for layer in codes]).mean()
+    return torch.stack(
+        [average_over_tokens(layer.sum_over_codes() / layer.weights.size(-1), real) for layer in codes]
+    ).mean()
 
 
-def reconstruction_consistency(
-    cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual"
-) -> Tensor:
+def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual") -> Tensor:
     """|h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over features.
 
     beta weights the term that moves h_cont or, with `beta_on` "compositional", the other one.
     """
     on_comp, on_cont = (1.0, beta) if beta_on == "contextual" else (beta, 1.0)
     moved = on_comp * (comp - cont.detach()).square() + on_cont * (comp.detach() - cont).square()
-    return over_tokens(moved.mean(-1), real)
+    return average_over_tokens(moved.mean(-1), real)
 
 
-def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
+def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
     """Mean over layers of exp(-H)   (Eqn 7).
 
     H is the entropy of the softmax over the features of h_cont - h_comp, in nats. The result is between 1/d, if all
@@ -67,10 +67,10 @@ def nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
         logs = gap.log_softmax(-1)
         return -(logs.exp() * logs).sum(-1)
 
-    return torch.stack([torch.exp(-over_tokens(entropy(gap), real)) for gap in gaps]).mean()
+    return torch.stack([torch.exp(-average_over_tokens(entropy(gap), real)) for gap in gaps]).mean()
 
 
-def nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
+def compute_nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
     """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"): scalars -> scalar.
 
     MLM and NSP are the losses of h_cont - h_comp, in nats.
@@ -78,7 +78,9 @@ def nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
     return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
 
 
-def tasks(model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True) -> tuple[Tensor, Tensor]:
+def compute_task_losses(
+    model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True
+) -> tuple[Tensor, Tensor]:
     """Ptask = MLM + NSP of one representation: states [B, S, d] -> (MLM, NSP), scalars, in nats.
 
     NSP is 0 without `next_sentence`.
@@ -89,7 +91,7 @@ def tasks(model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence:
     )
 
 
-def semantic_sufficiency(
+def compute_semantic_sufficiency(
     model: Pretraining, states: Mapping[str, Tensor], batch: MaskedBatch, next_sentence: bool = True
 ) -> dict[str, Tensor]:
     """Terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), with shared heads.
@@ -98,7 +100,7 @@ def semantic_sufficiency(
     """
     terms = {}
     for name, representation in states.items():
-        terms[f"mlm_{name}"], terms[f"nsp_{name}"] = tasks(model, representation, batch, next_sentence)
+        terms[f"mlm_{name}"], terms[f"nsp_{name}"] = compute_task_losses(model, representation, batch, next_sentence)
     return terms
 
 
@@ -113,13 +115,15 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
         output = model.encoder(batch.ids, batch.real, batch.types)
         mix, cont, comp = output.last_hidden_state, output.contextual, output.compositional
         states = {"mixed": mix, "contextual": cont, "compositional": comp}
-        terms = semantic_sufficiency(model, states, batch, next_sentence)
+        terms = compute_semantic_sufficiency(model, states, batch, next_sentence)
         weights = {f"{task}_{name}": getattr(s, name) for task in ("mlm", "nsp") for name in states}
         if s.consistency:
-            terms["consistency"] = reconstruction_consistency(cont, comp, batch.real, s.beta, s.beta_on)
+            terms["consistency"] = compute_consistency(cont, comp, batch.real, s.beta, s.beta_on)
         if s.nuance:
-            terms["nuance"] = nuance_entropy(output.gaps, batch.real)
-            terms["nuance_task"] = nuance_task(*tasks(model, output.gaps[-1], batch, next_sentence), s.nuance_task)
+            terms["nuance"] = compute_nuance_entropy(output.gaps, batch.real)
+            terms["nuance_task"] = compute_nuance_task(
+                *compute_task_losses(model, output.gaps[-1], batch, next_sentence), s.nuance_task
+            )
             weights["nuance_task"] = s.nuance
         if s.decomposition:
             if not batch.gold.size(-1):
@@ -127,9 +131,11 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
                     f"objective.decomposition is {s.decomposition}, but the batches have no sememes; set "
                     "problem.sememes to true, or the weight to 0"
                 )
-            terms["decomposition"] = guided_decomposition(output.codes[-1], batch.share, batch.gold, s.wrong_codes)
+            terms["decomposition"] = compute_guided_decomposition(
+                output.codes[-1], batch.share, batch.gold, s.wrong_codes
+            )
         if s.sparsity:
-            terms["sparsity"] = sparsity(output.codes, batch.real)
+            terms["sparsity"] = compute_sparsity(output.codes, batch.real)
         loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())
         return loss, {name: term.detach() for name, term in terms.items()}
 

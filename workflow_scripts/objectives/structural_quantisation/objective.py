@@ -10,7 +10,7 @@ from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
 
 
-def cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
+def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
     """H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats.
 
     Scores of q [n, K] (may be -inf) and logits of p [n, K] -> scalar. Its gradient reaches both.
@@ -18,18 +18,18 @@ def cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
     return -(posterior.softmax(dim=-1) * prior.float().log_softmax(dim=-1)).sum(dim=-1).mean()
 
 
-def cluster_entropy(marginal: Tensor) -> Tensor:
+def compute_cluster_entropy(marginal: Tensor) -> Tensor:
     """H(Z) = -sum_z q(z) log q(z) with q(z) = mean_n q(z | x_n)   (Eqn 12), in nats: scores [n, K] -> scalar."""
     probability = marginal.softmax(dim=-1).mean(dim=0)
     return -(probability * (probability + 1e-30).log()).sum()
 
 
-def commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
+def compute_commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
     """Mean over positions and dimensions of (sg[z] - e)^2: states e [S, B, d], vectors z [S, B, d], counted [S, B]."""
     return (vectors.detach() - states).square().mean(dim=-1)[counted].mean()
 
 
-def next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
+def compute_next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
     """Mean of -log softmax_k(s_k(h_n))[z_{n+1}], with z the hard code of the next token (paper, A.5, last sentence).
 
     scores of the final outputs [S, B, K], next_codes [S, B], counted [S, B] -> scalar, in nats.
@@ -37,7 +37,7 @@ def next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor)
     return nn.functional.cross_entropy(scores[counted], next_codes[counted])
 
 
-def stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
+def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
     """sum_l mean over positions and dimensions of (x_l - sg[z_l])^2, or without sg   (section 3.3).
 
     layers [L, S, 2 B, d] (words, then codes), real [S, B] -> scalar.
@@ -47,7 +47,7 @@ def stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) ->
     return squares[:, real].mean(dim=1).sum()
 
 
-def side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
+def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
     """Return the loss parts of one side ("source" or "target"), scalars, unweighted, by the name of their weight.
 
     terms: those of `SQTransformer`, with their shapes.
@@ -61,16 +61,16 @@ def side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[
         next_counted = nn.functional.pad(counted[:-1], (0, 0, 0, 1))
         counted = torch.ones_like(counted)
     parts = {
-        "commitment": commitment(term("embedded"), term("vectors"), counted),
-        "next_code": next_code_cross_entropy(term("output_scores"), term("next_codes"), next_counted),
-        "output_commitment": commitment(term("output"), term("output_vectors"), counted),
+        "commitment": compute_commitment(term("embedded"), term("vectors"), counted),
+        "next_code": compute_next_code_cross_entropy(term("output_scores"), term("next_codes"), next_counted),
+        "output_commitment": compute_commitment(term("output"), term("output_vectors"), counted),
     }
     if f"{side}_prior" in terms:
-        parts["cluster"] = cluster_cross_entropy(term("posterior"), term("prior"))
+        parts["cluster"] = compute_cluster_cross_entropy(term("posterior"), term("prior"))
         if len(counted) >= getattr(settings, f"entropy_min_length_{side}"):
-            parts["entropy"] = cluster_entropy(term("marginal"))
+            parts["entropy"] = compute_cluster_entropy(term("marginal"))
     if f"{side}_layers" in terms:
-        parts["distance"] = stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)
+        parts["distance"] = compute_stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)
     return {f"{name}_{side}": value for name, value in parts.items()}
 
 
@@ -89,7 +89,7 @@ def build(settings: dict, word_loss: WordLoss) -> Loss:
         loss = parts["word"]
         if output.terms:
             for side in ("source", "target"):
-                for name, value in side_parts(output.terms, side, weights).items():
+                for name, value in compute_side_parts(output.terms, side, weights).items():
                     sign = -1 if name.startswith("entropy") else 1
                     loss = loss + sign * getattr(weights, name) * value
                     parts[name] = value

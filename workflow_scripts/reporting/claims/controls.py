@@ -4,7 +4,7 @@ import numpy as np
 
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
-from workflow_scripts.evaluation.statistics import Effect, difference_from_constant
+from workflow_scripts.evaluation.statistics import Effect, compare_with_constant
 from workflow_scripts.reporting.claims.effects import Side
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
@@ -82,8 +82,8 @@ def find_failed_floor(
     if any(cell.status == COMPUTED for cell in better.cells):
         lowest = _quality(claim, average_side(better) - floor)
     else:
-        above = difference_from_constant(list(better.average_by_seed().values()), floor)
-        interval = (above.turned() if claim.relation == "less" else above).interval(quantile)
+        above = compare_with_constant(list(better.average_by_seed().values()), floor)
+        interval = (-above if claim.relation == "less" else above).compute_interval(quantile)
         if interval is None:
             return ""
         lowest = interval[0]

@@ -10,9 +10,9 @@ from workflow_scripts.config.display_schema import Claim, stars
 from workflow_scripts.evaluation.statistics import (
     Effect,
     SuccessRates,
-    association,
-    difference_from_constant,
-    kendall_tau,
+    compare_with_constant,
+    compute_kendall_tau,
+    measure_association,
 )
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
@@ -79,7 +79,7 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
         if not seeds:
             raise NoEffectError("its cells share no seed")
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
-        return association(left, right).turned()
+        return -measure_association(left, right)
     left, right = (Side(tuple(side)) for side in zip(*pairs, strict=True))
     if claim.measure == "log_ratio":
         left, right = _logarithms(left), _logarithms(right)
@@ -91,12 +91,12 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
         constant_right = right.cells[0].status == COMPUTED
         constants = right if constant_right else left
         constant = float(np.mean([cell.computed for cell in constants.cells]))
-        effect = difference_from_constant(list(by_seed[0].values()), constant, constant_right)
+        effect = compare_with_constant(list(by_seed[0].values()), constant, constant_right)
     elif paired and not by_seed[0].keys() & by_seed[1].keys():
         raise NoEffectError("its sides start from the same weights and share no seed")
     else:
         effect = compute_difference(*by_seed, paired)
-    return effect if sign == 1 else effect.turned()
+    return effect if sign == 1 else -effect
 
 
 def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
@@ -123,7 +123,7 @@ def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> fl
         return None
     left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
     if claim.relation == "falls_with":
-        return -float(kendall_tau(left, right))
+        return -float(compute_kendall_tau(left, right))
     if claim.measure == "log_ratio":
         if min(*left, *right) <= 0:
             return None

@@ -90,9 +90,9 @@ def compute_rates_power(better: float, other: float, n: int, smallest: float, qu
         for theirs in range(n + 1):
             chance = _binomial(ours, n, better) * _binomial(theirs, n, other)
             rates = SuccessRates(ours, n, theirs, n)
-            if rates.fisher_p() <= 1 - quantile:
+            if rates.compute_fisher_p() <= 1 - quantile:
                 reproduced += chance
-            elif rates.upper_limit(quantile) < smallest:
+            elif rates.compute_upper_limit(quantile) < smallest:
                 not_reproduced += chance
     return Power(f"{better:.0%} to {other:.0%}", reproduced, not_reproduced)
 

@@ -11,8 +11,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
-from workflow_scripts.evaluation.protocol import worst_protocol
-from workflow_scripts.evaluation.statistics import QUANTILE, Effect, SuccessRates, benjamini_hochberg
+from workflow_scripts.evaluation.protocol import find_worst_protocol
+from workflow_scripts.evaluation.statistics import QUANTILE, Effect, SuccessRates, compute_q_values
 from workflow_scripts.reporting.claims.controls import find_failed_control, find_failed_floor
 from workflow_scripts.reporting.claims.effects import (
     NoEffectError,
@@ -90,7 +90,7 @@ def judge_claims(
     tested = [
         i for i, one in enumerate(found) if _undecided(one) and one.role == EXPLORATORY and one.p_value is not None
     ]
-    q_values = benjamini_hochberg([found[i].p_value for i in tested])
+    q_values = compute_q_values([found[i].p_value for i in tested])
     for i, q_value in zip(tested, q_values, strict=True):
         found[i] = replace(found[i], q_value=q_value)
     by_name = {claim.claim: claim for claim in claims}
@@ -132,7 +132,7 @@ def _measured(
     wanted = FEWEST_CELLS if claim.relation == "falls_with" else len(pairs)
     if len(measured) < wanted:
         return replace(outcome, verdict=NOT_RUN, reason=f"not measured at {scale}")
-    protocol = worst_protocol(*(cell.protocol for pair in measured for cell in pair))
+    protocol = find_worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     outcome = replace(outcome, protocol=protocol)
     if entry and entry.threshold is not None:
         success = count_successes(sides, entry.threshold)
@@ -151,7 +151,7 @@ def _measured(
             outcome,
             effect=effect,
             quantile=quantile,
-            interval=effect.interval(quantile),
+            interval=effect.compute_interval(quantile),
             n_seeds=effect.n,
         )
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
@@ -161,7 +161,7 @@ def _measured(
     # How many seeds succeed is seen there, too: none.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
-    return replace(outcome, p_value=outcome.effect.p_value(get_margin(claim)) if outcome.effect else None)
+    return replace(outcome, p_value=outcome.effect.compute_p_value(get_margin(claim)) if outcome.effect else None)
 
 
 def _failed_in_plan(
@@ -203,7 +203,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
         return INCONCLUSIVE, f"q {outcome.q_value:.2f}: one of many claims of the paper"
     value = outcome.effect.value
     distance = max(value - margin, -math.inf if smallest is None else smallest - value)
-    seeds = outcome.effect.seeds_to_decide(distance, outcome.quantile)
+    seeds = outcome.effect.estimate_seeds_to_decide(distance, outcome.quantile)
     return INCONCLUSIVE, f"about {seeds:,} seeds would decide" if seeds else ""
 
 
@@ -231,9 +231,9 @@ def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
     """
     rates = outcome.success
     said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
-    if rates.fisher_p() <= 1 - outcome.quantile:
+    if rates.compute_fisher_p() <= 1 - outcome.quantile:
         return REPRODUCED, said
-    if rates.upper_limit(outcome.quantile) < entry.smallest:
+    if rates.compute_upper_limit(outcome.quantile) < entry.smallest:
         return NOT_REPRODUCED, said
     return INCONCLUSIVE, said
 

@@ -10,7 +10,7 @@ from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Variant
-from workflow_scripts.evaluation.statistics import Effect, independent_difference, paired_difference
+from workflow_scripts.evaluation.statistics import Effect, compare_independent, compare_paired
 
 
 def get_initial_weights(catalogue: Catalogue, variant: Variant, scale: str) -> str:
@@ -26,11 +26,11 @@ def compute_difference(left: dict[int, float], right: dict[int, float], paired: 
     Raises UserError if paired sides have no seed in common.
     """
     if not paired:
-        return independent_difference(list(left.values()), list(right.values()))
+        return compare_independent(list(left.values()), list(right.values()))
     shared = sorted(left.keys() & right.keys())
     if not shared:
         raise UserError("start from the same weights but share no seed; run the same seeds of both")
-    return paired_difference([left[seed] for seed in shared], [right[seed] for seed in shared])
+    return compare_paired([left[seed] for seed in shared], [right[seed] for seed in shared])
 
 
 def require_same_weights(weights: dict[Variant, str], one: Variant, other: Variant, where: str) -> None:

@@ -9,7 +9,7 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def draw_figure(
     from workflow_scripts.reporting.figures.style import use_style
 
     tables = [*evidence.scores.values(), *evidence.analyses.values()]
-    protocol = worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
+    protocol = find_worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
     with use_style():
         figure, plotted = importlib.import_module(display["module"]).draw(Inputs(display, runs, results, evidence))
     text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")

@@ -8,7 +8,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.config.runs import Run
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 
@@ -46,7 +46,7 @@ def summarise_runs(runs: Iterable[Run], results: Path) -> list[TrainingSummary]:
             TrainingSummary(
                 name,
                 sorted(run.seed for run in members),
-                worst_protocol(*(run["protocol"] for run in made)),
+                find_worst_protocol(*(run["protocol"] for run in made)),
                 made[0]["steps"],
                 made[0]["parameters"],
                 sum(record["seconds"] for record in records) / 3600,

@@ -6,9 +6,9 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import SELECTORS, TableDisplay
-from workflow_scripts.evaluation.protocol import worst_protocol
+from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
-from workflow_scripts.evaluation.statistics import Summary, summarise
+from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
 from workflow_scripts.reporting.evidence.selection import (
@@ -56,7 +56,7 @@ class Cell:
     @cached_property
     def summary(self) -> Summary | None:
         """Return mean, standard deviation and interval over seeds; None unless measured."""
-        return summarise(list(self.seeds.values())) if self.seeds else None
+        return summarise_seeds(list(self.seeds.values())) if self.seeds else None
 
     @property
     def difference(self) -> float | None:
@@ -143,7 +143,7 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         note=f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else "",
         selection=selection,
         seeds=dict(sorted(seeds.items())),
-        protocol=worst_protocol(*protocols),
+        protocol=find_worst_protocol(*protocols),
         weights=weights,
         block=chosen[0]["layer"] if "intervention" in selection and "layer" in selection else None,
     )

@@ -11,8 +11,8 @@ from torch import nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.causal_lm.model import begin_token, build
-from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.models.causal_lm.model import build, find_bos_id
+from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.language_modelling.batches import TextBatch, pad_texts, read_text_pieces
@@ -29,8 +29,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     sizes = drop_name(spec["model"])
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
-    model = build(sizes, read_tokenizer(data).get_vocab_size()).to(device)
-    bos = begin_token(model, sizes.get("bos", False), f"{spec['task']}/{spec['method']}")
+    model = build(sizes, load_tokenizer(data).get_vocab_size()).to(device)
+    bos = find_bos_id(model, sizes.get("bos", False), f"{spec['task']}/{spec['method']}")
     limit = model.config.max_position_embeddings
 
     def batches(split: str) -> list[TextBatch]:
@@ -42,7 +42,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     valid = batches(settings.validation["split"])
 
-    save_extra_files = companions(model.config, data)
+    save_extra_files = make_companion_writer(model.config, data)
     return Problem(
         model,
         TokenLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing),

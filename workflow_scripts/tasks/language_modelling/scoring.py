@@ -10,7 +10,7 @@ import torch
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.models.causal_lm.model import begin_token, load
+from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.language_modelling.batches import pad_texts, read_text_pieces
 from workflow_scripts.tasks.language_modelling.loss import compute_token_nll
@@ -23,9 +23,9 @@ def score(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
     sizes = drop_name(run["spec"]["model"])
-    model = load(checkpoint, sizes).to(device).eval()
+    model = load_causal_lm(checkpoint, sizes).to(device).eval()
     limit = model.config.max_position_embeddings
-    bos = begin_token(model, sizes.get("bos", False), run["run"])
+    bos = find_bos_id(model, sizes.get("bos", False), run["run"])
     splits = {split: read_text_pieces(data, split, bos, limit) for split in settings.splits}
     tables, scores = [], []
     with Reporter(run["run"], sum(len(texts.length) for texts in splits.values()), progress, unit="texts") as reporter:

@@ -1,13 +1,12 @@
 """An encoder with the heads of BERT's pre-training: vocabulary and next sentence."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -19,8 +18,8 @@ class Pretraining(EncoderWithHeads):
     The second score is that of a sentence which follows. All readouts share the heads.
     """
 
-    def __init__(self, inner: "PreTrainedModel", hidden: Callable[..., dict[str, Tensor]], tied: bool):
-        super().__init__(inner, hidden)
+    def __init__(self, inner: "PreTrainedModel", tied: bool):
+        super().__init__(inner)
         embeddings = inner.get_input_embeddings().weight
         vocabulary, width = embeddings.shape
         self.heads = nn.ModuleDict({"words": nn.Linear(width, vocabulary), "next_sentence": nn.Linear(width, 2)})
@@ -33,5 +32,5 @@ class Pretraining(EncoderWithHeads):
 
 def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
     """Build encoder and heads with random weights, in training mode. `section` is `model` of a spec."""
-    module, settings = model_module(section), drop_name(section)
-    return Pretraining(module.build(settings, vocabulary), module.hidden, settings.get("tied", False))
+    module, settings = import_model(section), drop_name(section)
+    return Pretraining(module.build(settings, vocabulary), settings.get("tied", False))

@@ -7,9 +7,9 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.encoder.model import checkpoint_blocks
-from workflow_scripts.models.encoder.vocabulary import read_vocabulary
-from workflow_scripts.models.hugging_face import companions, read_tokenizer
+from workflow_scripts.models.encoder.model import use_gradient_checkpointing
+from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
+from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
     MaskedBatch,
@@ -34,17 +34,17 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     """
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
-    tokenizer = read_tokenizer(data)
+    tokenizer = load_tokenizer(data)
     model = build(spec["model"], tokenizer.get_vocab_size()).to(device)
     if settings.gradient_checkpointing:
-        checkpoint_blocks(model.encoder)
+        use_gradient_checkpointing(model.encoder)
     train = read_sentence_pairs(spec, data, "train")
     valid = make_fixed_batches(
         read_sentence_pairs(spec, data, settings.validation["split"]), settings.batch_tokens, device
     )
     batches = RandomMaskBatches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
 
-    save_extra_files = companions(model.encoder.config, data)
+    save_extra_files = make_companion_writer(model.encoder.config, data)
     return Problem(
         model,
         MaskedLoss(parse_as(Settings, spec["problem"], "problem").next_sentence),
@@ -59,7 +59,7 @@ def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
 
     Raises UserError if the last codebook has another number of codes than the data have sememes.
     """
-    tokenizer = read_tokenizer(data)
+    tokenizer = load_tokenizer(data)
     settings = parse_as(Settings, spec["problem"], "problem")
     options: dict = {"next_sentence": settings.next_sentence}
     if settings.sememes:
@@ -70,7 +70,7 @@ def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
                 f"{count} sememes; set it to {count}"
             )
         options |= {"masked_words": settings.masked_words, "several_pieces": settings.several_pieces}
-    vocabulary = read_vocabulary(tokenizer, data / "tokenizer.json")
+    vocabulary = extract_vocabulary(tokenizer, data / "tokenizer.json")
     first, second, options["orders"] = read_ordered_sentences(data, split)
     return SentencePairs(first, second, vocabulary, settings.longest, **options)
 
@@ -82,6 +82,7 @@ def compute_masked_likelihood(model: Pretraining, batches: Sequence[MaskedBatch]
     """
     nats = words = torch.zeros((), dtype=torch.float64)
     for batch in batches:
-        found = compute_masked_nll(model, next(iter(model.hidden(batch.ids, batch.real, batch.types).values())), batch)
+        states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
+        found = compute_masked_nll(model, states, batch)
         nats, words = nats + found.double().sum(), words + len(found)
     return {"log_likelihood": -float(nats / words)}

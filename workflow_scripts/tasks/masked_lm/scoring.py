@@ -37,7 +37,7 @@ def score(
             rng = np.random.default_rng(0)
             for rows in bucket_pairs(pairs, settings.batch_tokens, None):
                 batch = pairs.make_batch(rows, rng).to(device)
-                for readout, states in model.hidden(batch.ids, batch.real, batch.types).items():
+                for readout, states in model.compute_states(batch.ids, batch.real, batch.types).items():
                     columns = found.setdefault(readout, {})
                     for name, values in score_pairs(model, states, batch).items():
                         columns.setdefault(name, np.empty(len(pairs)))[rows] = values.cpu()

@@ -12,8 +12,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import has_column, read_table
-from workflow_scripts.models.causal_lm.model import begin_token, last_logits, load
-from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
+from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
@@ -32,7 +32,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
     Validation: share of right answers, and their nats. Raises UserError if a file is missing or broken, or if no answer
     is a single token of the model's tokenizer.
     """
-    model = load(init, check_model_settings(spec)).to(device)
+    model = load_causal_lm(init, check_model_settings(spec)).to(device)
     if settings.gradient_checkpointing:
         # Each block is run again with the random numbers, and under the autocast, of its first run.
         model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
@@ -73,10 +73,10 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
     """
     table = read_table(data, split, ["content", "label"])
     settings = check_model_settings(spec)
-    bos = begin_token(model, settings.get("bos", False), f"{spec['task']}/{spec['method']}")
+    bos = find_bos_id(model, settings.get("bos", False), f"{spec['task']}/{spec['method']}")
     contents, labels = (table[column].to_pylist() for column in ("content", "label"))
     groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
-    tokenizer, space = read_tokenizer(tokenizer_folder), settings.get("label_space", False)
+    tokenizer, space = load_tokenizer(tokenizer_folder), settings.get("label_space", False)
     tokens, rows = tokenizer.get_vocab_size(), model.get_input_embeddings().num_embeddings
     if tokens > rows:
         raise UserError(
@@ -122,7 +122,7 @@ def score_answers(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str,
     count = sum(len(batch.ids) for batch in batches)
     right = nats = torch.zeros((), dtype=torch.float64)
     for batch in batches:
-        logits = last_logits(model, batch.ids, batch.last).float()
+        logits = compute_last_logits(model, batch.ids, batch.last).float()
         right = right + (logits.argmax(-1) == batch.label).sum()
         nats = nats + torch.nn.functional.cross_entropy(logits, batch.label, reduction="sum")
     return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}

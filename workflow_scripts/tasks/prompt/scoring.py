@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.scores import share_scores
-from workflow_scripts.models.causal_lm.model import last_logits, load
-from workflow_scripts.models.hugging_face import read_tokenizer
+from workflow_scripts.evaluation.scores import score_shares
+from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
+from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, check_model_settings, read_prompts
@@ -38,12 +38,12 @@ def score(
             written, chosen = predict_answers(model, prompts, answers, settings.batch_tokens, device, reporter)
             subsets = table["subset"].to_numpy()
             correct = matches(written, prompts.label, texts, settings.match)
-            rows = share_scores("exact_match", correct, subsets, {})
+            rows = score_shares("exact_match", correct, subsets, {})
             scores += [{"split": split, "readout": "vocabulary", **row} for row in rows]
             content = {"item": table["item"], "subset": subsets, "prediction": texts[written], "correct": correct}
             if len(answers) <= FEW_ANSWERS:
                 right = chosen == prompts.label
-                rows = share_scores("constrained", right, subsets, {})
+                rows = score_shares("constrained", right, subsets, {})
                 scores += [{"split": split, "readout": "labels", **row} for row in rows]
                 content["correct_among_answers"] = right
             predictions.append(pa.table({"split": [split] * len(correct), **content}))
@@ -51,8 +51,8 @@ def score(
 
 
 def load_model(spec: dict[str, Any], checkpoint: Path, device: torch.device) -> nn.Module:
-    """The model of a run, in eval mode. Raises UserError as `causal_lm.load` does."""
-    return load(checkpoint, check_model_settings(spec)).to(device).eval()
+    """Load the model of a run, in eval mode. Raises UserError like `load_causal_lm`."""
+    return load_causal_lm(checkpoint, check_model_settings(spec)).to(device).eval()
 
 
 def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
@@ -60,7 +60,7 @@ def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
 
     A model of the hub may have more tokens than its tokenizer, and may answer with one: their text is empty.
     """
-    tokenizer = read_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
     ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
     return np.array([text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)])
 
@@ -89,7 +89,7 @@ def predict_answers(
     written, chosen = (np.empty(len(length), np.int64) for _ in range(2))
     for rows in batches:
         batch: PromptBatch = prompts.make_batch(rows).to(device)
-        logits: Tensor = last_logits(model, batch.ids, batch.last)
+        logits: Tensor = compute_last_logits(model, batch.ids, batch.last)
         written[rows] = logits.argmax(-1).cpu()
         chosen[rows] = among[logits[:, among].argmax(-1)].cpu()
         if reporter:

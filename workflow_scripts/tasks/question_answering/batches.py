@@ -12,7 +12,7 @@ from torch import Tensor
 
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import PAD
-from workflow_scripts.models.encoder.vocabulary import read_vocabulary
+from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
 from workflow_scripts.tasks.batching import TensorBatch, bucket_by_length
 from workflow_scripts.tasks.question_answering.settings import Settings
 
@@ -75,7 +75,7 @@ def read_windows(data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file:
     from tokenizers.processors import BertProcessing
 
     table = read_table(data, split, ["question", "context", "start", "answer", "answers"]).to_pydict()
-    vocabulary = read_vocabulary(tokenizer, tokenizer_file)
+    vocabulary = extract_vocabulary(tokenizer, tokenizer_file)
     tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
     questions = truncate_texts(tokenizer, table["question"], s.longest_question)
     tokenizer.enable_truncation(s.longest, stride=s.stride, strategy="only_second")

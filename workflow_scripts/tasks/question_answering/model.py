@@ -1,6 +1,5 @@
 """An encoder that finds the first and last token of the answer to a question in a paragraph."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.question_answering.batches import SpanBatch
 
@@ -24,33 +23,32 @@ class SpanModel(EncoderWithHeads):
     def __init__(
         self,
         inner: "PreTrainedModel",
-        hidden: Callable[..., dict[str, Tensor]],
         readout: str,
         frozen: bool,
         dropout: float,
     ):
-        super().__init__(inner, hidden, frozen)
+        super().__init__(inner, frozen)
         self.readout = readout
         layers = nn.Sequential(nn.Dropout(dropout), nn.Linear(inner.config.hidden_size, 2))
         self.heads = nn.ModuleDict({"span": layers})
 
     def forward(self, batch: SpanBatch) -> Tensor:
         """Scores [B, 2, S] of each token as the first and the last one: -inf outside of [CLS] and the paragraph."""
-        states = self.hidden(batch.ids, batch.real, batch.types)[self.readout]
+        states = self.compute_states(batch.ids, batch.real, batch.types)[self.readout]
         scores = self.heads["span"](states).transpose(1, 2)
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
 def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
     """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
-    module = model_module(section)
+    module = import_model(section)
     s = parse_as(module.Settings, drop_name(section), "model")
-    return SpanModel(inner, module.hidden, s.readout, s.frozen, s.dropout).train()
+    return SpanModel(inner, s.readout, s.frozen, s.dropout).train()
 
 
 def load(folder: Path, section: dict[str, Any]) -> SpanModel:
     """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
-    model = build(model_module(section).load(folder, drop_name(section)), section)
+    model = build(import_model(section).load_model(folder, drop_name(section)), section)
     file = folder / "model.safetensors"
     load_weights(model, read_weights(file), file)
     return model

@@ -8,10 +8,10 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.evaluation.span_metrics import exact_match, f1
-from workflow_scripts.models.encoder.model import checkpoint_blocks
-from workflow_scripts.models.hugging_face import companions, read_tokenizer
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
+from workflow_scripts.models.encoder.model import use_gradient_checkpointing
+from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
 from workflow_scripts.tasks.question_answering.loss import compute_span_loss
@@ -27,9 +27,9 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     """
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    inner = model_module(spec["model"]).load(init, drop_name(spec["model"]))
+    inner = import_model(spec["model"]).load_model(init, drop_name(spec["model"]))
     if settings.gradient_checkpointing:
-        checkpoint_blocks(inner)
+        use_gradient_checkpointing(inner)
     model = build(inner, spec["model"]).to(device)
     train = read_split(spec, init, data, "train").make_batches(settings.batch_tokens, settings.batch_sentences, device)[
         1
@@ -42,10 +42,10 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         given = find_answers(trained, valid, batches, longest)
         return {
             name: 100 * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
-            for name, measure in (("exact_match", exact_match), ("f1", f1))
+            for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1))
         }
 
-    save_extra_files = companions(model.encoder.config, init)
+    save_extra_files = make_companion_writer(model.encoder.config, init)
     return Problem(model, compute_span_loss, train, validate, save_extra_files)
 
 
@@ -63,7 +63,7 @@ def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Wi
             f"{positions} positions"
         )
     file = tokenizer_folder / "tokenizer.json"
-    return read_windows(data, split, read_tokenizer(tokenizer_folder), file, settings)
+    return read_windows(data, split, load_tokenizer(tokenizer_folder), file, settings)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.span_metrics import exact_match, f1, worst_variants
+from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1, select_worst_variants
 from workflow_scripts.tasks.question_answering.model import load
 from workflow_scripts.tasks.question_answering.problem import find_answers, problem_settings, read_split
 from workflow_scripts.tasks.settings import Evaluation
@@ -35,12 +35,12 @@ def score(
             batches = windows.make_batches(settings.batch_tokens, None, device)
             given = find_answers(model, windows, batches, problem_settings(spec).longest_answer)
             content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
-            for name, measure in (("exact_match", exact_match), ("f1", f1)):
+            for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1)):
                 content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
             items = content["item"].to_pylist()
             rows = {"": list(range(len(items)))}
             if any("-" in item for item in items):
-                rows["adversarial_"] = worst_variants(items, content["f1"])
+                rows["adversarial_"] = select_worst_variants(items, content["f1"])
             for prefix, name in itertools.product(rows, ("exact_match", "f1")):
                 value = 100 * float(np.mean(np.array(content[name])[rows[prefix]]))
                 row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(rows[prefix])}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import PAD
-from workflow_scripts.models.encoder.vocabulary import read_vocabulary
+from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def read_sentences(
 ) -> Sentences:
     """Read and tokenise the items of a split. `apart`: whether the sentences of a pair are separate texts."""
     table = read_table(data, split, ["first", "second", "label"])
-    vocabulary = read_vocabulary(tokenizer, tokenizer_file)
+    vocabulary = extract_vocabulary(tokenizer, tokenizer_file)
     tokenizer.enable_truncation(longest)  # no text has more room than that
     second = table["second"]
     return Sentences(

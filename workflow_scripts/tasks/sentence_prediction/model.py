@@ -1,6 +1,5 @@
 """An encoder that predicts a class, a score, or the similarity of two sentences."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, StateBatch
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
@@ -29,14 +28,13 @@ class SentenceModel(EncoderWithHeads):
     def __init__(
         self,
         inner: "PreTrainedModel",
-        hidden: Callable[..., dict[str, Tensor]],
         readout: str,
         frozen: bool,
         outputs: int,
         dropout: float,
         settings: Settings,
     ):
-        super().__init__(inner, hidden, frozen)
+        super().__init__(inner, frozen)
         self.readout = readout
         self.heads = nn.ModuleDict()
         if settings.prediction == "head":
@@ -45,7 +43,7 @@ class SentenceModel(EncoderWithHeads):
     def states(self, batch: SentenceBatch) -> dict[str, Tensor]:
         """Return the last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
         ids, real, types = (tensor.flatten(0, 1) for tensor in (batch.ids, batch.real, batch.types))
-        found = self.hidden(ids, real, types)
+        found = self.compute_states(ids, real, types)
         return {name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()}
 
     def forward(self, batch: SentenceBatch | StateBatch) -> Tensor:
@@ -71,14 +69,14 @@ def compute_cosine(states: Tensor) -> Tensor:
 
 def build(inner: "PreTrainedModel", section: dict[str, Any], problem: Settings, outputs: int) -> SentenceModel:
     """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
-    module = model_module(section)
+    module = import_model(section)
     s = parse_as(module.Settings, drop_name(section), "model")
-    return SentenceModel(inner, module.hidden, s.readout, s.frozen, outputs, s.dropout, problem).train()
+    return SentenceModel(inner, s.readout, s.frozen, outputs, s.dropout, problem).train()
 
 
 def load(folder: Path, section: dict[str, Any], problem: Settings, outputs: int) -> SentenceModel:
     """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
-    model = build(model_module(section).load(folder, drop_name(section)), section, problem, outputs)
+    model = build(import_model(section).load_model(folder, drop_name(section)), section, problem, outputs)
     file = folder / "model.safetensors"
     load_weights(model, read_weights(file), file)
     return model

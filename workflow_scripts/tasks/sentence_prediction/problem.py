@@ -10,10 +10,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.evaluation.sentence_metrics import LEAST, class_metrics, score_metrics
-from workflow_scripts.models.encoder.model import PAD, checkpoint_blocks
-from workflow_scripts.models.hugging_face import companions, read_tokenizer
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
+from workflow_scripts.models.encoder.model import PAD, use_gradient_checkpointing
+from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.sentence_prediction.batches import (
     SentenceBatch,
@@ -39,9 +39,9 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
     names = read_labels(data)
-    inner = model_module(spec["model"]).load(init, drop_name(spec["model"]))
+    inner = import_model(spec["model"]).load_model(init, drop_name(spec["model"]))
     if settings.gradient_checkpointing:
-        checkpoint_blocks(inner)
+        use_gradient_checkpointing(inner)
     model = build(inner, spec["model"], problem_settings(spec), len(names) if names else 1).to(device)
 
     def read(split: str) -> Sentences:
@@ -56,7 +56,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     valid = batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
     label = np.concatenate([batch.label.cpu().numpy() for batch in valid])
 
-    save_extra_files = companions(model.encoder.config, init)
+    save_extra_files = make_companion_writer(model.encoder.config, init)
     return Problem(model, compute_sentence_loss, train, validation(valid, label, names, settings), save_extra_files)
 
 
@@ -79,7 +79,7 @@ def read_split(spec: dict, model: SentenceModel, tokenizer_folder: Path, data: P
     apart = settings.prediction == "cosine"
     # RoBERTa's positions begin behind the padding's.
     room = model.encoder.config.max_position_embeddings - (1 + PAD) * (model.prefix == "roberta")
-    tokenizer = read_tokenizer(tokenizer_folder)
+    tokenizer = load_tokenizer(tokenizer_folder)
     found = read_sentences(
         data, split, tokenizer, tokenizer_folder / "tokenizer.json", min(settings.longest, room), apart
     )
@@ -121,10 +121,10 @@ def validation(
     def validate(model: SentenceModel) -> dict[str, float]:
         predicted = torch.cat([model(batch).float() for batch in valid]).cpu()
         if predicted.dim() == 1:
-            found, _ = score_metrics(predicted.numpy(), label)
+            found, _ = compute_correlations(predicted.numpy(), label)
         else:
-            found, _ = class_metrics(*decide_classes(predicted), label)
-        return {settings.validation["metric"]: LEAST, **found}
+            found, _ = compute_class_metrics(*decide_classes(predicted), label)
+        return {settings.validation["metric"]: LOWEST_METRIC, **found}
 
     return validate
 

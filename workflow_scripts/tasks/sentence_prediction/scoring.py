@@ -9,8 +9,8 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.scores import rows_of_subsets
-from workflow_scripts.evaluation.sentence_metrics import class_metrics, score_metrics
+from workflow_scripts.evaluation.scores import find_subset_rows
+from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, compute_cosine, load
 from workflow_scripts.tasks.sentence_prediction.problem import decide_classes, problem_settings, read_labels, read_split
@@ -80,10 +80,12 @@ def score_subsets(
     made: predictions [N], and the probability of class 1 [N] or None; label, subsets [N].
     """
     rows = []
-    for subset, chosen in rows_of_subsets(subsets).items():
+    for subset, chosen in find_subset_rows(subsets).items():
         predicted, likelihood = made[0][chosen], None if made[1] is None else made[1][chosen]
         values, reasons = (
-            class_metrics(predicted, likelihood, label[chosen]) if classes else score_metrics(predicted, label[chosen])
+            compute_class_metrics(predicted, likelihood, label[chosen])
+            if classes
+            else compute_correlations(predicted, label[chosen])
         )
         where = {"subset": subset, "readout": readout, "n": len(chosen)}
         rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]

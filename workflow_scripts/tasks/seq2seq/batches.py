@@ -36,5 +36,5 @@ def read_source_pairs(data: Path, split: str, pieces: "Pieces | None") -> Sequen
     """Read the pairs of a split, with sources split into `pieces` if there are any."""
     if pieces is None:
         return read_pairs(data, split)
-    table = pieces.cut(read_table(data, split, ["source", "source_ids", "target_ids"]))
+    table = pieces.tokenise(read_table(data, split, ["source", "source_ids", "target_ids"]))
     return SequencePairs(to_sequences(table["source_ids"]), to_sequences(table["target_ids"]))

@@ -10,7 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.data.prepared import read_vocabularies
-from workflow_scripts.models.loading import model_module
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.trained_run import read_checked_run
 
@@ -23,12 +23,12 @@ CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 def build_model(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> nn.Module:
     """Build a model with random weights. `section` is `model` of a spec."""
     sizes = {f"{side}_vocabulary": len(vocabulary[side]) for side in ("source", "target")}
-    return model_module(section).build(drop_name(section), **sizes)
+    return import_model(section).build(drop_name(section), **sizes)
 
 
 def find_pieces(section: dict[str, Any], folder: Path) -> "Pieces | None":
     """Return the word pieces of the encoder in a folder with weights; None if the model reads words."""
-    module = model_module(section)
+    module = import_model(section)
     return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
 
 

@@ -66,4 +66,8 @@ def score_with_modules(
         return []
     table = read_table(data, split)
     modules = {importlib.import_module(name): options for name, options in settings.measures.items()}
-    return [row for module, given in modules.items() for row in module.measure(outputs, references, table, data, given)]
+    return [
+        row
+        for module, given in modules.items()
+        for row in module.score_outputs(outputs, references, table, data, given)
+    ]

@@ -41,7 +41,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         pieces = find_pieces(spec["model"], init)
         if pieces is None:
             raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
-        vocabulary["source"] = pieces.vocabulary()
+        vocabulary["source"] = pieces.list_pieces()
     model = build_model(spec["model"], vocabulary)
     if init:
         model.read_pretrained(init)

@@ -11,7 +11,7 @@ import torch
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.scores import share_scores
+from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.batching import UNK, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
@@ -31,7 +31,7 @@ def score(
     groups = read_json(data / "dataset.json").get("subset_groups", {})
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
     if pieces := find_pieces(run["spec"]["model"], checkpoint):
-        splits = {split: pieces.cut(table) for split, table in splits.items()}
+        splits = {split: pieces.tokenise(table) for split, table in splits.items()}
     readouts = [None, *run["spec"]["training"].get("also_keep", [])]
     total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
@@ -46,12 +46,12 @@ def score(
                 outputs, targets = join_tokens(decoded, settings.joined), table["target"].to_pylist()
                 references, subsets = join_tokens(targets, settings.joined), table["subset"].to_numpy()
                 correct = np.array(outputs) == np.array(references)
-                rows = share_scores("exact_match", correct, subsets, groups)
+                rows = score_shares("exact_match", correct, subsets, groups)
                 rows += [] if readout else count_tokens(table)
                 rows += score_with_modules(outputs, references, data, split, settings)
                 if settings.same_word:
                     right = match_structures(outputs, references, settings.same_word)
-                    rows += share_scores("structure_match", right, subsets, groups)
+                    rows += score_shares("structure_match", right, subsets, groups)
                 scores += [{"split": split, "readout": readout, **row} for row in rows]
                 names = {"split": [split] * len(correct), "readout": pa.array([readout] * len(correct), pa.string())}
                 content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
