@@ -252,7 +252,9 @@ def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
 
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert call(place, "pretrain", "text") == 1
-    assert_one_error(capsys.readouterr().err, "interventions are on prompts", "toy-text is of kind language_modelling")
+    assert_one_error(
+        capsys.readouterr().err, "interventions need a task of kind prompt", "toy-text is language_modelling"
+    )
 
 
 @pytest.mark.parametrize("command", ["intervene", "train"])

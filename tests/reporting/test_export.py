@@ -84,7 +84,7 @@ def test_nothing_measured_is_one_line_and_keeps_what_was_there(
     (out / "demo/claims.csv").touch()
     assert main(["export", "--scale", "demo", "--results", str(results), "--out", str(out)]) == 1
     error = capsys.readouterr().err
-    assert "demo holds no scored run; make one with ./reproduce --config scale=demo" in error
+    assert "demo has no scored run; make one with ./reproduce --config scale=demo" in error
     assert error.count("\n") == 1
     assert (out / "demo/claims.csv").exists()
 
@@ -174,7 +174,7 @@ def test_outputs_of_runs_behind_primary_claims_and_named_weights_are_kept(result
     with open(folder / "checkpoint/last.safetensors", "wb") as stream:
         stream.truncate(10_000_001)
     assert main([*command, "--weights", RUN]) == 1
-    assert "has 10.0 MB, and 10 may be kept; leave it out" in capsys.readouterr().err
+    assert "has 10.0 MB, more than the 10 MB allowed" in capsys.readouterr().err
     assert main([*command, "--weights", "cogs/other/default/seed-1"]) == 1
     assert "has no weights; name a run of" in capsys.readouterr().err
     assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"

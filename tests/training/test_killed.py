@@ -145,7 +145,7 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
     _, said = process.communicate()
     assert process.returncode == code
     last = said.splitlines()[-1]
-    assert last.startswith(f"{LINE_START}stopped at step ") and last.endswith("the same command goes on from there")
+    assert last.startswith(f"{LINE_START}stopped at step ") and last.endswith("run the same command again to continue")
     stopped_at = last.split("step ")[1].split(",")[0]
     assert f"step-{stopped_at}" in steps(tmp_path)
     assert f"stopped by signal {number} at step {stopped_at}" in (tmp_path / "state/log.txt").read_text()

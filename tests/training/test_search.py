@@ -81,7 +81,7 @@ def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
     content = dict.fromkeys(("spec_digest", "data_digest", "code_digest", "init_digest"), "0") | {"pairs": []}
     (tmp_path / "state/done.json").write_text(json.dumps(content))
     assert main(["search", *arguments(place, tmp_path)]) == 1
-    assert_one_error(capsys.readouterr().err, "done.json was made with another spec; delete", "to start anew")
+    assert_one_error(capsys.readouterr().err, "done.json was made with another spec; delete", "to start again")
 
 
 def train(place: Path, tmp_path: Path, *more: object, **changes) -> int:
@@ -104,9 +104,9 @@ def test_a_run_of_another_seed_takes_what_was_chosen(place, tmp_path):
 @pytest.mark.parametrize(
     ("given", "changes", "message"),
     [
-        (False, {}, "give chosen.json with --search"),
-        (True, {"search": GRID | {"learning_rate": [0.1]}}, "is of another configuration than same/bert/ft now has"),
-        (True, {"protocol": "paper"}, "make the search again"),
+        (False, {}, "needs the chosen.json of its search; pass --search"),
+        (True, {"search": GRID | {"learning_rate": [0.1]}}, "is from another configuration of same/bert/ft"),
+        (True, {"protocol": "paper"}, "run the search again"),
     ],
 )
 def test_a_run_whose_search_is_missing_or_another_is_refused(place, tmp_path, capsys, given, changes, message):

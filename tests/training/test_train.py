@@ -287,7 +287,7 @@ def test_a_spec_without_a_model_is_one_line_that_says_so(capsys, toy, tmp_path):
 def test_data_of_another_task_are_refused(capsys, toy, tmp_path):
     data = shutil.copytree(toy / "data", tmp_path / "data")
     (data / "dataset.json").write_text('{"task": "cogs"}')
-    refused(capsys, toy, tmp_path, "holds the task cogs, the run is of toy", data=data)
+    refused(capsys, toy, tmp_path, "contains the task cogs, but the run needs toy", data=data)
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,7 @@ def test_data_of_another_scale_are_refused(capsys, monkeypatch, tmp_path, comman
     write_json(tmp_path / "dataset.json", {"task": task, "spec": resolve_data(load_catalogue(), task, of)})
     line = [command, "--run", run, "--scale", scale, "--data", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main([*line, *(("--init", str(tmp_path)) if command == "search" else ())]) == 1
-    assert_one_error(
-        capsys.readouterr().err, f"{tmp_path} does not hold what `prepare` makes of {task} at scale {scale}"
-    )
+    assert_one_error(capsys.readouterr().err, f"{tmp_path} is not the data of {task} at scale {scale}")
 
 
 def test_a_time_between_states_is_not_negative(capsys):

@@ -1,8 +1,7 @@
 """Run the checks that need no training: SCAN's grammar, and the papers' published numbers."""
 
 import argparse
-import csv
-from dataclasses import astuple, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.files import write_csv
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.checks import (
     DIFFERS,
@@ -26,20 +25,19 @@ LOG_WIDTH = 120
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, metavar="FILE", help="also write them as CSV")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write the checks as CSV")
 
 
 def main(args: argparse.Namespace) -> None:
     """Print all checks and write them to the file given. Raises UserError if one differs."""
     found = [*verify_grammar(), *audit_published_numbers(load_catalogue())]
     if args.out:
-        with write_atomically(args.out) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(field.name for field in fields(Check))
-            writer.writerows(astuple(check) for check in found)
+        write_csv(args.out, [field.name for field in fields(Check)], [asdict(check) for check in found])
     print_checks(found)
     if wrong := [check.check for check in found if check.outcome == DIFFERS]:
-        raise UserError(f"{', '.join(wrong)}: not what the official files hold; undo the last change of data/scan*.py")
+        raise UserError(
+            f"{', '.join(wrong)}: differs from the official files; undo the last change of data/datasets/scan*.py"
+        )
 
 
 def print_checks(checks: list[Check]) -> None:

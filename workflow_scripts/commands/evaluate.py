@@ -3,7 +3,7 @@
 import argparse
 import importlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, read_json, write_atomically, write_json
@@ -14,24 +14,33 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
+from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.tasks.trained_run import read_checked_run, read_run
+from workflow_scripts.workflow.changes import find_differences
+
+if TYPE_CHECKING:
+    import torch
+
+RUN_COLUMNS = ("task", "method", "variant", "seed", "protocol")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="what train wrote")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data that the run was trained on")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="gets predictions.parquet and scores.csv"
-    )
-    parser.add_argument(
-        "--settings",
-        type=Path,
-        metavar="FILE",
-        help="splits, beam, max_length, batch_tokens as JSON, not the catalogue's",
-    )
+    add_scoring_arguments(parser, "folder for predictions.parquet and scores.csv")
+
+
+def add_scoring_arguments(parser: argparse.ArgumentParser, out: str) -> None:
+    """Add the arguments of the commands that score a trained run."""
+    parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="folder that train wrote")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="data that the run was trained on")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of the catalogue's")
+    add_machine_arguments(parser)
+
+
+def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say where a model runs and how its progress is shown."""
     parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
     parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
 
@@ -46,32 +55,45 @@ def main(args: argparse.Namespace) -> None:
     import pyarrow.parquet as pq
 
     from workflow_scripts.tasks.base import Score
-    from workflow_scripts.training.machine import choose_device, describe_device, set_seed_and_threads
+    from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
     device, spec = choose_device(args.device), run["spec"]
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
     score: Score = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.scoring").score
     predictions, scores = score(run, args.run_dir / "checkpoint", args.data, settings, device, args.progress)
-    run_columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
+    run_columns = {key: spec[key] for key in RUN_COLUMNS}
+    kept = spec["training"].get("also_keep", [])
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
-        files, kept = run["files"], spec["training"].get("also_keep", [])
         content = {
-            "run": run["run"],
-            "scale": run["scale"],
-            "spec": settings.model_dump(),
-            "data_digest": run["data_digest"],
-            "files": hash_files(out),
-            "checkpoint_sha256": files["checkpoint/model.safetensors"],
-            "kept_sha256": {name: files[f"checkpoint/{name}.safetensors"] for name in kept},
-            "absent": [row for row in scores if "reason" in row],  # measures that are undefined for this run
+            "kept_sha256": {name: run["files"][f"checkpoint/{name}.safetensors"] for name in kept},
+            "absent": [row for row in scores if "reason" in row],  # metrics that are undefined for this run
         }
-        write_json(out / "evaluation.json", content)
-        fingerprint, precision = fingerprint_evaluation(content["spec"], spec), spec["training"]["precision"]
-        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe_device(device))
-        write_json(out / "record.json", made)
+        fingerprint = fingerprint_evaluation(settings.model_dump(), spec)
+        write_scoring_records(out, "evaluation.json", run, fingerprint, device, **content)
+
+
+def write_scoring_records(
+    out: Path, name: str, run: dict, fingerprint: Fingerprint, device: "torch.device", **content: Any
+) -> None:
+    """Write the manifest `name` of the files in `out`, with `content`, and record.json."""
+    from workflow_scripts.training.machine import describe_device
+
+    manifest = {
+        "run": run["run"],
+        "scale": run["scale"],
+        "spec": fingerprint.spec,
+        "data_digest": run["data_digest"],
+        "files": hash_files(out),
+        "checkpoint_sha256": run["files"]["checkpoint/model.safetensors"],
+    }
+    write_json(out / name, manifest | content)
+    seed, precision = run["spec"]["seed"], run["spec"]["training"]["precision"]
+    write_json(
+        out / "record.json", make_record(fingerprint, run["data_digest"], seed, precision, describe_device(device))
+    )
 
 
 def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
@@ -81,25 +103,20 @@ def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> E
     """
     if args.settings:
         return parse_as(Evaluation, read_json(args.settings), args.settings)
-    if run["scale"] is None:
-        raise UserError(
-            f"{args.run_dir} was trained from a spec file without a scale; say how to score it: --settings FILE"
-        )
+    check_scale(run, args)
     catalogue = load_catalogue()
     precision = precision_as_made(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
     spec = resolve_run(catalogue, run["run"], run["scale"], precision)
     if digest(spec) != run["spec_digest"]:
+        key, before, now = next(find_differences(run["spec"], spec), ("spec_digest", run["spec_digest"], digest(spec)))
         raise UserError(
-            f"{args.run_dir / 'run.json'} is of another configuration: {describe_first_difference(run['spec'], spec)}; "
-            "train the run again"
+            f"{args.run_dir / 'run.json'} has another configuration than the catalogue: {key} was {before!r} and is "
+            f"{now!r}; train the run again"
         )
     return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
-def describe_first_difference(before: Any, now: Any, key: str = "") -> str:
-    """Describe the first key at which two specs differ: `training.batch_tokens was 1024 and is 2048`."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for name in sorted(before.keys() | now.keys()):
-            if before.get(name) != now.get(name):
-                return describe_first_difference(before.get(name), now.get(name), f"{key}.{name}".lstrip("."))
-    return f"{key} was {before!r} and is {now!r}"
+def check_scale(run: dict[str, Any], args: argparse.Namespace) -> None:
+    """Raise UserError if the run has no scale, so that the catalogue has no settings for it."""
+    if run["scale"] is None:
+        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")

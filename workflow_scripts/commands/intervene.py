@@ -4,8 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.commands.evaluate import RUN_COLUMNS, add_scoring_arguments, check_scale, write_scoring_records
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.files import hash_file, read_json, write_atomically
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
@@ -14,20 +15,12 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.fingerprints import fingerprint_intervention
-from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.trained_run import read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="what train wrote")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="the data that the run was trained on")
-    parser.add_argument("--candidates", type=Path, required=True, metavar="DIR", help="what the words may become")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and answers.parquet, one row an answer"
-    )
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="as JSON, instead of the catalogue's")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
+    add_scoring_arguments(parser, "folder for scores.csv and answers.parquet, one row per answer")
+    parser.add_argument("--candidates", type=Path, required=True, metavar="DIR", help="folder that candidates wrote")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -35,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     run = read_run(args.run_dir)
     spec, settings = run["spec"], read_intervention_settings(run, args)
     if spec["kind"] != "prompt":
-        raise UserError(f"{args.run_dir}: interventions are on prompts, and {spec['task']} is of kind {spec['kind']}")
+        raise UserError(f"{args.run_dir}: interventions need a task of kind prompt; {spec['task']} is {spec['kind']}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
 
     # torch takes more than a second to import, so wrong names are reported first.
@@ -43,7 +36,7 @@ def main(args: argparse.Namespace) -> None:
 
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.interventions.intervene import intervene
-    from workflow_scripts.training.machine import choose_device, describe_device, set_seed_and_threads
+    from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
     device = choose_device(args.device)
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
@@ -51,33 +44,22 @@ def main(args: argparse.Namespace) -> None:
     total = 1 + len(settings.rates) * len(settings.seeds)
     with Reporter(run["run"], total, args.progress, unit="interventions") as reporter:
         answers, scores = intervene(args.run_dir, args.data, settings, match, candidates, device, reporter)
-    columns = {key: spec[key] for key in ("task", "method", "variant", "seed", "protocol")}
-    columns |= {"split": settings.split, "subset": "all"}
+    columns = {key: spec[key] for key in RUN_COLUMNS} | {"split": settings.split, "subset": "all"}
+    fingerprint = fingerprint_intervention(settings.model_dump(), spec)
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores])
-        content = {
-            "run": run["run"],
-            "scale": run["scale"],
-            "spec": settings.model_dump(),
-            "data_digest": run["data_digest"],
-            "files": hash_files(out),
-            "checkpoint_sha256": run["files"]["checkpoint/model.safetensors"],
-            "candidates_sha256": hash_file(candidates),
-        }
-        write_json(out / "intervention.json", content)
-        fingerprint, precision = fingerprint_intervention(content["spec"], spec), spec["training"]["precision"]
-        made = make_record(fingerprint, run["data_digest"], spec["seed"], precision, describe_device(device))
-        write_json(out / "record.json", made)
+        write_scoring_records(
+            out, "intervention.json", run, fingerprint, device, candidates_sha256=hash_file(candidates)
+        )
 
 
 def read_intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
     """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
     if args.settings:
         return parse_as(Intervention, read_json(args.settings), args.settings)
-    if run["scale"] is None:
-        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; give --settings FILE")
+    check_scale(run, args)
     catalogue = load_catalogue()
     return Intervention(**resolve_intervention(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 

@@ -1,7 +1,6 @@
 """Print the runs of a configuration and their cost, without starting anything."""
 
 import argparse
-import csv
 import statistics
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from workflow_scripts.commands.plan_power import print_power
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json, write_atomically
+from workflow_scripts.common.files import read_csv, read_json, write_csv
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import intervened_runs, shown_displays
@@ -27,7 +26,6 @@ from workflow_scripts.workflow.step_times import (
     estimate_hours,
     find_gpu_bytes,
     format_hours,
-    read_step_times,
     select_sizes,
 )
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
@@ -103,15 +101,14 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
         measured[key].append((made["seconds_per_step"], size, made["peak_gpu_memory_bytes"] or "", made["cpu"]))
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
-    rows: dict[tuple[str, ...], dict[str, Any]] = {tuple(row[name] for name in NAMES): row for row in read_step_times()}
+    rows: dict[tuple[str, ...], dict[str, Any]] = {
+        tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)
+    }
     for key, runs in measured.items():
         seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
         values = (*key, f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
-    with write_atomically(STEP_TIMES) as temporary, open(temporary, "w", newline="") as stream:
-        writer: csv.DictWriter[str] = csv.DictWriter(stream, STEP_TIME_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows[key] for key in sorted(rows))
+    write_csv(STEP_TIMES, STEP_TIME_COLUMNS, [rows[key] for key in sorted(rows)])
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
@@ -130,7 +127,7 @@ def count_search_trainings(catalogue: Catalogue, run: Run, scale: str, precision
 def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
-    sources, times = load_sources(), read_step_times()
+    sources, times = load_sources(), read_csv(STEP_TIMES)
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))

@@ -1,41 +1,60 @@
 """Write one table of a paper, published numbers next to reproduced ones, as CSV, Markdown, LaTeX and HTML."""
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
-from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.runs import Run
 from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.reporting.evidence.display_record import write_record
 from workflow_scripts.reporting.tables.table import make_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_display_arguments(parser, "table", "csv, .md, .tex, .html and .json")
+
+
+def add_display_arguments(parser: argparse.ArgumentParser, kind: str, suffixes: str) -> None:
+    """Add the arguments of the commands that write a table or figure."""
     add_run_arguments(parser)
-    parser.add_argument("--display", required=True, help="name of a table in the paper's displays.yaml")
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="gets <display>.csv, .md, .tex, .html and .json"
-    )
+    parser.add_argument("--display", required=True, help=f"name of a {kind} in the paper's displays.yaml")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for <display>.{suffixes}")
 
 
 def main(args: argparse.Namespace) -> None:
     """Write the files. Raises UserError for unknown names and missing scores."""
     catalogue = load_catalogue()
-    content = find_entry(catalogue, args.paper, "table", args.display)
-    runs = display_runs(content, asked_runs(catalogue, args.paper, args.scale, args.runs))
+    entry, runs = select_runs(catalogue, "table", args)
     table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
     for suffix, text in table.files.items():
         with write_atomically(args.out / f"{args.display}.{suffix}") as temporary:
             temporary.write_text(text, encoding="utf-8")
+    write_display_record(catalogue, entry, runs, args, tests={key: asdict(test) for key, test in table.tests.items()})
+
+
+def select_runs(catalogue: Catalogue, kind: str, args: argparse.Namespace) -> tuple[dict, list[Run]]:
+    """Return the entry of the display in displays.yaml and the runs that it shows."""
+    entry = find_entry(catalogue, args.paper, kind, args.display)
+    return entry, display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
+
+
+def write_display_record(
+    catalogue: Catalogue, entry: dict, runs: Iterable[Run], args: argparse.Namespace, **content: Any
+) -> None:
+    """Write <display>.json, the record of a table or figure with `content`."""
     write_record(
         args.out / f"{args.display}.json",
-        fingerprint_display(catalogue, "table", args.paper, args.display),
+        fingerprint_display(catalogue, entry["kind"], args.paper, args.display),
         args.results,
         runs,
-        intervened([content]),
-        [f"{args.paper}/{name}" for name in display_analyses(content)],
-        tests={key: asdict(test) for key, test in table.tests.items()},
+        intervened([entry]),
+        [f"{args.paper}/{name}" for name in display_analyses(entry)],
+        entry.get("curves", False),
+        **content,
     )

@@ -5,8 +5,9 @@ import hashlib
 import statistics
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from workflow_scripts.commands.evaluate import add_machine_arguments
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
@@ -18,7 +19,7 @@ from workflow_scripts.config.planned import plans_naming
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_data
-from workflow_scripts.provenance.fingerprints import fingerprint_training
+from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
@@ -26,46 +27,33 @@ from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 if TYPE_CHECKING:
     import torch
 
+    from workflow_scripts.common.progress import Reporter
+    from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.state import TrainingState
-
 
 SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "problem", "objective", "training")
 
-OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json"}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_training_arguments(parser, "<task>/<method>/<variant>/seed-<n>", "folder for the checkpoint and run.json")
+    parser.add_argument("--search", type=Path, metavar="FILE", help="chosen.json of the search before this run")
+
+
+def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) -> None:
+    """Add the arguments of the commands that train. `run` is the form of a run's name."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run", metavar="ID", help="<task>/<method>/<variant>/seed-<n> of the catalogue")
-    what.add_argument(
-        "--spec", type=Path, metavar="FILE", help="a resolved spec as JSON, instead of one of the catalogue"
-    )
-    parser.add_argument(
-        "--search", type=Path, metavar="FILE", help="chosen.json of the search that comes before the run"
-    )
-    add_common_arguments(parser, "gets checkpoint/, training.csv, run.json")
-
-
-def add_common_arguments(parser: argparse.ArgumentParser, out: str) -> None:
-    """Add the arguments of all commands that train."""
+    what.add_argument("--run", metavar="ID", help=f"{run} of the catalogue")
+    what.add_argument("--spec", type=Path, metavar="FILE", help="resolved spec as JSON, instead of the catalogue's")
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
     parser.add_argument(
         "--precision", choices=("auto", "fp32", "bf16"), default="auto", help="with --run; auto is the catalogue's"
     )
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
-    parser.add_argument(
-        "--state",
-        type=Path,
-        metavar="DIR",
-        help="resume state, removed when complete (default: OUT.state)",
-    )
+    parser.add_argument("--state", type=Path, metavar="DIR", help="saved state (default: OUT.state)")
     parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto")
-    parser.add_argument(
-        "--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="least between saved states"
-    )
-    parser.add_argument("--progress", choices=("auto", "bar", "lines", "none"), default="auto")
+    parser.add_argument("--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="time between saves")
+    add_machine_arguments(parser)
 
 
 def parse_seconds(text: str) -> float:
@@ -78,19 +66,11 @@ def parse_seconds(text: str) -> float:
     raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0; give one such as 60")
 
 
-def choose_state_folder(out: Path) -> Path:
-    """Return OUT.state, next to `out`."""
-    return out.with_name(f"{out.name}.state")
-
-
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
     spec, settings = read_spec(args)
     settings = apply_search_result(spec, settings, args.search)
-    args.state = args.state or choose_state_folder(args.out)
-    check_replaceable(args.out, OUTPUTS | {"eval", "interventions"})
-    make_writable(args.state)
-    check_data(args.data, spec["task"], args.scale if args.run else None)
+    check_folders(args, spec, {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"})
     run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
@@ -111,14 +91,13 @@ def main(args: argparse.Namespace) -> None:
         if settings.warmup >= settings.max_steps > 0:
             steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
             reporter.print_line(
-                f"warning: the warm-up of {steps}, so the learning rate does not pass its peak; set "
-                "training.warmup_fraction, or lower training.warmup_steps"
+                f"warning: the warm-up of {steps}, so the learning rate does not reach its peak; "
+                "set training.warmup_fraction, or lower training.warmup_steps"
             )
         try:
             task, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
-            reporter.print_line(f"stopped at step {stop.step}, state saved; the same command goes on from there")
-            sys.exit(128 + stop.number)
+            stop_training(stop, reporter)
         with write_atomically(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
             write_checkpoint(out / "checkpoint", task, settings, state, folder)
@@ -138,19 +117,36 @@ def main(args: argparse.Namespace) -> None:
                 "files": hash_files(out),
             }
             write_json(out / "run.json", content)
-            made = make_record(
-                fingerprint,
-                origin["data_digest"],
-                spec["seed"],
-                spec["training"]["precision"],
-                machine.describe_device(device),
-            )
-            write_json(out / "record.json", made | summarise_costs(state, device) | {"analysis_plans": plans})
+            record = make_training_record(fingerprint, spec, origin["data_digest"], device)
+            write_json(out / "record.json", record | summarise_costs(state, device) | {"analysis_plans": plans})
         folder.remove()
 
 
+def check_folders(args: argparse.Namespace, spec: dict, outputs: set[str]) -> None:
+    """Set the default of `--state`, and check the folders of a training before it starts."""
+    args.state = args.state or args.out.with_name(f"{args.out.name}.state")
+    check_replaceable(args.out, outputs)
+    make_writable(args.state)
+    check_data(args.data, spec["task"], args.scale if args.run else None)
+
+
+def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
+    """Exit with the code of a process that a signal ended."""
+    reporter.print_line(f"stopped at step {stop.step}, state saved; run the same command again to continue")
+    sys.exit(128 + stop.number)
+
+
+def make_training_record(
+    fingerprint: Fingerprint, spec: dict, data_digest: str, device: "torch.device"
+) -> dict[str, Any]:
+    """Return the fields of record.json for a training or a search."""
+    from workflow_scripts.training.machine import describe_device
+
+    return make_record(fingerprint, data_digest, spec["seed"], spec["training"]["precision"], describe_device(device))
+
+
 def hash_inputs(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
-    """Return the digests of a training's inputs without the code."""
+    """Return the digests of the inputs of a training, which are its spec, data and initial weights."""
     from workflow_scripts.data.prepared import digest_data
 
     found = {"spec_digest": digest(spec), "data_digest": digest_data(data)}
@@ -182,15 +178,14 @@ def apply_search_result(spec: dict, settings: Training, file: Path | None) -> Tr
     """Apply the result of the search to the settings. Raises UserError if it is missing or of another spec."""
     name = "{task}/{method}/{variant}".format(**spec)
     if bool(file) != ("search" in spec):
-        raise UserError(
-            f"{name}: {'no search comes before it; leave out' if file else 'give chosen.json with'} --search"
-        )
+        what_to_do = "has no hyperparameter search; remove" if file else "needs the chosen.json of its search; pass"
+        raise UserError(f"{name} {what_to_do} --search")
     if file is None:
         return settings
     found = read_json(file)
     searched, wanted = ({k: v for k, v in s.items() if k not in ("seed", "init")} for s in (found["spec"], spec))
     if searched != wanted:
-        raise UserError(f"{file} is of another configuration than {name} now has; make the search again")
+        raise UserError(f"{file} is from another configuration of {name}; run the search again")
     return settings.model_copy(update=found["chosen"])
 
 
@@ -199,7 +194,7 @@ def hash_weights(folder: Path) -> str:
     whole = folder / "model.safetensors"
     files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
     if not files:
-        raise UserError(f"{folder} has no *.safetensors; give the folder of a trained model with --init")
+        raise UserError(f"{folder} has no *.safetensors; pass the folder of a trained model with --init")
     digests = [hash_file(file) for file in files]
     if len(files) == 1:
         return digests[0]
@@ -208,26 +203,26 @@ def hash_weights(folder: Path) -> str:
 
 
 def check_data(folder: Path, task: str, scale: str | None) -> None:
-    """Raise UserError unless the folder holds data of `task`; for a run of the catalogue, of its `scale`."""
+    """Raise UserError unless the folder contains the data of `task`, at `scale` for a run of the catalogue."""
     found = read_json(folder / "dataset.json")
     if found.get("task") != task:
-        raise UserError(f"{folder} holds the task {found.get('task')}, the run is of {task}; give its own data")
+        raise UserError(f"{folder} contains the task {found.get('task')}, but the run needs {task}; correct --data")
     if scale and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, scale):
-        raise UserError(f"{folder} does not hold what `prepare` makes of {task} at scale {scale}; give its own data")
+        raise UserError(f"{folder} is not the data of {task} at scale {scale}; correct --data, or prepare it")
 
 
 def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
-    """Raise UserError unless the folder holds the hub model that a spec names, as written by `fetch-model`."""
+    """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
     from workflow_scripts.data.sources.fetch_model import find_changed_files
 
     found = read_json(folder / "model.json")
     if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
         raise UserError(
-            f"{folder} holds {found.get('name')} at {found.get('revision')}, the run starts from {origin['hub']} at "
-            f"{origin['revision']}; get it with fetch-model"
+            f"{folder} contains {found.get('name')} at {found.get('revision')}, but the run starts from "
+            f"{origin['hub']} at {origin['revision']}; download it with fetch-model"
         )
     if broken := find_changed_files(folder, found):
-        raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; get it with fetch-model")
+        raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; download it with fetch-model")
 
 
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
@@ -257,9 +252,9 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
         raise UserError(f"{origin}: key 'training.validation' needs a split, and {' or '.join(metrics)} as its metric")
     if bool(args.init) != bool(spec["init"]):
         what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
-        raise UserError(f"{origin}: {what}; {'give its folder with' if spec['init'] else 'leave out'} --init")
+        raise UserError(f"{origin}: {what}; {'pass its folder with' if spec['init'] else 'remove'} --init")
     if settings.also_keep and not of_kind.decoding:
-        raise UserError(f"{origin}: key 'training.also_keep' is of sequence-to-sequence tasks alone; leave it out")
+        raise UserError(f"{origin}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it")
     if args.init and "hub" in spec["init"]:
         check_hub_model(args.init, spec["init"])
     elif args.init and (args.init.parent / "run.json").exists():

@@ -1,11 +1,12 @@
-"""Write files atomically, read JSON, and compute checksums."""
+"""Write files atomically, read JSON and CSV, and compute checksums."""
 
+import csv
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,22 @@ def read_json(path: str | Path) -> Any:
         raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {MEND}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; {MEND}") from error
+
+
+def read_csv(path: str | Path) -> list[dict[str, str]]:
+    """Read the rows of a CSV file as text; no rows if the file does not exist."""
+    if not Path(path).exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write_csv(path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as CSV, atomically. A column that a row lacks is empty."""
+    with write_atomically(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
+        writer: csv.DictWriter[str] = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def hash_file(path: str | Path) -> str:

@@ -1,10 +1,10 @@
 """Estimate training hours, checkpoint sizes and GPU memory from catalogue/step_times.csv, the measured step times."""
 
-import csv
 import statistics
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
@@ -13,20 +13,12 @@ from workflow_scripts.data.sources.declared import load_repositories
 STEP_TIMES = Path("catalogue/step_times.csv")
 
 
-def read_step_times() -> list[dict[str, str]]:
-    """Read catalogue/step_times.csv; no rows if it does not exist."""
-    if not STEP_TIMES.exists():
-        return []
-    with open(STEP_TIMES, newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
     """Estimate the training hours on one CPU thread, or on one device of another kind.
 
     The second value is the number of runs without a recorded step time; the estimate leaves them out.
     """
-    times, total, unknown = read_step_times(), 0.0, 0
+    times, total, unknown = read_csv(STEP_TIMES), 0.0, 0
     for run in runs:
         seconds = find_seconds_per_step(times, run, scale, device)
         training = resolve_run(catalogue, run, scale, precision)["training"]

@@ -225,7 +225,7 @@ def test_the_word_of_a_token_is_that_of_its_last_character():
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
-        ({"init": None}, ["random weights", "leave out --init"]),
+        ({"init": None}, ["random weights", "remove --init"]),
         ({"model": {"template": ""}}, ["model.template is empty"]),
         ({"model": {"family": "llama"}}, ["holds a model of the family gpt2", "llama"]),
         ({"training": {"validation": {"split": "valid", "metric": "log_likelihood"}}}, ["exact_match"]),

@@ -282,7 +282,7 @@ def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(caps
     (place / "out/run.json").write_text(json.dumps(run))
     assert main(["evaluate", *options(place, with_settings=False)]) == 1
     changed = f"training.warmup_steps was {now + 1} and is {now}"
-    assert_one_error(capsys.readouterr().err, "run.json is of another configuration", changed)
+    assert_one_error(capsys.readouterr().err, "run.json has another configuration", changed)
 
 
 def test_structure_is_right_when_only_the_verbs_are_wrong():
