@@ -3,7 +3,8 @@
     python -m tests.guards make FOLDER [PART ...]      here, before the first move
     python -m tests.guards compare FOLDER [PART ...]   after each move, on the same machine
 
-Parts: specs (resolved, of all runs at three scales), jobs (of `-n --forceall` at three scales), demo (what results/demo
+Parts: specs (resolved, of all runs at three scales), requests (which paper asks for which run), displays (expanded, and
+analyses), claims (expanded), jobs (of `-n --forceall` at three scales), demo (what results/demo
 holds after ./reproduce), trainings (13 short ones, one killed and resumed; they read results/demo/data). `as_now` says
 which names a move has changed on purpose. Delete this module when the rebuilding is done.
 """
@@ -87,6 +88,37 @@ def specs() -> dict[str, str]:
             note(f"{scale} data {task}", resolve_data, catalogue, task, scale)
             note(f"{scale} candidates {task}", resolve_candidates, catalogue, task, scale)
     return found
+
+
+def requests() -> dict[str, str]:
+    """The runs that each paper asks for at each scale, in order, without and with extra ones."""
+    catalogue, found = load_catalogue(), {}
+    for scale in SCALES:
+        for paper in catalogue.papers:
+            for extra in (False, True):
+                content = read_entries(Path("config.yaml")) | {"scale": scale, "papers": [paper], "extra": extra}
+                runs = requested_runs(catalogue, load_config(content))
+                found[f"{scale} {paper}{' extra' * extra}"] = json.dumps([str(run) for run in runs])
+    return found
+
+
+def displays() -> dict[str, str]:
+    """Tables, figures and analyses, as the code reads them."""
+    return {
+        f"{paper} {part} {name}": json.dumps(entry, sort_keys=True)
+        for paper, content in load_catalogue().papers.items()
+        for part in ("displays", "analyses")
+        for name, entry in getattr(content, part).items()
+    }
+
+
+def claims() -> dict[str, str]:
+    """Claims, as the code reads them."""
+    return {
+        f"{paper} {claim['claim']}": json.dumps(claim, sort_keys=True)
+        for paper, content in load_catalogue().papers.items()
+        for claim in content.claims
+    }
 
 
 def jobs() -> dict[str, str]:
@@ -195,7 +227,7 @@ def kill_once(words: list[str], state: Path) -> None:
     process.wait()
 
 
-PARTS = {"specs": specs, "jobs": jobs, "demo": demo, "trainings": trainings}
+PARTS = {"specs": specs, "requests": requests, "displays": displays, "claims": claims, "jobs": jobs, "demo": demo, "trainings": trainings}
 
 
 def as_now(spec: dict) -> dict:
