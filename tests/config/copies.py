@@ -5,9 +5,15 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[2]
+SEQ2SEQ, CAUSAL = "methods/seq2seq.yaml", "methods/causal.yaml"
 
 
 def edit(file: Path, change) -> None:
     content = yaml.safe_load(file.read_text())
     change(content)
     file.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def add_rule(copy: Path, file: str, entry: str, **rule: object) -> None:
+    """Append a rule to an entry of the catalogue; it wins over all that the entry has."""
+    edit(copy / "catalogue" / file, lambda entries: entries[entry].setdefault("when", []).append(rule))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import edit
+from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
@@ -14,11 +14,7 @@ RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
 
 
 def set_at_small(copy: Path, section: str, values: dict) -> None:
-    def change(scales: dict) -> None:
-        scales["small"]["by_task"]["idm"].pop("intervention", None)  # what holds for the task overwrites it
-        scales["small"]["by_method"]["gpt2-small"].setdefault(section, {}).update(values)
-
-    edit(copy / "catalogue/scales.yaml", change)
+    add_rule(copy, CAUSAL, "gpt2-small", scale="small", **{section: values})
 
 
 @pytest.mark.parametrize(
@@ -47,7 +43,7 @@ def test_an_intervention_that_cannot_be_is_one_line(copy: Path, key: str, value:
         resolve_intervention(catalogue, parse_run(catalogue, RUN), "small")
     said = str(caught.value)
     assert f"settings of idm/gpt2-small/carma: key 'intervention.{key}" in said and message in said
-    assert "catalogue/scales.yaml small.by_method.gpt2-small" in said and "\n" not in said
+    assert f"catalogue/{CAUSAL}:" in said and "gpt2-small.when" in said and "\n" not in said
 
 
 @pytest.mark.parametrize("rate", [0, -0.1, 1.5, 25])

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import ROOT, edit
+from tests.config.copies import ROOT, SEQ2SEQ, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.common.yaml_files import read_yaml
@@ -45,10 +45,8 @@ def test_the_shipped_files_are_valid_and_agree():
 
 
 def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
-    edit(
-        copy / "catalogue/methods.yaml", lambda methods: methods["transformer"]["variants"]["default"].update(titel="x")
-    )
-    with pytest.raises(UserError, match=r"methods.yaml: unknown key '.*titel'; did you mean 'title'"):
+    edit(copy / "catalogue" / SEQ2SEQ, lambda it: it["transformer"]["variants"]["default"].update(titel="x"))
+    with pytest.raises(UserError, match=r"seq2seq.yaml: unknown key '.*titel'; did you mean 'title'"):
         load_catalogue(copy)
 
 

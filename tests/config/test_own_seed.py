@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.config.copies import edit
+from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
@@ -12,7 +12,7 @@ from workflow_scripts.config.runs import parse_run
 
 def catalogue(folder, **text_task):
     """The catalogue of the copy in `folder`, with changed settings of GPT-2's fine-tuning on SST at demo."""
-    edit(folder / "catalogue/scales.yaml", lambda scales: scales["demo"]["by_task"].update(sst=text_task))
+    add_rule(folder, CAUSAL, "gpt2-small", task="sst", scale="demo", **text_task)
     return load_catalogue(folder)
 
 
@@ -49,10 +49,7 @@ def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
     ("grid", "message"),
     [
         ({"learning_rate": [0.1]}, "give both, or neither"),
-        (
-            {"learning_rates": [0.1]},
-            "unknown key 'demo.by_task.sst.search.learning_rates'; did you mean 'learning_rate'?",
-        ),
+        ({"learning_rates": [0.1]}, "unknown key 'search.learning_rates'; did you mean 'learning_rate'?"),
         ({"learning_rate": [-1.0], "batch_sentences": [8]}, "greater than 0"),
     ],
 )

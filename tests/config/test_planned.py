@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.config.copies import ROOT, edit
+from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit
 from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
@@ -184,7 +184,7 @@ def test_a_training_records_the_plan_that_names_it(copy: Path):
     """A comment changes the recorded sum, and nothing by which Snakemake would train again."""
     name, made = "scan-jump-x2/transformer/default/seed-1", {}
     assert main(["prepare", "--task", "scan-jump-x2", "--scale", "demo", "--out", str(copy / "data")]) == 0
-    edit(copy / "catalogue/scales.yaml", lambda scales: scales["demo"]["settings"]["training"].update(few_steps()))
+    add_rule(copy, SEQ2SEQ, "transformer", scale="demo", training=few_steps())
     for out in ("without", "with", "commented"):
         if out == "with":
             file = plan(copy, "demo")

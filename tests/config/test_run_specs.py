@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import ROOT, edit
+from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import requested_runs
@@ -11,7 +11,7 @@ from workflow_scripts.config.runs import Run
 
 
 def test_a_value_out_of_range_is_refused(copy: Path):
-    edit(copy / "catalogue/scales.yaml", lambda scales: scales["small"]["settings"]["training"].update(max_steps=-1))
+    add_rule(copy, SEQ2SEQ, "transformer", scale="small", training={"max_steps": -1})
     with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than or equal to 0"):
         resolve_run(load_catalogue(copy), "cogs/transformer/default/seed-1", "small")
 
@@ -39,10 +39,7 @@ def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
     ],
 )
 def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
-    edit(
-        copy / "catalogue/methods.yaml",
-        lambda methods: methods["gpt2-small"]["variants"]["ft"]["settings"].update(init=init),
-    )
+    edit(copy / "catalogue" / CAUSAL, lambda methods: methods["gpt2-small"]["variants"]["ft"].update(init=init))
     with pytest.raises(UserError) as error:
         resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
     assert message in str(error.value)

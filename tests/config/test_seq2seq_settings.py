@@ -8,6 +8,7 @@ from tests.config.copies import ROOT
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
+from workflow_scripts.config.task_specs import resolve_data
 
 SECTIONS = ("model", "problem", "objective", "training")
 JUMP = "scan-jump-x2"
@@ -194,21 +195,22 @@ def test_a_checkpoint_is_chosen_as_in_the_official_code():
 
 
 def test_data_are_those_of_the_papers():
-    tasks = load_catalogue(ROOT).tasks
+    catalogue = load_catalogue(ROOT)
+    found = {name: resolve_data(catalogue, name, "full")["options"] for name in catalogue.tasks}
     for name, chosen in {JUMP: "add_jump_2x", "scan-around-right": "around_right"}.items():
-        assert tasks[name].options["set"] == chosen and tasks[name].options["from"] == "upstream"
+        assert found[name]["set"] == chosen and found[name]["from"] == "upstream"
     copies = {f"{JUMP}-na-{number}": number for number in (1, 10, 100)} | {JUMP: 1000}
-    assert {name: tasks[name].options["atomic_copies"] for name in copies} == copies
+    assert {name: found[name]["atomic_copies"] for name in copies} == copies
     sizes = {f"scan-complexity-{number}x": number for number in (1, 2, 20, 200)}
-    assert {name: tasks[name].options["multiple"] for name in sizes} == sizes
+    assert {name: found[name]["multiple"] for name in sizes} == sizes
     for name in (JUMP, "scan-around-right", "cogs"):
-        assert tasks[name].options["validation"] == "paper" and tasks[name].options["validation_fraction"] == 0.2
-        assert tasks[f"{name}-clean"].options == tasks[name].options | {"validation": "clean"}
+        assert found[name]["validation"] == "paper" and found[name]["validation_fraction"] == 0.2
+        assert found[f"{name}-clean"] == found[name] | {"validation": "clean"}
     # Zheng and Lapata (2022) turn predicates into their inverses on MCD2 and MCD3 alone.
     grouped = {f"cfq-mcd{number}": ("grouped", number > 1) for number in (1, 2, 3)}
     official = {f"{name}-official": ("official", False) for name in grouped}
     for name, chosen in (grouped | official).items():
-        options = tasks[name].options
+        options = found[name]
         assert (options["preprocessing"], options.get("inverse", False)) == chosen
         assert options["split"] == name.removesuffix("-official").removeprefix("cfq-")
     for name, (source, target, every) in {
@@ -217,6 +219,6 @@ def test_data_are_those_of_the_papers():
         "wmt14-en-fr": ("en", "fr", 1333),
         "wmt14-fr-en": ("fr", "en", 1333),
     }.items():
-        options = tasks[name].options
+        options = found[name]
         assert (options["source"], options["target"], options["validation_every"]) == (source, target, every)
         assert options["merges"] == 40_000

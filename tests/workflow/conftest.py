@@ -18,7 +18,7 @@ def project(tmp_path: Path) -> Project:
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run of three steps, with its data and its scores."""
     project = copied(tmp_path_factory.mktemp("made"))
-    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 3\n")
+    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 3,")
     with plain_environment():
         assert project.reproduce(SCORES).returncode == 0
     return project

@@ -24,9 +24,8 @@ def check(project: Project, *arguments: str) -> list[str]:
 
 def change_learning_rate(project: Project) -> str:
     """Give the run another learning rate; returns what `check` says of it."""
-    with project.edited("catalogue/methods.yaml") as methods:
-        settings = methods["transformer"]["variants"]["default"].setdefault("settings", {})
-        settings["training"] = {"learning_rate": 0.00123}
+    with project.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["transformer"]["variants"]["default"]["training"] = {"learning_rate": 0.00123}
     before = json.loads((project.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
     return f"{RECORD}: training.learning_rate was {before} and is 0.00123"
 
@@ -38,7 +37,7 @@ def planned(project: Project) -> set[str]:
 def copy_results(made: Project, target: Path, *folders: str) -> Project:
     """A fresh copy of the project with some folders of another one, all files with other times."""
     project = copied(target)
-    shutil.copy(made.root / "catalogue/scales.yaml", project.root / "catalogue")
+    shutil.copytree(made.root / "catalogue", project.root / "catalogue", dirs_exist_ok=True)
     for folder in folders:
         shutil.copytree(made.root / folder, project.root / folder)
     draw = random.Random(1)

@@ -29,8 +29,8 @@ def project(project: Project) -> Project:
 @pytest.fixture
 def from_hub(project: Project) -> Project:
     """The demo of one paper, in which all Transformers start from a model of the hub."""
-    with project.edited("catalogue/scales.yaml") as scales:
-        scales["demo"]["by_method"]["transformer"] = {"init": {"hub": GATED, "revision": REVISION}}
+    with project.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["transformer"]["init"] = {"hub": GATED, "revision": REVISION}
     return project
 
 
@@ -51,8 +51,8 @@ def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
 
 
 def test_a_commit_that_is_not_the_pinned_one_is_refused(from_hub):
-    with from_hub.edited("catalogue/scales.yaml") as scales:
-        scales["demo"]["by_method"]["transformer"]["init"]["revision"] = "a" * 40
+    with from_hub.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["transformer"]["init"]["revision"] = "a" * 40
     done = from_hub.reproduce("-n")
     assert done.returncode != 0
     assert f"init.revision is {'a' * 40}, in sources.yaml it is {REVISION}" in done.stdout + done.stderr

@@ -20,7 +20,7 @@ REFUSED = "error: another ./reproduce is running in this folder; wait until it e
 @pytest.fixture
 def long_run(project):
     """A copy whose demo trains far longer than a test."""
-    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 100000\n")
+    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 100000,")
     return project
 
 
@@ -61,7 +61,7 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     os.killpg(process.pid, signal.SIGKILL)
     wait_for_end_of(process)
     assert list((long_run.root / ".snakemake").glob("locks/*")), "this test needs a lock left behind"
-    long_run.edit("catalogue/scales.yaml", "max_steps: 100000\n", "max_steps: 3\n")
+    long_run.edit("catalogue/tasks/kinds.yaml", "max_steps: 100000,", "max_steps: 3,")
     done = long_run.reproduce(TARGET)
     assert done.returncode == 0, done.stderr
     assert "LockException" not in done.stderr
@@ -149,7 +149,7 @@ def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(l
 
 def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(project):
     """Snakemake alone would train the run again, since it did not see the end of the job."""
-    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: 300\n")
+    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 300,")
     with orphan(project):
         wait_until((project.root / TARGET).exists)
     before = (project.root / TARGET).read_bytes()

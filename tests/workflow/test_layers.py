@@ -8,6 +8,7 @@ import yaml
 
 from tests.workflow.projects import Project
 from tests.workflow.test_rerun import intervened, made, named, of_rule
+from workflow_scripts.config.loading import load_catalogue
 
 OF_A_RUN = ("train", "evaluate")
 
@@ -56,9 +57,8 @@ def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rul
     path.write_text(path.read_text() + "\nCHANGED = 1\n")
     planned = named(demo.planned())
     if expected is None:  # of a kind of task
-        tasks = yaml.safe_load((demo.root / "catalogue/tasks.yaml").read_text())
-        kind = file.split("/")[1]
-        expected = of_tasks(*(name for name, task in tasks.items() if task["kind"] == kind))
+        tasks, kind = load_catalogue(demo.root).tasks, file.split("/")[1]
+        expected = of_tasks(*(name for name, task in tasks.items() if task.kind == kind))
     wanted = expected(demo)
     assert wanted and of_rule(planned, rule) == wanted
     order = ["fetch", "prepare", "candidates", "search", "train", "evaluate", "intervene", "analyse", "table"]
@@ -130,7 +130,7 @@ def score_outputs(outputs, references, table, data, given):
 '''
 
 
-def test_a_new_model_objective_and_metric_are_new_files_and_an_entry_and_rerun_nothing_else(demo):
+def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
     package, run = demo.root / "workflow_scripts", "scan-jump-x2/mine/default/seed-1"
     for name, text in {
         "models/scaled/__init__.py": "",
@@ -143,20 +143,16 @@ def test_a_new_model_objective_and_metric_are_new_files_and_an_entry_and_rerun_n
     }.items():
         (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(text)
-    with demo.edited("catalogue/methods.yaml") as methods:
-        settings = methods["transformer"]["settings"]
-        methods["mine"] = {
-            "title": "Mine",
-            "kinds": ["seq2seq"],
-            "settings": settings
-            | {
-                "model": settings["model"] | {"name": "scaled", "scale": 0.5},
-                "objective": {"name": "with_norm", "weight": 0.0001},
-                "training": settings["training"] | {"max_steps": 4},
-                "evaluation": {"measures": {"workflow_scripts.evaluation.words": {}}},
-            },
-            "variants": {"default": {"title": "as it is", "settings": {"training": {"max_steps": 4}}}},
-        }
+    method = {
+        "extends": "backbone",
+        "title": "Mine",
+        "model": {"name": "scaled", "scale": 0.5},
+        "objective": {"name": "with_norm", "weight": 0.0001},
+        "training": {"max_steps": 4},
+        "evaluation": {"measures": {"workflow_scripts.evaluation.words": {}}},
+        "variants": {"default": {"title": "as it is"}},
+    }
+    (demo.root / "catalogue/methods/mine.yaml").write_text(yaml.safe_dump({"mine": method}))
     assert demo.planned() == set()
     target = f"results/demo/runs/{run}/eval/scores.csv"
     assert named(demo.planned(target)) == {(rule, run) for rule in OF_A_RUN}
@@ -210,7 +206,7 @@ def draw(inputs):
 '''
 
 
-def test_a_new_data_set_analysis_and_figure_are_new_files_and_an_entry_and_rerun_nothing_else(demo):
+def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else(demo):
     package, paper, run = demo.root / "workflow_scripts", demo.root / "papers/mine", "echo/transformer/default/seed-1"
     paper.mkdir()
     variant = {"task": "echo", "method": "transformer", "variant": "default"}
@@ -220,7 +216,10 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_an_entry_and_rerun
     figure["module"] = "workflow_scripts.reporting.figures.lengths"
     displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
     published = (demo.root / "papers/lrf/published.csv").read_text().splitlines()[0] + "\n"
+    task = {"extends": "seq2seq", "title": "Echo", "protocol": "reduced", "prepare": "echo", "options": {"words": 5}}
+    task["evaluation"] = {"splits": ["test"], "max_length": 10, "batch_tokens": 512}
     for file, text in {
+        demo.root / "catalogue/tasks/echo.yaml": yaml.safe_dump({"echo": task}),
         package / "data/datasets/echo.py": DATA_SET,
         package / "analyses/lengths.py": ANALYSIS,
         package / "reporting/figures/lengths.py": FIGURE,
@@ -230,16 +229,6 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_an_entry_and_rerun
         paper / "published.csv": published,
     }.items():
         file.write_text(text)
-    with demo.edited("catalogue/tasks.yaml") as tasks:
-        tasks["echo"] = {
-            "title": "Echo",
-            "kind": "seq2seq",
-            "protocol": "reduced",
-            "prepare": "workflow_scripts.data.datasets.echo",
-            "options": {"words": 5},
-            "sources": [],
-            "settings": {"evaluation": {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 512}},
-        }
     assert demo.planned() == set()
     target = "results/demo/figures/mine/histogram.svg"
     made = {("prepare", "echo"), ("train", run), ("analyse", "mine/lengths"), ("figure", "mine/histogram")}

@@ -60,10 +60,19 @@ def test_config_of_one_call_chooses_scale_and_extra_runs(project):
 
 def sources(project: Project, runs: set[str]) -> set[str]:
     """The files that the real data of some runs are made from, and those that the paper's analyses read."""
-    catalogue = yaml.safe_load((project.root / "catalogue/tasks.yaml").read_text())
-    at_small = yaml.safe_load((project.root / "catalogue/scales.yaml").read_text())["small"]["data"]
-    tasks = {run.split("/")[0] for run in runs}
-    found = {source for task in tasks for source in (catalogue[task] | at_small.get(task, {})).get("sources", ())}
+    entries = {}
+    for file in (project.root / "catalogue/tasks").glob("*.yaml"):
+        entries |= yaml.safe_load(file.read_text())
+
+    def sources(task: str) -> list[str]:
+        """Of the entry and those that it extends; a rule for the small scale wins."""
+        chain = [entries[task]]
+        while "extends" in chain[-1]:
+            chain.append(entries[chain[-1]["extends"]])
+        rules = [rule for entry in chain for rule in entry.get("when", []) if rule.get("scale") == "small"]
+        return next(found["sources"] for found in (*rules, *chain) if "sources" in found)
+
+    found = {source for task in {run.split("/")[0] for run in runs} for source in sources(task)}
     analyses = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())["analyses"]
     return found | {source for analysis in analyses.values() for source in analysis.get("sources", ())}
 
@@ -109,7 +118,7 @@ def test_unknown_target_and_unknown_run_are_one_line(project):
 
 
 def test_broken_catalogue_is_said_before_any_job(project):
-    project.edit("catalogue/scales.yaml", "max_steps: 100\n", "max_steps: many\n")
+    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: many,")
     done = project.reproduce()
     assert done.returncode == 1
     assert "max_steps" in done.stderr and "many" in done.stderr

@@ -153,9 +153,8 @@ def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
 
 
 def test_learning_rate_of_one_variant(demo):
-    with demo.edited("catalogue/methods.yaml") as methods:
-        settings = methods["sq-transformer"]["variants"]["sal"].setdefault("settings", {})
-        settings.setdefault("training", {})["learning_rate"] = 0.00123
+    with demo.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["sq-transformer"]["variants"]["sal"]["training"] = {"learning_rate": 0.00123}
     runs = made(demo, "/sq-transformer/sal/")
     assert runs
     assert named(demo.planned()) == retrained(demo, runs)
@@ -218,8 +217,8 @@ def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
 
 def test_options_of_one_data_set(demo):
     """Its runs follow, and what shows them; no other task is touched."""
-    with demo.edited("catalogue/scales.yaml") as content:
-        content["demo"]["data"]["cogs"]["options"]["limit"]["train"] = 500
+    with demo.edited("catalogue/tasks/cogs.yaml") as tasks:
+        tasks["cogs"]["when"][0]["options"]["limit"]["train"] = 500
     runs = made(demo, "cogs/")
     assert runs
     assert named(demo.planned()) == retrained(demo, runs) | {("prepare", "cogs")}
@@ -227,12 +226,15 @@ def test_options_of_one_data_set(demo):
 
 def test_two_values_swapped(demo):
     """Snakemake compares values without their names: the keys must be part of what it is shown."""
-    with demo.edited("catalogue/methods.yaml") as methods:
-        weights = methods["sq-transformer"]["settings"]["objective"]
-        first, second = weights["cluster_source"], weights["next_code_source"]
-        assert first != second
-        settings = methods["sq-transformer"]["variants"]["sal"].setdefault("settings", {})
-        settings["objective"] = {"cluster_source": second, "next_code_source": first}
+    file = next(demo.root.glob("results/demo/runs/scan-jump-x2/sq-transformer/sal/*/run.json"))
+    weights = json.loads(file.read_text())["spec"]["objective"]
+    first, second = weights["cluster_source"], weights["next_code_source"]
+    assert first != second
+    with demo.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["sq-transformer"]["variants"]["sal"]["objective"] = {
+            "cluster_source": second,
+            "next_code_source": first,
+        }
     assert named(demo.planned()) == retrained(demo, made(demo, "/sq-transformer/sal/"))
 
 
@@ -259,8 +261,8 @@ def test_another_content_of_the_frequencies(project):
     """Of a file of the user, which no rule makes."""
     counts, candidates = project.root / "counts.tsv", "results/demo/candidates/idm/candidates.json"
     counts.write_text("dog\t3\n")
-    with project.edited("catalogue/scales.yaml") as scales:
-        own = scales["demo"]["by_task"]["idm"]["intervention"]["candidates"]
+    with project.edited("catalogue/tasks/prompts.yaml") as tasks:
+        own = tasks["prompt"]["when"][-1]["intervention"]["candidates"]
         own |= {"source": "vectors", "frequencies": counts.name}
     pretend(project, candidates)
     assert project.planned(candidates) == set()
@@ -341,8 +343,8 @@ def of_rule(planned: set[tuple[str, str]], *rules: str) -> set[str]:
 
 
 def test_setting_of_one_fine_tuning(demo):
-    with demo.edited("catalogue/methods.yaml") as methods:
-        methods["gpt2-small"]["variants"]["carma"].setdefault("settings", {})["objective"] = {"mi": 0.9}
+    with demo.edited("catalogue/methods/causal.yaml") as methods:
+        methods["gpt2-small"]["variants"]["carma"]["objective"] = {"mi": 0.9}
     planned, runs = named(demo.planned()), made(demo, "/gpt2-small/carma/")
     assert runs and of_rule(planned, "train", "evaluate") == runs
     assert of_rule(planned, "prepare", "candidates") == set()
@@ -362,8 +364,8 @@ def test_pre_training_reruns_what_starts_from_it(demo):
 
 
 def test_options_of_an_intervention_rerun_no_training(demo):
-    with demo.edited("catalogue/scales.yaml") as content:
-        content["demo"]["by_task"]["idm"]["intervention"]["rates"] = [0.3]
+    with demo.edited("catalogue/tasks/prompts.yaml") as tasks:
+        tasks["idm"]["when"].append({"task": "idm", "intervention": {"rates": [0.3]}})
     planned = named(demo.planned())
     assert of_rule(planned, "train", "evaluate", "candidates") == set()
     assert of_rule(planned, "intervene") and all(run.startswith("idm/") for run in of_rule(planned, "intervene"))

@@ -13,7 +13,7 @@ from workflow_scripts.provenance.record import make_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--task", required=True, help="name in catalogue/tasks.yaml")
+    parser.add_argument("--task", required=True, help="name in catalogue/tasks")
     parser.add_argument("--scale", required=True, help="name in catalogue/scales.yaml")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")

@@ -12,13 +12,13 @@ from workflow_scripts.common.files import read_csv, read_json, write_csv
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import intervened_runs, shown_displays
+from workflow_scripts.config.layers import merged
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.config.merging import merged
 from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import parent, resolve_run, searched
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.task_specs import data_origins, resolve_data
+from workflow_scripts.config.task_specs import merge_data, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
@@ -66,23 +66,23 @@ def main(args: argparse.Namespace) -> None:
 
 
 def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
-    """Print every value of a run's spec with the file and entry that set it."""
-    data, origins = resolve_data(catalogue, run.task, scale), data_origins(catalogue, run.task, scale)
-    values = {key: value for key, value in data.items() if key != "options"}
-    values |= {f"options.{key}": value for key, value in data["options"].items()}
-    rows = [(f"data.{key}", value, origins[key]) for key, value in values.items()]
-    for section, entries in merged(catalogue, run, scale).items():
-        rows += [(f"{section}.{key}", value, where) for key, (value, where) in entries.items()]
-    spec, named = resolve_run(catalogue, run, scale, precision), {row[0] for row in rows}
-    if precision != "auto" or "training.precision" not in named:
+    """Print every value of a run's spec with the file and line that set it."""
+    rows = [(f"data.{key}", value, place) for key, (value, place) in merge_data(catalogue, run.task, scale).items()]
+    spec, given = resolve_run(catalogue, run, scale, precision), merged(catalogue, run, scale)
+    for section, entries in given.items():
+        values = spec[section] if section in ("model", "problem", "objective", "training") else {}
+        values = {key: value for key, (value, _) in entries.items()} | values
+        places = {key: place for key, (_, place) in entries.items()}
+        rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]
+    if precision != "auto":
         rows = [row for row in rows if row[0] != "training.precision"]
-        rows.append(("training.precision", spec["training"]["precision"], "config.yaml precision"))
+        rows.append(("training.precision", precision, "config.yaml precision"))
     if "phrases" in spec:
-        rows.append(("phrases", spec["phrases"], f"catalogue/tasks.yaml {run.task}"))
+        rows.append(("phrases", spec["phrases"], "catalogue/tasks"))
     rows.append(("protocol", spec["protocol"], "the worst of data and scale"))
     lines = [(key, format_canonical_json(value), where) for key, value, where in rows]
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
-    print(f"{run} at scale {scale}: key, value, and the file and entry that set it")
+    print(f"{run} at scale {scale}: key, value, and the line that sets it")
     for key, value, where in lines:
         print(f"{key:{widths[0]}}  {value:{min(widths[1], 50)}}  {where}")
 

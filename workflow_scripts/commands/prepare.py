@@ -16,7 +16,7 @@ from workflow_scripts.provenance.record import make_record
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`--task T --scale S` from the catalogue, or `--spec FILE`."""
-    parser.add_argument("--task", help="name in catalogue/tasks.yaml")
+    parser.add_argument("--task", help="name in catalogue/tasks")
     parser.add_argument("--scale", help="name in catalogue/scales.yaml")
     parser.add_argument("--spec", type=Path, help="JSON file with a data spec, instead of --task and --scale")
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -69,7 +70,7 @@ def parse_as(model: type[Model], content: Any, file: str | Path, where: str = ""
         path = ".".join(keys)
         said = "; or ".join(dict.fromkeys(map(_said, (first, *others))))
         if first["type"] == "extra_forbidden":
-            message = f"unknown key '{path}'; {suggest_name(keys[-1], _fields_at(model, first['loc'][:-1]))}"
+            message = f"unknown key '{path}'; {suggest_name(keys[-1], _fields_at(model, place[:-1]))}"
         elif first["type"] == "missing":
             message = f"key '{path}' is missing"
         else:
@@ -99,20 +100,23 @@ def _said(error: dict[str, Any]) -> str:
     return f"{said[0].lower()}{said[1:]}"
 
 
-def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
     """Return the field names of the model at `location` inside `model`."""
     schema = model.model_json_schema()
 
-    def resolved(node: dict) -> dict:
-        for option in (node, *node.get("anyOf", [])):
-            if "$ref" in option:
-                return schema["$defs"][option["$ref"].rsplit("/", 1)[1]]
-        return node
+    def options(node: dict) -> list[dict]:
+        """List the node, or the members of a union."""
+        nodes = [node, *node.get("anyOf", [])]
+        return [schema["$defs"][one["$ref"].rsplit("/", 1)[1]] if "$ref" in one else one for one in nodes]
+
+    def inside(node: dict, key: str | int) -> dict | None:
+        if isinstance(key, int):
+            return node.get("items")
+        # JSON schema describes a dict's values in additionalProperties, or in patternProperties if keys have a pattern.
+        values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
+        return next(filter(None, [node.get("properties", {}).get(key), *values]), None)
 
     node = schema
     for key in location:
-        inner = node["items"] if isinstance(key, int) else node.get("properties", {}).get(key)
-        # JSON schema describes a dict's values in additionalProperties, or in patternProperties if keys have a pattern.
-        values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
-        node = resolved(inner or next(filter(None, values)))
-    return list(node.get("properties", {}))
+        node = next(filter(None, (inside(option, key) for option in options(node))))
+    return next((list(option["properties"]) for option in options(node) if "properties" in option), [])

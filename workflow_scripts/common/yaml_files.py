@@ -1,5 +1,7 @@
 """Read YAML. Errors are one line with file and line number."""
 
+from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +51,24 @@ def read_yaml_mapping(path: Path) -> dict:
     if not isinstance(content, dict):
         raise UserError(f"{path}: it must hold keys with their values, as `key: value`")
     return content
+
+
+def find_line(path: Path, keys: Iterable[str | int]) -> int:
+    """Return the line of a key of a YAML file; that of the nearest outer key that the file has."""
+    node, line = _compose(path, path.stat().st_mtime_ns), 1
+    for key in keys:
+        if isinstance(node, yaml.MappingNode):
+            found = next((pair for pair in node.value if pair[0].value == str(key)), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            found = (node.value[key], node.value[key])
+        else:
+            found = None
+        if found is None:
+            break
+        line, node = found[0].start_mark.line + 1, found[1]
+    return line
+
+
+@lru_cache(maxsize=32)
+def _compose(path: Path, changed: int) -> yaml.Node | None:
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(path.read_bytes().decode()).get_single_node()

@@ -1,6 +1,7 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from workflow_scripts.config.display_schema import (
     display_analyses,
     stars,
 )
-from workflow_scripts.config.schema import Config, Displays, Method, Requests, Scale, Task
+from workflow_scripts.config.entries import Block, Method, Task, listed, read_methods, read_tasks
+from workflow_scripts.config.packages import packages
+from workflow_scripts.config.schema import Condition, Config, Displays, Requests, Scale
 from workflow_scripts.evaluation.published import read_published
 
 
@@ -69,12 +72,7 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
 def read_catalogue(folder: str) -> Catalogue:
     """Read a folder once for all calls of `load_catalogue`."""
     root = Path(folder)
-    catalogue = Catalogue(
-        root,
-        _entries(Task, root / "catalogue/tasks.yaml"),
-        _entries(Method, root / "catalogue/methods.yaml"),
-        _entries(Scale, root / "catalogue/scales.yaml"),
-    )
+    catalogue = Catalogue(root, read_tasks(root), read_methods(root), _entries(Scale, root / "catalogue/scales.yaml"))
     for file in sorted(root.glob("papers/*/requests.yaml")):
         displays = parse_as(
             Displays, read_yaml_mapping(file.with_name("displays.yaml")), file.with_name("displays.yaml")
@@ -171,6 +169,14 @@ def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
         )
 
 
+def _check_condition(catalogue: Catalogue, block: Block) -> None:
+    """Check that each name of a rule's condition stands for something."""
+    for key, among in (("task", catalogue.tasks), ("kind", packages("tasks")), ("scale", catalogue.scales)):
+        for name in listed(getattr(block.content, key) or []):
+            if not any(fnmatchcase(one, name) for one in among):
+                raise UserError(f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}")
+
+
 def _check_names(catalogue: Catalogue) -> None:
     """Check that every name that a file uses is defined."""
 
@@ -189,18 +195,12 @@ def _check_names(catalogue: Catalogue) -> None:
                 known(variant, catalogue.methods[method].variants, file, f"{key}.variant")
 
     for name, scale in catalogue.scales.items():
-        for key, methods in (("by_method", scale.by_method), ("jobs.memory_of", scale.jobs.memory_of)):
-            for method in methods:
-                known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.{key}")
-        for task in (*scale.by_task, *scale.data):
-            known(task, catalogue.tasks, "catalogue/scales.yaml", name)
-        for method, tasks in scale.by_method_and_task.items():
-            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.by_method_and_task")
-            for task in tasks:
-                known(task, catalogue.tasks, "catalogue/scales.yaml", f"{name}.by_method_and_task.{method}")
-    for name, method in catalogue.methods.items():
-        for task in (*method.by_task, *(task for variant in method.variants.values() for task in variant.by_task)):
-            known(task, catalogue.tasks, "catalogue/methods.yaml", f"{name}.by_task")
+        for method in scale.jobs.memory_of:
+            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.jobs.memory_of")
+    for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
+        for block in entry.blocks:
+            if isinstance(block.content, Condition):
+                _check_condition(catalogue, block)
     for paper, entry in catalogue.papers.items():
         file = f"papers/{paper}/displays.yaml"
         for name, display in entry.displays.items():

@@ -45,8 +45,9 @@ def traits(kind: str) -> Traits:
     return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
 
 
-def check_sections(sections: dict[str, dict], kind: str, where: str) -> None:
-    """Check the settings of model, problem and objective. Raises UserError."""
+def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str, dict]:
+    """Check the settings of model, problem and objective, and return them with their defaults. Raises UserError."""
+    found: dict[str, dict] = {}
     for section in ("model", "problem", "objective"):
         content = sections[section]
         if section in NAMED and (content or section == "model"):
@@ -57,5 +58,7 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> None:
                 raise UserError(
                     f"{where}: key '{section}.name' is {content['name']!r}; {suggest_name(content['name'], known)}"
                 )
+        found[section] = dict(content)
         if described := settings_class(section, content.get("name"), kind):
-            parse_as(described, drop_name(content), where, section)
+            found[section] |= parse_as(described, drop_name(content), where, section).model_dump(mode="json")
+    return found

@@ -9,8 +9,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
+from workflow_scripts.config.layers import merged, placed
 from workflow_scripts.config.loading import Catalogue, load_catalogue
-from workflow_scripts.config.merging import merged, placed
 from workflow_scripts.config.packages import ReadsBlocks, check_sections, packages, settings_class, traits
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
@@ -113,8 +113,8 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(able)}, and "
             f"{run.task} is of the kind {kind}"
         )
-    check_sections(sections, kind, _where(run))
-    _check_read_blocks(sections, _where(run))
+    filled = check_sections(sections, kind, _where(run))
+    _check_read_blocks(filled, _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return format_canonical_json(
         {
@@ -125,12 +125,10 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             "seed": run.seed,
             "protocol": find_worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
             "data": data,
-            "model": sections["model"],
-            "problem": sections["problem"],
-            "objective": sections["objective"],
-            "training": training | {"precision": settings.precision if precision == "auto" else precision},
+            **filled,
+            "training": settings.model_dump(mode="json") | ({} if precision == "auto" else {"precision": precision}),
             "init": _origin(catalogue, run, sections["init"], scale, precision),
-            **_phrases(catalogue, run, sections["objective"]),
+            **_phrases(catalogue, run, filled["objective"]),
             **_search(run, sections["search"], settings),
         }
     )
@@ -164,7 +162,7 @@ def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
         return {}
     if task.phrases is None:
         raise UserError(
-            f"{_where(run)}: objective.mi is {objective['mi']}, but catalogue/tasks.yaml gives "
+            f"{_where(run)}: objective.mi is {objective['mi']}, but catalogue/tasks gives "
             f"{run.task} no phrases; add them, or set mi to 0"
         )
     return {"phrases": task.phrases}

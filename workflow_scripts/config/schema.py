@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
 from workflow_scripts.config.packages import packages
@@ -61,8 +61,8 @@ class Init(StrictModel):
     revision: str | None = Field(None, description="Its commit.")
 
 
-class Settings(StrictModel):
-    """One layer of settings; later layers overwrite earlier ones key by key."""
+class Layer(StrictModel):
+    """Settings of a run by section. A later layer overwrites an earlier one key by key."""
 
     model: dict[str, Any] = {}
     problem: dict[str, Any] = {}
@@ -74,49 +74,81 @@ class Settings(StrictModel):
     search: dict[str, Any] = {}
 
 
-class Task(StrictModel):
-    """A data set with its splits and its measure."""
+class DataLayer(Layer):
+    """Settings of a run and of its data."""
 
-    title: str
-    kind: Kind
-    prepare: str = Field(description="Module that makes the Parquet files.")
+    prepare: str | None = Field(None, description="Module of workflow_scripts/data/datasets that prepares the data.")
     options: dict[str, Any] = Field({}, description="Options of that module.")
-    sources: list[str] = Field([], description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml.")
-    protocol: Protocol = Field("paper", description="What the data are, at their full size.")
+    sources: list[str] | None = Field(
+        None, description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml."
+    )
+    protocol: Protocol | None = Field(None, description="What the data are; the worst of all that applies counts.")
+
+
+Names = str | list[str]
+
+
+class Condition(StrictModel):
+    """For which runs a rule applies. A list means "or"; `*` at the end of a name stands for any ending."""
+
+    task: Names | None = None
+    kind: Names | None = Field(None, description="Kind of task.")
+    scale: Names | None = None
+
+    @model_validator(mode="after")
+    def has_a_condition(self) -> "Condition":
+        if self.task is None and self.kind is None and self.scale is None:
+            raise ValueError("a rule needs task, kind or scale; without a condition its settings belong to the entry")
+        return self
+
+
+class Rule(Condition, Layer):
+    """Settings for some tasks, kinds of tasks or scales."""
+
+
+class DataRule(Condition, DataLayer):
+    """Settings of a run and of its data for some tasks, kinds of tasks or scales."""
+
+
+class TaskEntry(DataLayer):
+    """A data set with its splits and its measures, or what several have in common."""
+
+    extends: str | None = Field(None, description="Entry that this one copies, with its rules.")
+    abstract: bool = Field(False, description="No task itself; others extend it.")
+    title: str | None = None
+    kind: Kind | None = None
     phrases: Pattern | None = Field(
         None,
         description="Regular expression of the source phrases that an objective over words takes for words; of a "
         "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
     )
     disk: int | None = Field(
-        None, gt=0, description="GB of a large data set with all that is written on the way, reckoned, for `plan`."
+        None, gt=0, description="GB of a large data set with all that is written on the way, estimated, for `plan`."
     )
-    settings: Settings = Settings()
+    when: list[DataRule] = Field([], description="Rules, applied from top to bottom after the entry's own settings.")
 
 
-class Variant(StrictModel):
+class VariantEntry(Layer):
+    """What one comparison changes; it overrides the task and the method."""
+
+    extends: str | None = Field(None, description="Variant of the same method that this one copies.")
     title: str
-    settings: Settings = Settings()
-    by_task: dict[str, Settings] = {}
 
 
-class Method(StrictModel):
-    """A model with its objective; `settings` names every key that later layers may set."""
-
-    title: str
-    kinds: list[Kind] = Field(min_length=1, description="The kinds of tasks that it can be trained on.")
-    settings: Settings
-    by_task: dict[str, Settings] = {}
-    variants: dict[Name, Variant] = Field(min_length=1)
+Variants = Annotated[dict[Name, VariantEntry], Field(min_length=1)]
 
 
-class DataScale(StrictModel):
-    """How a scale cuts the data of one task."""
+class MethodEntry(Layer):
+    """A model with its objective and the training choices of its authors; it overrides the task."""
 
-    options: dict[str, Any] = {}
-    sources: list[str] | None = None
-    prepare: str | None = None
-    protocol: Protocol | None = None
+    extends: str | None = Field(None, description="Entry that this one copies, with its rules.")
+    abstract: bool = Field(False, description="No method itself; others extend it.")
+    title: str | None = None
+    kinds: list[Kind] | None = Field(None, min_length=1, description="The kinds of tasks that it can be trained on.")
+    when: list[Rule] = Field([], description="Rules, applied from top to bottom after the entry's own settings.")
+    variants: Variants | Annotated[list[Name], Field(min_length=1)] | None = Field(
+        None, description="A list selects some variants of the entry that this one extends."
+    )
 
 
 class Jobs(StrictModel):
@@ -137,11 +169,6 @@ class Scale(StrictModel):
     verdicts: bool = Field(True, description="Whether its numbers may decide on a claim; the demo's may not.")
     extra: bool = Field(False, description="Runs the requests marked `extra` in any case.")
     jobs: Jobs
-    settings: Settings = Settings()
-    by_method: dict[str, Settings] = {}
-    by_task: dict[str, Settings] = {}
-    by_method_and_task: dict[str, dict[str, Settings]] = {}
-    data: dict[str, DataScale] = {}
 
 
 class Request(StrictModel):
@@ -150,7 +177,6 @@ class Request(StrictModel):
     tasks: list[str] = Field(min_length=1)
     methods: dict[str, list[str]]
     seeds: dict[str, Seeds] = Field(description="By scale; a scale that is not named does not run this.")
-    settings: Settings = Settings()
     extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
 
 
@@ -177,7 +203,7 @@ def json_schemas() -> dict[str, dict]:
         analyses: dict[str, Analysis] = {}
         displays: dict[str, TableDisplay | FigureDisplay]
 
-    by_name = {"tasks": Task, "methods": Method, "scales": Scale}
+    by_name = {"tasks": TaskEntry, "methods": MethodEntry, "scales": Scale}
     return {
         "analysis_plan.json": AnalysisPlan.model_json_schema(),
         "displays.json": Shown.model_json_schema(),

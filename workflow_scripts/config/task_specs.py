@@ -4,6 +4,7 @@ import importlib
 import json
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -11,17 +12,21 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.config.entries import Place
+from workflow_scripts.config.layers import merge_section, placed, task_blocks
 from workflow_scripts.config.loading import Catalogue, find_scale, load_catalogue
-from workflow_scripts.config.merging import placed
+from workflow_scripts.config.schema import DataLayer
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.interventions.settings import Intervention
+
+DATASETS = "workflow_scripts.data.datasets"
 
 
 def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What `prepare` is to make for a task at a scale."""
     if task not in catalogue.tasks:
-        raise UserError(f"no task '{task}' in catalogue/tasks.yaml; {suggest_name(task, catalogue.tasks)}")
+        raise UserError(f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}")
     find_scale(catalogue, scale)
     return json.loads(_data_spec(catalogue.root, task, scale))
 
@@ -38,35 +43,30 @@ def read_data_spec(file: Path) -> dict:
 
 @lru_cache(maxsize=10_000)
 def _data_spec(root: Path, task: str, scale: str) -> str:
-    catalogue = load_catalogue(root)
-    entry, cut = catalogue.tasks[task], catalogue.scales[scale].data.get(task)
-    options, sources, prepare, protocol = entry.options, entry.sources, entry.prepare, entry.protocol
-    if cut:
-        options = options | cut.options
-        sources = sources if cut.sources is None else cut.sources
-        prepare = cut.prepare or prepare
-        protocol = find_worst_protocol(protocol, cut.protocol or protocol)
-    origins = data_origins(catalogue, task, scale)
-    with placed({"options": {key: (value, origins[f"options.{key}"]) for key, value in options.items()}}):
-        parse_as(options_of(prepare, task), options, f"options of task {task} at scale {scale}")
-    return format_canonical_json(
-        {"task": task, "prepare": prepare, "options": options, "sources": sources, "protocol": protocol}
-    )
+    values = merge_data(load_catalogue(root), task, scale)
+    spec: dict[str, Any] = {key: value for key, (value, _) in values.items() if not key.startswith("options.")}
+    options = {key.removeprefix("options."): found for key, found in values.items() if key.startswith("options.")}
+    spec["options"] = {key: value for key, (value, _) in options.items()}
+    with placed({"options": options}):
+        parse_as(options_of(spec["prepare"], task), spec["options"], f"options of task {task} at scale {scale}")
+    return format_canonical_json({"task": task, **spec})
 
 
-def data_origins(catalogue: Catalogue, task: str, scale: str) -> dict[str, str]:
-    """The file and entry that sets each key of a data spec, and each of its options, as `options.<key>`."""
-    entry, cut = catalogue.tasks[task], catalogue.scales[scale].data.get(task)
-    in_tasks, in_scales = f"catalogue/tasks.yaml {task}", f"catalogue/scales.yaml {scale}.data.{task}"
-    origins = dict.fromkeys(("task", "prepare", "sources", "protocol"), in_tasks)
-    origins |= {f"options.{key}": in_tasks for key in entry.options}
-    if cut:
-        given = {"prepare": cut.prepare, "sources": cut.sources, "protocol": cut.protocol}
-        if cut.protocol and find_worst_protocol(entry.protocol, cut.protocol) == entry.protocol:
-            given["protocol"] = None
-        origins |= {key: in_scales for key, value in given.items() if value is not None}
-        origins |= {f"options.{key}": in_scales for key in cut.options}
-    return origins
+def merge_data(catalogue: Catalogue, task: str, scale: str) -> dict[str, tuple[Any, Place | str]]:
+    """Return each key of a data spec but `task`, and each option as `options.<key>`, with the place where it is set."""
+    found: dict[str, tuple[Any, Place | str]] = {"sources": ([], "default"), "protocol": ("paper", "default")}
+    for block in task_blocks(catalogue, task, scale):
+        content = block.content
+        if not isinstance(content, DataLayer):
+            continue
+        if content.prepare is not None:
+            found["prepare"] = (f"{DATASETS}.{content.prepare}", block.place / "prepare")
+        if content.sources is not None:
+            found["sources"] = (content.sources, block.place / "sources")
+        if content.protocol and find_worst_protocol(found["protocol"][0], content.protocol) != found["protocol"][0]:
+            found["protocol"] = (content.protocol, block.place / "protocol")
+        found |= {f"options.{key}": (value, block.place / "options" / key) for key, value in content.options.items()}
+    return found
 
 
 def options_of(prepare: str, task: str) -> type[BaseModel]:
@@ -89,14 +89,7 @@ def options_of(prepare: str, task: str) -> type[BaseModel]:
 
 def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What the words of a task's items may be replaced with: split, sources, options. The same for every method."""
-    at = catalogue.scales[scale]
-    layers = {
-        f"catalogue/tasks.yaml {task}": catalogue.tasks[task].settings,
-        f"catalogue/scales.yaml {scale}": at.settings,
-    }
-    if task in at.by_task:
-        layers[f"catalogue/scales.yaml {scale}.by_task.{task}"] = at.by_task[task]
-    entries = {key: (value, where) for where, layer in layers.items() for key, value in layer.intervention.items()}
+    entries = merge_section(task_blocks(catalogue, task, scale), "intervention")
     with placed({"intervention": entries}):
         merged = {key: value for key, (value, _) in entries.items()}
         settings = parse_as(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")

@@ -52,9 +52,9 @@ class Training(StrictModel):
         None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
     )
     betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
-    adam_epsilon: float = Field(gt=0)
-    weight_decay: float = Field(ge=0, description="Decoupled, on all parameters.")
-    clip_norm: float = Field(ge=0, description="Gradient norm; 0 is off.")
+    adam_epsilon: float = Field(1e-8, gt=0)
+    weight_decay: float = Field(0.0, ge=0, description="Decoupled, on all parameters.")
+    clip_norm: float = Field(0.0, ge=0, description="Gradient norm; 0 is off.")
     validate_every: int = Field(gt=0, description="Steps between validations.")
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
     validation: dict[Literal["split", "metric", "decoding"], Any] = Field(

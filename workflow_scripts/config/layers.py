@@ -1,0 +1,88 @@
+"""Merge the settings of a run from four layers, and remember where each value is set.
+
+A later layer overwrites an earlier one key by key: defaults of the code, task, method, variant. In a task or a method
+its own settings come first, then the rules of its `when`, from top to bottom.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.config.entries import Block, Place
+from workflow_scripts.config.loading import Catalogue, find_scale
+from workflow_scripts.config.packages import NAMED, settings_class
+from workflow_scripts.config.runs import Run
+from workflow_scripts.config.schema import Init, Layer
+from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.tasks.settings import Evaluation, Search, Training
+
+SECTIONS = tuple(Layer.model_fields)
+FIXED = {"training": Training, "evaluation": Evaluation, "intervention": Intervention, "init": Init, "search": Search}
+
+
+def task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
+    """Return the settings of a task that apply at a scale, in their order."""
+    find_scale(catalogue, scale)
+    entry = catalogue.tasks[task]
+    return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
+
+
+def run_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block]:
+    """Return the settings that apply to a run, in their order."""
+    method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
+    later = (*method.blocks, *method.variants[run.variant].blocks)
+    applied = [block for block in later if block.applies(run.task, kind, scale)]
+    return [*task_blocks(catalogue, run.task, scale), *applied]
+
+
+def merge_section(blocks: Iterable[Block], section: str) -> dict[str, tuple[Any, Place]]:
+    """Return key -> (value, place where it is set) of a section."""
+    return {
+        key: (value, block.place / section / key)
+        for block in blocks
+        for key, value in getattr(block.content, section).items()
+    }
+
+
+def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
+    """Return section -> key -> (value, place where it is set), of what the catalogue sets.
+
+    Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem` in those
+    of the kind of task.
+    """
+    kind, result = catalogue.tasks[run.task].kind, {}
+    blocks = run_blocks(catalogue, run, scale)
+    for section in SECTIONS:
+        result[section] = merge_section(blocks, section)
+        name = result[section]["name"][0] if "name" in result[section] else None
+        described = FIXED.get(section) or settings_class(section, name, kind)
+        known = {*(described.model_fields if described else ()), *(["name"] if section in NAMED else ())}
+        for key, (_, place) in result[section].items():
+            # A name that no package has is an error of its own, after the merge.
+            if key not in known and (described or name is None):
+                raise UserError(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
+    return result
+
+
+@contextmanager
+def placed(entries: dict[str, dict[str, tuple[Any, Place]]]) -> Iterator[None]:
+    """Add to a UserError the file, line and entry that set each key that the message names.
+
+    A key of `entries` counts as named if it and its section are words of the message before the advice.
+    """
+    try:
+        yield
+    except UserError as error:
+        words = set(re.findall(r"\w+", str(error).split(";")[0]))
+        named = {
+            f"{section}.{key}": str(place)
+            for section, found in entries.items()
+            for key, (_, place) in found.items()
+            if section in words and key in words
+        }
+        places = list(dict.fromkeys(named.values()))
+        said = places if len(places) == 1 else [f"{key}: {where}" for key, where in named.items()]
+        raise UserError(f"{error} ({'; '.join(said)})" if said else str(error)) from error
