@@ -23,7 +23,6 @@ from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.sentence_prediction import model as sentence
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, make_sentence_batches
 from workflow_scripts.tasks.sentence_prediction.loss import compute_sentence_loss
-from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2
@@ -70,11 +69,11 @@ def main() -> None:
         batches = make_sentence_batches(sentences, 32768, 32, torch.device("cpu"))[1]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
-        head, problems = Settings(head_layers=2, head_width=width), {}
+        head, problems = {"head_layers": 2, "head_width": width}, {}
         for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
             section = {"name": kind, **settings(name, kind)}
             inner = import_model(section).build(settings(name, kind), vocabulary)
-            model = sentence.build(inner, section, head, CLASSES)
+            model = sentence.build(inner, {"model": section, "problem": head}, CLASSES)
             problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
         config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT

@@ -15,7 +15,6 @@ from workflow_scripts.tasks.batching import (
     SequencePairs,
     bucket_by_length,
     make_bucketed_batches,
-    make_training_batches,
     permute_batches,
     to_sequences,
 )
@@ -83,7 +82,7 @@ def test_shuffled_rows_fill_batches_of_the_same_lengths(rows, budget, seed):
 
 def test_a_resumed_training_has_the_same_batches_and_another_seed_has_others():
     pairs, cpu = as_pairs([([4 + i % 30], [4 + i % 30]) for i in range(300)]), torch.device("cpu")
-    first, again, other = (make_training_batches(pairs, 64, cpu, shuffle_seed=seed) for seed in (7, 7, 8))
+    first, again, other = (make_bucketed_batches(pairs, 64, cpu, shuffle_seed=seed) for seed in (7, 7, 8))
     assert all(torch.equal(one.source, two.source) for one, two in zip(first, again, strict=True))
     assert not all(torch.equal(one.source, two.source) for one, two in zip(first, other, strict=True))
 
@@ -153,12 +152,12 @@ def test_sequences_of_a_slice_are_those_of_its_rows():
 @given(examples, st.integers(10, 80))
 def test_batches_on_demand_are_those_that_are_kept(rows, budget):
     pairs, cpu = as_pairs(rows), torch.device("cpu")
-    kept = make_training_batches(pairs, budget, cpu)
+    kept = make_bucketed_batches(pairs, budget, cpu)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MAX_CACHED_TOKENS", -1)
-        made = make_training_batches(pairs, budget, cpu)
+        made = make_bucketed_batches(pairs, budget, cpu)
     assert isinstance(kept, list) and isinstance(made, LazyBatches)
-    assert len(made) == len(kept) == len(make_bucketed_batches(pairs, budget))
+    assert len(made) == len(kept)
     for one, other in zip(made, kept, strict=True):
         for name in ("source", "target_in", "target_out"):
             assert getattr(one, name).dtype == torch.int64

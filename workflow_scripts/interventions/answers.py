@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import find_bos_id
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.batching import bucket_by_length
+from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, load_model, matches, predict_answers
@@ -70,8 +70,7 @@ class AnsweredPrompts:
 
     def make_batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
         """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
-        length = prompts.length
-        chosen = bucket_by_length(length, np.zeros_like(length), max(BATCH_TOKENS, int(length.max())))
+        chosen = bucket_texts(prompts.length, BATCH_TOKENS)
         return np.concatenate(chosen), [prompts.make_batch(rows).to(self.device) for rows in chosen]
 
     def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 PAD, EOS, UNK = 0, 2, 3
 MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
+CPU = torch.device("cpu")
 
 
 class TensorBatch:
@@ -18,7 +19,7 @@ class TensorBatch:
 
     def to(self, device: torch.device) -> Self:
         """Copy the batch to `device`."""
-        # The CPU goes on while a GPU gets its copy, and makes the next batch.
+        # `non_blocking`: the CPU makes the next batch while a GPU receives this one.
         return type(self)(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
 
 
@@ -46,10 +47,10 @@ class RaggedSequences:
     length: np.ndarray
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
-        """Return [len(rows), longest + 1] int64: the sequences of `rows`, each followed by EOS and PAD."""
+        """Return the sequences of `rows`, each followed by EOS and PAD: [len(rows), longest + 1] int64."""
         length = self.length[rows]
         column = np.arange(length.max() + 1)
-        # Positions behind a sequence's end may point behind the last id; they are overwritten below.
+        # Positions after a sequence's end may point past the last id; they are overwritten below.
         position = np.minimum(self.start[rows][:, None] + column, max(len(self.ids) - 1, 0))
         table = self.ids[position].astype(np.int64) if len(self.ids) else np.zeros((len(rows), len(column)), np.int64)
         table[column > length[:, None]] = PAD
@@ -68,7 +69,7 @@ class SequencePairs:
         return len(self.source.length)
 
     def make_batch(self, rows: np.ndarray) -> Batch:
-        """The pairs of `rows` [B] as one padded batch."""
+        """Make one padded batch of the pairs of `rows` [B]."""
         target_out = self.target.pad(rows)
         target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
         # The EOS of target_out would be an input after the end of shorter rows: pad it.
@@ -77,8 +78,8 @@ class SequencePairs:
 
 
 def to_sequences(column: pa.ChunkedArray) -> RaggedSequences:
-    """Read the rows of a list<int> column with at least one row. An empty row is a sequence of length 0."""
-    lists = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.list_(pa.int64()))
+    """Convert a list<int> column. An empty list is a sequence of length 0."""
+    lists = column.combine_chunks()
     # to_numpy() would load pandas.
     ids, offsets = np.from_dlpack(lists.flatten()), np.from_dlpack(lists.offsets).astype(np.int64)
     return RaggedSequences(ids, offsets[:-1] - offsets[0], np.diff(offsets))
@@ -116,10 +117,12 @@ def bucket_by_length(
     return batches
 
 
-def make_bucketed_batches(pairs: SequencePairs, batch_tokens: int) -> list[Batch]:
-    """Make length-bucketed batches of all pairs; see `bucket_by_length`. Their composition never changes."""
-    rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens)
-    return [pairs.make_batch(chosen) for chosen in rows]
+def bucket_texts(length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None) -> list[np.ndarray]:
+    """Return the rows of each batch of texts with `length` tokens [N], as `bucket_by_length`.
+
+    The budget is raised to the longest text if that has more than `batch_tokens`.
+    """
+    return bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
 
 
 @dataclass(frozen=True)
@@ -137,16 +140,18 @@ class LazyBatches(Sequence[Batch]):
         return self.pairs.make_batch(self.rows[index]).to(self.device)
 
 
-def make_training_batches(
-    pairs: SequencePairs, batch_tokens: int, device: torch.device, shuffle_seed: int | None = None
+def make_bucketed_batches(
+    pairs: SequencePairs, batch_tokens: int, device: torch.device = CPU, shuffle_seed: int | None = None
 ) -> Sequence[Batch]:
     """Make length-bucketed batches of all pairs on `device`; see `bucket_by_length`.
 
     Their composition follows from the arguments alone, so a resumed training has the same batches. They are made once,
-    or at each access if they have more than KEPT_TOKENS tokens.
+    or at each access if they have more than MAX_CACHED_TOKENS tokens.
     """
-    rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, shuffle_seed=shuffle_seed)
-    batches = LazyBatches(pairs, rows, device)
+    source_length, target_length = pairs.source.length + 1, pairs.target.length + 1
+    batches = LazyBatches(
+        pairs, bucket_by_length(source_length, target_length, batch_tokens, None, shuffle_seed), device
+    )
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
     return batches if tokens > MAX_CACHED_TOKENS else list(batches)
 

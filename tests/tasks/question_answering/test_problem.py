@@ -1,4 +1,4 @@
-"""Spans: windows against the text, the likeliest span, SQuAD's measures, and a model that learns to answer."""
+"""Spans: windows against the text, the most probable span, SQuAD's measures, and a model that learns to answer."""
 
 import itertools
 import json
@@ -29,12 +29,11 @@ from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.weights import list_weights, write_tensors
 from workflow_scripts.tasks.question_answering.batches import NOT_HERE, read_windows
 from workflow_scripts.tasks.question_answering.model import find_best_spans
-from workflow_scripts.tasks.question_answering.settings import Settings
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """The stand-in's data, and an encoder of random weights with a tokenizer of its words."""
+    """The stand-in data, and an encoder of random weights with a tokenizer of its words."""
     place = tmp_path_factory.mktemp("span")
     made = squad.prepare({"from": "stand_in", "validation": 40}, {})
     spec = {"task": "squad", "prepare": "workflow_scripts.data.datasets.squad", "options": {}, "sources": [],
@@ -57,14 +56,14 @@ def place(tmp_path_factory):
 
 
 def windows(place, split="train", **changes):
-    tokenizer = Tokenizer.from_file(str(place / "init/tokenizer.json"))
-    sizes = Settings(**{"longest": 48, "stride": 8, "longest_question": 16} | changes)
-    return read_windows(place / "data", split, tokenizer, place / "init/tokenizer.json", sizes), tokenizer
+    problem = {"longest": 48, "stride": 8, "longest_question": 16} | changes
+    spec = {"task": "squad", "method": "bert", "problem": problem, "model": {"positions": 48}}
+    return read_windows(spec, place / "init", place / "data", split)
 
 
 @pytest.mark.parametrize("longest", [48, 18])
 def test_the_tokens_of_an_answer_are_its_text(place, longest):
-    found, _ = windows(place, longest=longest, stride=2, longest_question=8)
+    found = windows(place, longest=longest, stride=2, longest_question=8)
     assert (len(found.item) > len(found.contexts)) == (longest == 18)
     whole = np.zeros(len(found.contexts), int)
     for row, (begin, end) in enumerate(found.ends):
@@ -77,7 +76,7 @@ def test_the_tokens_of_an_answer_are_its_text(place, longest):
 
 
 def test_batches_allow_the_paragraph_alone(place):
-    found, tokenizer = windows(place, "test")
+    found, tokenizer = windows(place, "test"), Tokenizer.from_file(str(place / "init/tokenizer.json"))
     rows, batches = found.make_batches(300, 5, torch.device("cpu"))
     assert sorted(np.concatenate(rows)) == list(range(len(found.item)))
     for chosen, batch in zip(rows, batches, strict=True):
@@ -88,7 +87,7 @@ def test_batches_allow_the_paragraph_alone(place):
 
 
 @given(st.integers(2, 7), st.integers(1, 7), st.integers(0, 1000))
-def test_the_likeliest_span(size, longest, seed):
+def test_the_most_probable_span(size, longest, seed):
     scores = torch.randn(2, 2, size, generator=torch.Generator().manual_seed(seed))
     best, first, last = find_best_spans(scores, longest)
     for row in range(2):
@@ -125,7 +124,7 @@ def test_measures_are_of_what_is_left_after_normalisation(one, other):
 
 
 def test_of_the_variants_of_a_question_the_worst_counts():
-    """The question as it was counts only where it has no variant, wherever it stands; of equal ones the first."""
+    """The question as it was counts only where it has no variant, wherever it is; of equal ones the first."""
     items = ["a", "a-high-conf-turk0", "a-high-conf-turk1", "b", "c-x", "c", "d-x", "d-y", "d-z", "d"]
     f1s = [0.1, 0.7, 0.5, 0.3, 0.9, 0.2, 0.6, 0.6, 0.8, 0.0]
     assert [items[row] for row in select_worst_variants(items, f1s)] == ["a-high-conf-turk1", "b", "c-x", "d-x"]

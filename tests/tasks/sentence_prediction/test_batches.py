@@ -28,8 +28,9 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["data", "single", "apart"])
 def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     folder = place / kind.replace("apart", "data")
-    tokenizer = write_tokenizer(place)
-    found = read_sentences(folder, "test", tokenizer, place / "tokenizer.json", 32, kind == "apart")
+    write_tokenizer(place)
+    problem = {"prediction": "cosine" if kind == "apart" else "head", "longest": 32}
+    found = read_sentences({"problem": problem}, 512, place, folder, "test")
     oracle = write_tokenizer(place)
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()

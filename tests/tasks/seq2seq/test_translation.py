@@ -23,9 +23,9 @@ from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
-from workflow_scripts.tasks.seq2seq import decoded_validation
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens
+from workflow_scripts.tasks.seq2seq.problem import make_validation
 from workflow_scripts.tasks.settings import Evaluation
 
 RUN = "cognition/transformer/default/seed-1"
@@ -177,7 +177,7 @@ def test_bleu_chose_the_checkpoint(translated, data):
     validation = run["spec"]["training"]["validation"]
     torch.set_num_threads(1)
     with torch.no_grad():
-        found = decoded_validation.validator(data, validation, torch.device("cpu"))(model)
+        found = make_validation(data, validation, 4096, None, torch.device("cpu"))(model)
     assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
     # It is BLEU of whole words, whatever their parts.
     table, words = read_table(data, "valid", COLUMNS), read_vocabularies(data)["target"]

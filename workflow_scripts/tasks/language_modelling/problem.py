@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -14,7 +13,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.causal_lm.model import build, find_bos_id
 from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import bucket_by_length
+from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.language_modelling.batches import TextBatch, pad_texts, read_text_pieces
 from workflow_scripts.tasks.language_modelling.loss import TokenLoss, compute_token_nll
 from workflow_scripts.tasks.language_modelling.settings import Settings
@@ -35,9 +34,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     def batches(split: str) -> list[TextBatch]:
         found = read_text_pieces(data, split, bos, limit)
-        chosen = bucket_by_length(
-            found.length, np.zeros_like(found.length), max(settings.batch_tokens, limit), settings.batch_sentences
-        )
+        chosen = bucket_texts(found.length, max(settings.batch_tokens, limit), settings.batch_sentences)
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
     valid = batches(settings.validation["split"])

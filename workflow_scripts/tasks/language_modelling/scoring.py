@@ -10,8 +10,8 @@ import torch
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
-from workflow_scripts.tasks.batching import bucket_by_length
+from workflow_scripts.models.causal_lm.model import find_bos_id
+from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.language_modelling.batches import pad_texts, read_text_pieces
 from workflow_scripts.tasks.language_modelling.loss import compute_token_nll
 from workflow_scripts.tasks.settings import Evaluation
@@ -32,8 +32,7 @@ def score(
         for split, texts in splits.items():
             reporter.set_stage(f"read {split}")
             nats, length = np.empty(len(texts.length)), texts.length
-            budget = max(settings.batch_tokens, int(length.max()))
-            for rows in bucket_by_length(length, np.zeros_like(length), budget):
+            for rows in bucket_texts(length, settings.batch_tokens):
                 batch = pad_texts(texts, rows).to(device)
                 per_token = torch.zeros(batch.ids[:, 1:].shape, dtype=torch.float64, device=device)
                 per_token[batch.real[:, 1:]] = compute_token_nll(model, batch).double()

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,13 +11,10 @@ from torch import Tensor
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.mapped_pairs import SIDES, locate_mapped_folder
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import Vocabulary
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length, to_sequences
+from workflow_scripts.tasks.encoder_inputs import join_sentences
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon
-
-if TYPE_CHECKING:
-    pass
 
 MASKED, BY_MASK, BY_ANOTHER = 0.15, 0.8, 0.1  # shares of the tokens, and of the masked ones
 # A false second sentence is one of so many that are as long, in either direction: its length tells nothing.
@@ -93,10 +89,12 @@ class SentencePairs:
         if self.next_sentence:
             follows = rng.random(len(rows)) < 0.5
             partners = np.where(follows, rows, self._others(rows, rng))
-        ids, types, real, words = self._laid_out(rows, partners)
+        known = self.vocabulary
+        sides = (self.first, rows), (self.second, partners)
+        ids, types, real, words = join_sentences(*sides, self.limit, known.cls, known.sep)
         chosen = (rng.random(ids.shape) < MASKED) & words
-        how, other = rng.random(ids.shape), rng.choice(self.vocabulary.ordinary, ids.shape)
-        seen = np.where(chosen & (how < BY_MASK), self.vocabulary.mask, ids)
+        how, other = rng.random(ids.shape), rng.choice(known.ordinary, ids.shape)
+        seen = np.where(chosen & (how < BY_MASK), known.mask, ids)
         seen = np.where(chosen & (how >= 1 - BY_ANOTHER), other, seen)
         labels = np.where(chosen, ids, IGNORED)
         share, gold = self._sememes(ids, words, chosen)
@@ -113,31 +111,6 @@ class SentencePairs:
         there = rank + step
         inside = (there >= 0) & (there < len(self))
         return self.orders.by_second[np.where(inside, there, rank - step)]
-
-    def _laid_out(self, rows: np.ndarray, partners: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return (ids, types, real, words), all [B, S]. words is true on tokens that are not special.
-
-        Of a pair that is too long, the sentence with more than half of the room is cut, or both.
-        """
-        room = self.limit - 3
-        first, second = self.first.length[rows], self.second.length[partners]
-        first = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
-        second = np.minimum(second, room - first)
-        length = first + second + 3
-        column = np.arange(length.max())
-        middle = first[:, None] + 1
-        real = column < length[:, None]
-        in_first = (column >= 1) & (column < middle)
-        in_second = (column > middle) & (column < length[:, None] - 1)
-        ids = np.where(real, self.vocabulary.sep, PAD)
-        ids[:, 0] = self.vocabulary.cls
-        for which, sentences, number, begin in (
-            (in_first, self.first, rows, np.ones_like(middle)),
-            (in_second, self.second, partners, middle + 1),
-        ):
-            position = sentences.start[number][:, None] + column - begin
-            ids[which] = sentences.ids[position[which]]
-        return ids, (real & (column > middle)).astype(np.int64), real, in_first | in_second
 
     def _sememes(self, ids: np.ndarray, words: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (share, gold) of a MaskedBatch, from the tokens without masks."""

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import score_shares
-from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
+from workflow_scripts.models.causal_lm.model import compute_last_logits
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.batching import bucket_by_length
+from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, check_model_settings, read_prompts
 from workflow_scripts.tasks.settings import Evaluation
@@ -83,11 +83,9 @@ def predict_answers(
     reporter: Reporter | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(the likeliest token of the vocabulary [N], the likeliest of `answers` [N]) behind each prompt, as ids."""
-    length = prompts.length
-    batches = bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())))
     among = torch.from_numpy(answers).to(device)
-    written, chosen = (np.empty(len(length), np.int64) for _ in range(2))
-    for rows in batches:
+    written, chosen = (np.empty(len(prompts.items), np.int64) for _ in range(2))
+    for rows in bucket_texts(prompts.length, batch_tokens):
         batch: PromptBatch = prompts.make_batch(rows).to(device)
         logits: Tensor = compute_last_logits(model, batch.ids, batch.last)
         written[rows] = logits.argmax(-1).cpu()

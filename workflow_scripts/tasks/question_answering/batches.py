@@ -1,4 +1,4 @@
-"""Questions with windows of their paragraphs, as padded batches; tokenised once."""
+"""Padded batches of questions with windows of their paragraphs."""
 
 import json
 from collections.abc import Sequence
@@ -10,16 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
-from workflow_scripts.tasks.batching import TensorBatch, bucket_by_length
+from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
 from workflow_scripts.tasks.question_answering.settings import Settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-NOT_HERE = 0  # both ends in a window without the answer: [CLS]
+NOT_HERE = 0  # [CLS]: the first and last token of the answer in a window without it
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,10 @@ class SpanBatch(TensorBatch):
 
 @dataclass(frozen=True)
 class Windows:
-    """All windows of a split. item [W]: the row of a window's question. ids, types: per window an int64 array of its
-    tokens. offsets: per window [length, 2], characters of the paragraph where a token begins and ends. ends [W, 2].
+    """All windows of a split, in the order of its file.
+
+    item [W]: row of a window's question. ids, types: tokens of each window, int64. offsets: characters of the paragraph
+    where each token begins and ends, [length, 2] per window. ends [W, 2].
     """
 
     item: np.ndarray
@@ -50,13 +55,14 @@ class Windows:
     ends: np.ndarray
     contexts: list[str]
     answers: list[list[str]]
+    longest_answer: int
 
     def make_batches(
         self, batch_tokens: int, batch_sentences: int | None, device: torch.device
     ) -> tuple[list[np.ndarray], list[SpanBatch]]:
-        """(windows of each batch, the batches on `device`), of similar length."""
+        """Return (windows of each batch, batches on `device`) of similar length."""
         length = np.array([len(row) for row in self.ids])
-        rows = bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+        rows = bucket_texts(length, batch_tokens, batch_sentences)
         return rows, [self._batch(chosen, length).to(device) for chosen in rows]
 
     def _batch(self, rows: np.ndarray, length: np.ndarray) -> SpanBatch:
@@ -70,15 +76,22 @@ class Windows:
         return SpanBatch(*map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows])))
 
 
-def read_windows(data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file: Path, s: Settings) -> Windows:
-    """The windows of a split, in the order of its file."""
+def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
+    """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
     from tokenizers.processors import BertProcessing
 
+    settings, positions = parse_as(Settings, spec["problem"], "problem"), spec["model"]["positions"]
+    if settings.longest > positions:
+        raise UserError(
+            f"{spec['task']}/{spec['method']}: problem.longest is {settings.longest}, more than the model's "
+            f"{positions} positions"
+        )
     table = read_table(data, split, ["question", "context", "start", "answer", "answers"]).to_pydict()
-    vocabulary = extract_vocabulary(tokenizer, tokenizer_file)
+    tokenizer = load_tokenizer(tokenizer_folder)
+    vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
     tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
-    questions = truncate_texts(tokenizer, table["question"], s.longest_question)
-    tokenizer.enable_truncation(s.longest, stride=s.stride, strategy="only_second")
+    questions = truncate_texts(tokenizer, table["question"], settings.longest_question)
+    tokenizer.enable_truncation(settings.longest, stride=settings.stride, strategy="only_second")
     found = tokenizer.encode_batch(list(zip(questions, table["context"], strict=True)))
     windows = [(row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)]
     item = np.array([row for row, _ in windows])
@@ -89,19 +102,21 @@ def read_windows(data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file:
     ends = [locate_answer(o, t, begin[row], end[row]) for o, t, row in zip(offsets, types, item, strict=True)]
     answers = [json.loads(text) for text in table["answers"]]
     ids = [np.array(part.ids, np.int64) for _, part in windows]
-    return Windows(item, ids, types, offsets, np.array(ends), table["context"], answers)
+    return Windows(item, ids, types, offsets, np.array(ends), table["context"], answers, settings.longest_answer)
 
 
 def truncate_texts(tokenizer: "Tokenizer", texts: Sequence[str], longest: int) -> list[str]:
-    """Texts of at most so many tokens."""
+    """Cut texts after `longest` tokens."""
     tokenizer.enable_truncation(longest)
     found = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [text[: one.offsets[-1][1]] if one.overflowing else text for text, one in zip(texts, found, strict=True)]
 
 
 def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
-    """Positions of the tokens of a window [length] that hold the paragraph's characters `begin` and `end` - 1; NOT_HERE
-    twice where one of them lies outside of it."""
+    """Return the tokens of a window [length] that hold the paragraph's characters `begin` and `end` - 1.
+
+    Both are NOT_HERE unless the window has both.
+    """
     inside = np.flatnonzero(types == 1)[:-1]  # without the last [SEP]
     start, stop = offsets[inside, 0], offsets[inside, 1]
     first, last = inside[(start <= begin) & (begin < stop)], inside[(start < end) & (end <= stop)]

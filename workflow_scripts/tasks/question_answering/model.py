@@ -33,8 +33,8 @@ class SpanModel(EncoderWithHeads):
         self.heads = nn.ModuleDict({"span": layers})
 
     def forward(self, batch: SpanBatch) -> Tensor:
-        """Scores [B, 2, S] of each token as the first and the last one: -inf outside of [CLS] and the paragraph."""
-        states = self.compute_states(batch.ids, batch.real, batch.types)[self.readout]
+        """Score each token as the first and the last one, [B, 2, S]; -inf outside of [CLS] and the paragraph."""
+        states = self.hidden(batch.ids, batch.real, batch.types)[self.readout]
         scores = self.heads["span"](states).transpose(1, 2)
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
@@ -46,7 +46,7 @@ def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
     return SpanModel(inner, s.readout, s.frozen, s.dropout).train()
 
 
-def load(folder: Path, section: dict[str, Any]) -> SpanModel:
+def load_span_model(folder: Path, section: dict[str, Any]) -> SpanModel:
     """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
     model = build(import_model(section).load_model(folder, drop_name(section)), section)
     file = folder / "model.safetensors"

@@ -7,16 +7,14 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
 from workflow_scripts.models.encoder.model import use_gradient_checkpointing
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.hugging_face import make_companion_writer
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
 from workflow_scripts.tasks.question_answering.loss import compute_span_loss
 from workflow_scripts.tasks.question_answering.model import SpanModel, build, find_best_spans
-from workflow_scripts.tasks.question_answering.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
 
@@ -31,15 +29,14 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(inner)
     model = build(inner, spec["model"]).to(device)
-    train = read_split(spec, init, data, "train").make_batches(settings.batch_tokens, settings.batch_sentences, device)[
-        1
-    ]
-    valid = read_split(spec, init, data, settings.validation["split"])
+    train = read_windows(spec, init, data, "train").make_batches(
+        settings.batch_tokens, settings.batch_sentences, device
+    )[1]
+    valid = read_windows(spec, init, data, settings.validation["split"])
     batches = valid.make_batches(settings.batch_tokens, None, device)
-    longest = problem_settings(spec).longest_answer
 
     def validate(trained: SpanModel) -> dict[str, float]:
-        given = find_answers(trained, valid, batches, longest)
+        given = find_answers(trained, valid, batches)
         return {
             name: 100 * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
             for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1))
@@ -49,32 +46,15 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     return Problem(model, compute_span_loss, train, validate, save_extra_files)
 
 
-def problem_settings(spec: dict) -> Settings:
-    """Return the settings `problem` of a run."""
-    return parse_as(Settings, spec["problem"], "problem")
-
-
-def read_split(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
-    """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
-    settings, positions = problem_settings(spec), spec["model"]["positions"]
-    if settings.longest > positions:
-        raise UserError(
-            f"{spec['task']}/{spec['method']}: problem.longest is {settings.longest}, more than the model's "
-            f"{positions} positions"
-        )
-    file = tokenizer_folder / "tokenizer.json"
-    return read_windows(data, split, load_tokenizer(tokenizer_folder), file, settings)
-
-
 @torch.no_grad()
-def find_answers(
-    model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]], longest: int
-) -> list[str]:
+def find_answers(model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]]) -> list[str]:
     """Return the answer to each question: the text of the most probable span of all its windows."""
     best = np.full(len(windows.contexts), -np.inf)
     answers = [""] * len(windows.contexts)
     for rows, batch in zip(*batches, strict=True):
-        scores, first, last = (part.cpu().numpy() for part in find_best_spans(model(batch).float(), longest))
+        scores, first, last = (
+            part.cpu().numpy() for part in find_best_spans(model(batch).float(), windows.longest_answer)
+        )
         for row, score, begin, end in zip(rows, scores, first, last, strict=True):
             item = windows.item[row]
             if score > best[item]:

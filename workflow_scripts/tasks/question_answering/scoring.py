@@ -11,8 +11,9 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1, select_worst_variants
-from workflow_scripts.tasks.question_answering.model import load
-from workflow_scripts.tasks.question_answering.problem import find_answers, problem_settings, read_split
+from workflow_scripts.tasks.question_answering.batches import read_windows
+from workflow_scripts.tasks.question_answering.model import load_span_model
+from workflow_scripts.tasks.question_answering.problem import find_answers
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -25,15 +26,15 @@ def score(
     of the rows that `worst_variants` selects.
     """
     spec = run["spec"]
-    model = load(checkpoint, spec["model"]).to(device).eval()
-    splits = {split: read_split(spec, checkpoint, data, split) for split in settings.splits}
+    model = load_span_model(checkpoint, spec["model"]).to(device).eval()
+    splits = {split: read_windows(spec, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
     total = sum(len(windows.contexts) for windows in splits.values())
     with Reporter(run["run"], total, progress, unit="questions") as reporter:
         for split, windows in splits.items():
             reporter.set_stage(f"answer {split}")
             batches = windows.make_batches(settings.batch_tokens, None, device)
-            given = find_answers(model, windows, batches, problem_settings(spec).longest_answer)
+            given = find_answers(model, windows, batches)
             content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
             for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1)):
                 content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]

@@ -22,7 +22,7 @@ class Settings(StrictModel):
     def windows_move_on(self) -> Self:
         if self.longest - self.longest_question - 3 <= self.stride:
             raise ValueError(
-                f"longest {self.longest} leaves a window no more than its stride {self.stride} beside "
-                f"longest_question {self.longest_question} and three special tokens"
+                f"longest is {self.longest}; it must be greater than longest_question {self.longest_question} + stride "
+                f"{self.stride} + 3 special tokens"
             )
         return self

@@ -10,10 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
-from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length
+from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts
+from workflow_scripts.tasks.encoder_inputs import join_sentences
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -71,55 +75,32 @@ class Sentences:
 
     def make_batch(self, rows: np.ndarray) -> SentenceBatch:
         """Make one padded batch of the items of `rows`."""
+        sides = [(side, rows) for side in (self.first, self.second) if side is not None]
+        texts = [(side, None) for side in sides] if self.apart or len(sides) == 1 else [sides]
         width = int(self.length[rows].max())
-        if self.apart:
-            texts = [self._laid_out(sentences, None, rows, width) for sentences in (self.first, self.second)]
-        else:
-            texts = [self._laid_out(self.first, self.second, rows, width)]
-        ids, types, real = (torch.from_numpy(np.stack(tables, 1)) for tables in zip(*texts, strict=True))
+        tables = [join_sentences(*text, self.limit, self.cls, self.sep, width)[:3] for text in texts]
+        ids, types, real = (torch.from_numpy(np.stack(each, 1)) for each in zip(*tables, strict=True))
         return SentenceBatch(ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32)))
 
-    def _laid_out(
-        self, first: RaggedSequences, second: RaggedSequences | None, rows: np.ndarray, width: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (ids, types, real), all [len(rows), width].
 
-        Of a pair that is too long, the sentence with more than half of the room is cut, or both.
-        """
-        room = self.limit - (2 if second is None else 3)
-        one, other = first.length[rows], np.zeros(len(rows), np.int64) if second is None else second.length[rows]
-        one = np.minimum(one, np.maximum(room - other, room if second is None else (room + 1) // 2))
-        other = np.minimum(other, room - one)
-        column, middle = np.arange(width), one[:, None] + 1
-        end = middle if second is None else middle + other[:, None] + 1
-        real = column <= end
-        ids = np.where(real, self.sep, PAD)
-        ids[:, 0] = self.cls
-        for sentences, begin, stop in ((first, np.ones_like(middle), middle), (second, middle + 1, end)):
-            inside = (column >= begin) & (column < stop)
-            if sentences is not None:
-                position = sentences.start[rows][:, None] + column - begin
-                ids[inside] = sentences.ids[position[inside]]
-        return ids, (real & (column > middle)).astype(np.int64), real
+def read_sentences(spec: dict, positions: int, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
+    """Read and tokenise the items of a split; a text has at most `positions` tokens.
 
-
-def read_sentences(
-    data: Path, split: str, tokenizer: "Tokenizer", tokenizer_file: Path, longest: int, apart: bool
-) -> Sentences:
-    """Read and tokenise the items of a split. `apart`: whether the sentences of a pair are separate texts."""
-    table = read_table(data, split, ["first", "second", "label"])
-    vocabulary = extract_vocabulary(tokenizer, tokenizer_file)
-    tokenizer.enable_truncation(longest)  # no text has more room than that
-    second = table["second"]
-    return Sentences(
-        tokenise_texts(tokenizer, table["first"].to_pylist()),
-        None if second.null_count else tokenise_texts(tokenizer, second.to_pylist()),
-        table["label"].to_numpy(),
-        apart and not second.null_count,
-        longest,
-        vocabulary.cls,
-        vocabulary.sep,
+    Raises UserError if the run compares sentences and an item has only one.
+    """
+    settings = parse_as(Settings, spec["problem"], "problem")
+    table, tokenizer = read_table(data, split, ["first", "second", "label"]), load_tokenizer(tokenizer_folder)
+    vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
+    single, apart = bool(table["second"].null_count), settings.prediction == "cosine"
+    if apart and single:
+        raise UserError(f"{data / split}.parquet: items have one sentence, and prediction cosine compares two")
+    limit = min(settings.longest, positions)
+    tokenizer.enable_truncation(limit)
+    first, second = (
+        None if single and side == "second" else tokenise_texts(tokenizer, table[side].to_pylist())
+        for side in ("first", "second")
     )
+    return Sentences(first, second, table["label"].to_numpy(), apart, limit, vocabulary.cls, vocabulary.sep)
 
 
 def tokenise_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> RaggedSequences:
@@ -132,10 +113,6 @@ def tokenise_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> RaggedSequen
 def make_sentence_batches(
     sentences: Sentences, batch_tokens: int, batch_sentences: int | None, device: torch.device
 ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
-    """Return (rows of each batch, batches on `device`) of similar length; see `bucket_by_length`.
-
-    A batch has at least one item, even if that has more tokens than allowed.
-    """
-    length = sentences.length
-    rows = bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+    """Return (rows of each batch, batches on `device`) of similar length; see `bucket_texts`."""
+    rows = bucket_texts(sentences.length, batch_tokens, batch_sentences)
     return rows, [sentences.make_batch(chosen).to(device) for chosen in rows]

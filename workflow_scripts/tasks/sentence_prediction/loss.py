@@ -1,4 +1,4 @@
-"""Loss of fine-tuning on sentences: cross-entropy of classes, mean squared error of scores."""
+"""Loss of fine-tuning on sentences."""
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
@@ -7,17 +7,8 @@ from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, St
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel
 
 
-def prediction_loss(predicted: Tensor, label: Tensor) -> Tensor:
-    """Mean of -log p(label) of class scores [B, C], in nats, or mean squared error of numbers [B].
-
-    `label` [B] float32 holds the numbers of the classes in the first case.
-    """
-    if predicted.dim() == 1:
-        return mse_loss(predicted.float(), label)
-    return cross_entropy(predicted.float(), label.long())
-
-
 def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return (`prediction_loss` of the model's predictions, parts)."""
-    loss = prediction_loss(model(batch), batch.label)
+    """Return (mean of -log p(label) of classes, in nats, or mean squared error of scores; parts)."""
+    predicted = model(batch).float()
+    loss = mse_loss(predicted, batch.label) if predicted.dim() == 1 else cross_entropy(predicted, batch.label.long())
     return loss, {"sentence": loss.detach()}

@@ -1,6 +1,6 @@
 """Fine-tuning of an encoder on sentences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +9,9 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
-from workflow_scripts.models.encoder.model import PAD, use_gradient_checkpointing
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.encoder.model import use_gradient_checkpointing
+from workflow_scripts.models.hugging_face import make_companion_writer
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.sentence_prediction.batches import (
@@ -24,7 +23,6 @@ from workflow_scripts.tasks.sentence_prediction.batches import (
 )
 from workflow_scripts.tasks.sentence_prediction.loss import compute_sentence_loss
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build
-from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
 STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
@@ -33,8 +31,8 @@ STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
-    Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LEAST. The states of a frozen
-    encoder are computed once. Raises UserError if a file is missing or broken.
+    Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LOWEST_METRIC. The states of a
+    frozen encoder are computed once. Raises UserError if a file is missing or broken.
     """
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
@@ -42,27 +40,30 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     inner = import_model(spec["model"]).load_model(init, drop_name(spec["model"]))
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(inner)
-    model = build(inner, spec["model"], problem_settings(spec), len(names) if names else 1).to(device)
+    model = build(inner, spec, len(names) if names else 1).to(device)
 
     def read(split: str) -> Sentences:
-        return read_split(spec, model, init, data, split)
+        return read_sentences(spec, model.positions, init, data, split)
 
     train: Sequence[SentenceBatch | StateBatch] = []
     if settings.max_steps:
         if not (data / "train.parquet").exists():
             raise UserError(f"{spec['task']} has no training set; set training.max_steps to 0")
-        train = batches(model, read("train"), settings.batch_tokens, settings.batch_sentences, device)
+        train = make_batches(model, read("train"), settings.batch_tokens, settings.batch_sentences, device)
     split = settings.validation["split"]
-    valid = batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
+    valid = make_batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
     label = np.concatenate([batch.label.cpu().numpy() for batch in valid])
 
+    def validate(trained: SentenceModel) -> dict[str, float]:
+        predicted = torch.cat([trained(batch).float() for batch in valid]).cpu()
+        if predicted.dim() == 1:
+            found, _ = compute_correlations(predicted.numpy(), label)
+        else:
+            found, _ = compute_class_metrics(*decide_classes(predicted), label)
+        return {settings.validation["metric"]: LOWEST_METRIC, **found}
+
     save_extra_files = make_companion_writer(model.encoder.config, init)
-    return Problem(model, compute_sentence_loss, train, validation(valid, label, names, settings), save_extra_files)
-
-
-def problem_settings(spec: dict) -> Settings:
-    """Return the settings `problem` of a run."""
-    return parse_as(Settings, spec["problem"], "problem")
+    return Problem(model, compute_sentence_loss, train, validate, save_extra_files)
 
 
 def read_labels(data: Path) -> list[str] | None:
@@ -70,25 +71,7 @@ def read_labels(data: Path) -> list[str] | None:
     return read_json(data / "dataset.json")["labels"]
 
 
-def read_split(spec: dict, model: SentenceModel, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
-    """Read the items of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
-
-    Raises UserError if the run compares sentences and an item has only one.
-    """
-    settings = problem_settings(spec)
-    apart = settings.prediction == "cosine"
-    # RoBERTa's positions begin behind the padding's.
-    room = model.encoder.config.max_position_embeddings - (1 + PAD) * (model.prefix == "roberta")
-    tokenizer = load_tokenizer(tokenizer_folder)
-    found = read_sentences(
-        data, split, tokenizer, tokenizer_folder / "tokenizer.json", min(settings.longest, room), apart
-    )
-    if apart and not found.apart:
-        raise UserError(f"{data / split}.parquet: items have one sentence, and prediction cosine compares two")
-    return found
-
-
-def batches(
+def make_batches(
     model: SentenceModel,
     sentences: Sentences,
     batch_tokens: int,
@@ -108,25 +91,9 @@ def batches(
 def read_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> torch.Tensor:
     """Return the states of the model's readout of all items, [N, T, d]."""
     rows, made = make_sentence_batches(sentences, STATES_TOKENS, None, device)
-    states = torch.cat([model.eval().states(batch)[model.readout].float() for batch in made])
+    states = torch.cat([model.eval().compute_cls_states(batch)[model.readout].float() for batch in made])
     model.train()
     return states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]
-
-
-def validation(
-    valid: Sequence[SentenceBatch | StateBatch], label: np.ndarray, names: list[str] | None, settings: Training
-) -> Callable[[SentenceModel], dict[str, float]]:
-    """Return a function from the model, in eval mode and without gradients, to the metrics of its predictions."""
-
-    def validate(model: SentenceModel) -> dict[str, float]:
-        predicted = torch.cat([model(batch).float() for batch in valid]).cpu()
-        if predicted.dim() == 1:
-            found, _ = compute_correlations(predicted.numpy(), label)
-        else:
-            found, _ = compute_class_metrics(*decide_classes(predicted), label)
-        return {settings.validation["metric"]: LOWEST_METRIC, **found}
-
-    return validate
 
 
 def decide_classes(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:

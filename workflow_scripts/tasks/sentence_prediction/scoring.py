@@ -11,9 +11,9 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import find_subset_rows
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
-from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches
-from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, compute_cosine, load
-from workflow_scripts.tasks.sentence_prediction.problem import decide_classes, problem_settings, read_labels, read_split
+from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches, read_sentences
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, compute_cosine, load_sentence_model
+from workflow_scripts.tasks.sentence_prediction.problem import decide_classes, read_labels
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -26,8 +26,8 @@ def score(
     of a value.
     """
     spec, names = run["spec"], read_labels(data)
-    model = load(checkpoint, spec["model"], problem_settings(spec), len(names) if names else 1).to(device).eval()
-    splits = {split: read_split(spec, model, checkpoint, data, split) for split in settings.splits}
+    model = load_sentence_model(checkpoint, spec, len(names) if names else 1).to(device).eval()
+    splits = {split: read_sentences(spec, model.positions, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
     with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="items") as reporter:
         for split, sentences in splits.items():
@@ -58,7 +58,7 @@ def predict_items(
     zero: dict[str, list[torch.Tensor]] = {}
     batches = make_sentence_batches(sentences, batch_tokens, None, device)
     for rows, batch in zip(*batches, strict=True):
-        for readout, states in model.states(batch).items():
+        for readout, states in model.compute_cls_states(batch).items():
             if "sentence" not in model.heads:
                 found.setdefault(readout, []).append(compute_cosine(states).cpu())
             elif readout == model.readout:

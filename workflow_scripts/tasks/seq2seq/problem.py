@@ -12,15 +12,15 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import make_bucketed_batches, make_training_batches
-from workflow_scripts.tasks.seq2seq import decoded_validation
+from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_source_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
 from workflow_scripts.tasks.seq2seq.exact_match import score_teacher_forced
 from workflow_scripts.tasks.seq2seq.loss import WordLoss
 from workflow_scripts.tasks.seq2seq.phrases import mark_phrases
+from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.settings import Evaluation, Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.roberta_decoder.pieces import Pieces
@@ -52,7 +52,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         train = mark_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
     try:
         shuffle_seed = spec["seed"] if settings.shuffle_rows else None
-        batches = make_training_batches(train, settings.batch_tokens, device, shuffle_seed)
+        batches = make_bucketed_batches(train, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
 
@@ -61,30 +61,43 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 
-    validations = {"": validator(data, settings.validation, settings.batch_tokens, pieces, device)}
-    for split in settings.kept_splits:
-        one = {**settings.validation, "split": split}
-        validations[f"{split}_"] = validator(data, one, settings.batch_tokens, pieces, device)
+    splits = {"": settings.validation["split"], **{f"{split}_": split for split in settings.kept_splits}}
+    validations = {
+        prefix: make_validation(data, settings.validation | {"split": split}, settings.batch_tokens, pieces, device)
+        for prefix, split in splits.items()
+    }
 
     def validate(trained: nn.Module) -> dict[str, float]:
         return {
-            prefix + name: value for prefix, values in validations.items() for name, value in values(trained).items()
+            prefix + name: value for prefix, scores in validations.items() for name, value in scores(trained).items()
         }
 
     return Problem(model, loss, batches, validate, save_extra_files)
 
 
-def validator(
+def make_validation(
     data: Path, validation: dict[str, Any], batch_tokens: int, pieces: "Pieces | None", device: torch.device
 ) -> Callable[[nn.Module], dict[str, float]]:
     """Return a function from a model in eval mode to its scores on the split of `validation`.
 
-    The scores are teacher-forced, and decoded if the settings say so.
+    The scores are teacher-forced. With `decoding` in the settings the metrics of decoded outputs, such as BLEU, follow.
     """
-    pairs = read_source_pairs(data, validation["split"], pieces)
+    split = validation["split"]
+    pairs = read_source_pairs(data, split, pieces)
     longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
-    batches = [batch.to(device) for batch in make_bucketed_batches(pairs, max(batch_tokens, longest))]
+    batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
     if "decoding" not in validation:
         return lambda trained: score_teacher_forced(trained, batches)
-    decoded = decoded_validation.validator(data, validation, device)
-    return lambda trained: score_teacher_forced(trained, batches) | decoded(trained)
+    settings = parse_as(
+        Evaluation, {"splits": [split], **validation["decoding"]}, "settings: training.validation.decoding"
+    )
+    table, words = read_table(data, split, COLUMNS), read_vocabularies(data)["target"]
+    references = join_tokens(table["target"].to_pylist(), settings.joined)
+
+    def validate(trained: nn.Module) -> dict[str, float]:
+        outputs = join_tokens(decode(trained, table, words, settings, device), settings.joined)
+        rows = score_with_modules(outputs, references, data, split, settings)
+        decoded = {row["metric"]: row["value"] for row in rows if row["subset"] == "all"}
+        return score_teacher_forced(trained, batches) | decoded
+
+    return validate

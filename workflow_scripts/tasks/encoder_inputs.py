@@ -1,0 +1,43 @@
+"""Inputs of encoders like BERT: one or two sentences with special tokens."""
+
+import numpy as np
+
+from workflow_scripts.models.encoder.model import PAD
+from workflow_scripts.tasks.batching import RaggedSequences
+
+
+def join_sentences(
+    first: tuple[RaggedSequences, np.ndarray],
+    second: tuple[RaggedSequences, np.ndarray] | None,
+    limit: int,
+    cls: int,
+    sep: int,
+    width: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return (ids, types, real, words) of `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, all [B, S].
+
+    first, second: sentences and the row [B] of that of each text. limit: tokens of a text, at most. width: S, at least.
+    types is 1 from the second sentence on, real is false on padding, words is true on tokens that are not special. Of a
+    pair that is too long, the sentence with more than half of the room is cut, or both.
+    """
+    room = limit - (2 if second is None else 3)
+    one = first[0].length[first[1]]
+    other = np.zeros_like(one) if second is None else second[0].length[second[1]]
+    one = np.minimum(one, np.maximum(room - other, room if second is None else (room + 1) // 2))
+    other = np.minimum(other, room - one)
+    middle = one[:, None] + 1
+    end = middle if second is None else middle + other[:, None] + 1
+    column = np.arange(max(int(end.max()) + 1, width))
+    real = column <= end
+    ids = np.where(real, sep, PAD)
+    ids[:, 0] = cls
+    words = np.zeros_like(real)
+    for side, begin, stop in ((first, 1, middle), (second, middle + 1, end)):
+        if side is None:
+            continue
+        sentences, rows = side
+        inside = (column >= begin) & (column < stop)
+        position = sentences.start[rows][:, None] + column - begin
+        ids[inside] = sentences.ids[position[inside]]
+        words |= inside
+    return ids, (real & (column > middle)).astype(np.int64), real, words
