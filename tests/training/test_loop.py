@@ -190,7 +190,7 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_
     assert (state.best_step, state.kept["held_out"]["step"]) == (best, other_best)
     assert state.kept.keys() == {"held_out"} and state.kept["held_out"]["value"] == max(others)
     assert torch.equal(load_file(store.locate_best(best))["weight"], seen[best])
-    assert torch.equal(load_file(store.locate_kept("held_out", other_best))["weight"], seen[other_best])
+    assert torch.equal(load_file(store.locate_best(other_best, "held_out"))["weight"], seen[other_best])
     assert by_name(state)["valid_held_out_score"] == list(zip((5, 10, 12), others, strict=True))
     assert torch.equal(model.weight.detach(), seen[12])
     store.remove()

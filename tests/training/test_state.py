@@ -93,7 +93,7 @@ def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
     for kept_at in (2, 2, 4):  # of steps 2, 3 and 4
         if kept_at == state.step + 1:
             state.kept["split"] = {"step": kept_at, "value": 1.0, "tie": 0.0}
-            store.keep_for("split", state, model)
+            store.keep_best(state, model, "split")
         save_step(model, optimiser, state, store)
     names = {path.name for path in tmp_path.glob("best-on-*")}
     assert names == {"best-on-split-2.safetensors", "best-on-split-4.safetensors"}

@@ -83,7 +83,8 @@ def resume_candidate(
     """Train one pair, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
-    from workflow_scripts.training.search import train_candidate
+    from workflow_scripts.training.run import train_run
+    from workflow_scripts.training.search import summarise_candidate
     from workflow_scripts.training.state import StateFolder
 
     name = f"{settings.learning_rate:g}-{settings.batch_sentences}"
@@ -92,8 +93,8 @@ def resume_candidate(
     label = "{task}/{method}/{variant} {name}".format(**spec, name=name)
     with folder.lock(), Reporter(label, settings.max_steps, args.progress) as reporter:
         try:
-            row = train_candidate(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
+            _, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()
-    return row
+    return summarise_candidate(settings, state)

@@ -21,12 +21,11 @@ from workflow_scripts.training.machine import describe_attempt, measure_usage
 from workflow_scripts.training.schedule import compute_learning_rate
 from workflow_scripts.training.state import StateFolder, TrainingState
 
-# A state is saved at most so often that saving takes a twentieth of the time, however large the model is.
-SAVE_SHARE = 1 / 20
+SAVE_SHARE = 1 / 20  # of the time, at most: the state of a large model is saved less often
 
 
 class StopRequested(Exception):  # noqa: N818
-    """Raised after a signal, when the state is saved. `number` is the signal's, `step` the last finished step."""
+    """Raised when the state is saved after signal `number`. `step` is the last finished one."""
 
     def __init__(self, number: int, step: int):
         super().__init__(number, step)
@@ -67,15 +66,13 @@ def train(
     reporter: Reporter,
     save_every_seconds: float,
 ) -> TrainingState:
-    """Train from the saved state (or from nothing) to `max_steps`: update k, from 1, is made on the k-th batch of the
-    epochs' orders, one epoch after the other. A state is saved at each validation and every `save_every_seconds`, or
-    more seldom where that takes long.
+    """Train from the saved state, or from the start, to `max_steps`, and return the final state.
 
-    Returns the final state; the best weights lie at `folder.locate_best(state.best_step)`, those that are best on a
-    further split of `settings.also_keep` at `folder.kept_path(split, state.kept[split]["step"])`, and the model has the
-    last ones.
-    Raises StopRequested after a SIGTERM or SIGINT, in the last step too, and UserError when the loss is not finite;
-    both leave a good state.
+    Update k, from 1, uses the k-th batch of the epochs' orders, one epoch after the other. The state is saved at each
+    validation and every `save_every_seconds`, or less often if saving takes long. At the end the model has the last
+    weights. The best are at `folder.locate_best(state.best_step)`, those that are best on a further split at
+    `folder.locate_best(state.kept[split]["step"], split)`. Raises StopRequested after SIGTERM or SIGINT, also in the
+    last step, and UserError for a non-finite loss. Both leave a state to resume from.
     """
     model, batches = problem.model, problem.batches
     optimiser = build_optimiser(model, settings)
@@ -84,7 +81,7 @@ def train(
     reporter.resume(state.step)
     call = describe_attempt(device, state.step)
     state.attempts.append(call)
-    rows: list[dict[str, Tensor]] = []  # what each step since the last look at the values logged
+    rows: list[dict[str, Tensor]] = []  # values of the steps since `collect_logged_values`
     epoch, order = -1, np.empty(0, np.int64)
     model.train()
     with record_stop_signals() as received:
@@ -127,10 +124,10 @@ def train(
                 saved = time.monotonic()
                 wait = max(save_every_seconds, (saved - saving) / SAVE_SHARE)
                 timed += saved - began  # the step time counts neither validating nor saving
-                stop = received[0] if received else 0  # it may have come meanwhile
+                stop = received[0] if received else 0  # a signal may have arrived meanwhile
             reporter.advance()
-    # After the last step, too. Forgotten there, a signal would not end the search that this training is a part of; and
-    # a job that ends well after its time limit has failed all the same: its results are deleted, and no state is left.
+    # After the last step, too: the signal must also end a search that this training is a part of. And Snakemake deletes
+    # the results of a job that ends after its time limit, so the state must stay.
     if stop := stop or (received[0] if received else 0):
         folder.log(f"stopped by signal {stop} at step {state.step}")
         raise StopRequested(stop, state.step)
@@ -194,10 +191,9 @@ def log_means(state: TrainingState, rate: float) -> dict[str, float]:
 
 
 def validate(problem: Problem, settings: Training, folder: StateFolder, state: TrainingState) -> dict[str, float]:
-    """Validate, append the values to the history and keep the weights when they are the best, on the validation split
-    or on a further one; returns the metric.
+    """Validate, add the values to the history, keep the weights if they are the best on a split, and return the metric.
 
-    Without a tie-break the latest of equal values wins, as in fairseq: early on, the metric may be 0 for long.
+    Of equal values without a tie-break the latest wins, as in fairseq: early on, the metric may be 0 for long.
     """
     metric = settings.validation["metric"]
     problem.model.eval()
@@ -210,9 +206,10 @@ def validate(problem: Problem, settings: Training, folder: StateFolder, state: T
         state.best_step, state.best_value, state.best_tie = state.step, values[metric], tie
         folder.keep_best(state, problem.model)
     for split in settings.kept_splits:
-        value, tie = values[f"{split}_{metric}"], values[f"{split}_{problem.tie}"] if problem.tie_break_metric else 0.0
+        value = values[f"{split}_{metric}"]
+        tie = values[f"{split}_{problem.tie_break_metric}"] if problem.tie_break_metric else 0.0
         before = state.kept.get(split)
         if before is None or (value, -tie) >= (before["value"], -before["tie"]):
             state.kept[split] = {"step": state.step, "value": value, "tie": tie}
-            folder.keep_for(split, state, problem.model)
+            folder.keep_best(state, problem.model, split)
     return {metric: values[metric]}

@@ -57,7 +57,7 @@ def write_checkpoint(
     """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
     write_tensors(read_weights(folder.locate_best(state.best_step)), out / "model.safetensors")
     for split, kept in state.kept.items():
-        write_tensors(read_weights(folder.locate_kept(split, kept["step"])), out / f"{split}.safetensors")
+        write_tensors(read_weights(folder.locate_best(kept["step"], split)), out / f"{split}.safetensors")
     if LAST in settings.also_keep:
         write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
     if problem.save_extra_files:

@@ -1,19 +1,15 @@
-"""The trainings of a hyperparameter search: pairs of learning rate and batch size, and the best of them."""
+"""The candidates of a hyperparameter search: pairs of learning rate and batch size, and the best of them."""
 
 import math
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.settings import Search, Training
-from workflow_scripts.training.run import train_run
-from workflow_scripts.training.state import StateFolder
+from workflow_scripts.training.state import TrainingState
 
 COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric", "value", "seconds")
-VALIDATIONS = 2  # in a pass over the training set, where the search counts these
+VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 
 
 def list_candidates(spec: dict, settings: Training, search: Search, data: Path) -> list[Training]:
@@ -36,18 +32,8 @@ def list_candidates(spec: dict, settings: Training, search: Search, data: Path) 
     return found
 
 
-def train_candidate(
-    spec: dict[str, Any],
-    settings: Training,
-    data: Path,
-    init: Path | None,
-    device: torch.device,
-    folder: StateFolder,
-    reporter: Reporter,
-    save_every: float,
-) -> dict[str, Any]:
-    """Train one pair and return its row of search.csv, with COLUMNS. Raises as `training.run.train_run` does."""
-    _, state = train_run(spec, settings, data, init, device, folder, reporter, save_every)
+def summarise_candidate(settings: Training, state: TrainingState) -> dict[str, Any]:
+    """Return the row of search.csv of a finished training, with COLUMNS."""
     return {
         "learning_rate": settings.learning_rate,
         "batch_sentences": settings.batch_sentences,

@@ -1,13 +1,13 @@
-"""The resume state of a training: what a killed run needs to go on as if nothing had happened.
+"""The saved state of a training, from which a killed run resumes with the same results.
 
 Layout of a state folder (`*` is a step number):
 
     lock            held by the process that trains here, and names it
     log.txt         append-only: started, resumed, saved, stopped, damaged
-    best-*.safetensors      weights of the best validation so far; best-on-<split>-*: of that on a further split
-    step-*/         one generation: tensors.safetensors, state.json, training.csv, and their sha256sums
+    best-*.safetensors      weights of the best validation so far; best-on-<split>-*: of the best on a further split
+    step-*/         one saved state: tensors.safetensors, state.json, training.csv, and their sha256sums
 
-A generation is written under another name and renamed when complete, and the one before it is kept, so a process
+A saved state is written under another name and renamed when complete, and the one before it is kept, so a process
 that dies at any instant leaves at least one that can be read. Nothing is pickled.
 """
 
@@ -34,12 +34,12 @@ from workflow_scripts.models.weights import list_weights, load_weights, write_te
 from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import get_random_states, set_random_states
 
-TENSORS, FACTS, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
+TENSORS, STATE, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
 
 
 @dataclass
 class TrainingState:
-    """All that a resumed run needs besides weights, optimiser and random generators."""
+    """All that a resumed run needs in addition to weights, optimiser and random generators."""
 
     step: int = 0
     history: list[tuple[int, str, float]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class TrainingState:
     seconds: float = 0.0
     interval_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
-    attempts: list[dict[str, Any]] = field(default_factory=list)  # each call that worked on it, up to its last save
+    attempts: list[dict[str, Any]] = field(default_factory=list)  # each invocation, up to its last save
 
 
 def _flush(path: Path) -> None:
@@ -62,7 +62,7 @@ def _flush(path: Path) -> None:
 
 
 class StateFolder:
-    """Saves and loads the state of one run. `lock` lets only one process do so at a time.
+    """The saved states of one run. `lock` lets only one process use them at a time.
 
     A run resumes only from a state with the same `identity` (digests of spec and data).
     """
@@ -94,13 +94,9 @@ class StateFolder:
         with open(self.folder / "log.txt", "a") as stream:
             stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
 
-    def locate_best(self, step: int) -> Path:
-        """Return the file of the best weights, validated at `step`."""
-        return self.folder / f"best-{step}.safetensors"
-
-    def locate_kept(self, split: str, step: int) -> Path:
-        """Return the file of the weights that are best on a further split, validated at `step`."""
-        return self.folder / f"best-on-{split}-{step}.safetensors"
+    def locate_best(self, step: int, split: str | None = None) -> Path:
+        """Return the file of the best weights, validated at `step`: on the validation split, or on a further one."""
+        return self.folder / (f"best-on-{split}-{step}.safetensors" if split else f"best-{step}.safetensors")
 
     def list_saved_states(self) -> list[Path]:
         """List the complete saved states, newest first."""
@@ -109,63 +105,55 @@ class StateFolder:
         }
         return [found[step] for step in sorted(found, reverse=True)]
 
-    def keep_best(self, state: TrainingState, model: nn.Module) -> None:
-        """Write the weights as those of the best validation, at `state.best_step`."""
-        state.best_sha256 = self._keep(self.locate_best(state.best_step), model)
-
-    def keep_for(self, split: str, state: TrainingState, model: nn.Module) -> None:
-        """Write the weights as the best on a further split, at `state.kept[split]["step"]`."""
-        found = state.kept[split]
-        found["sha256"] = self._keep(self.locate_kept(split, found["step"]), model)
-
-    def _keep(self, path: Path, model: nn.Module) -> str:
-        """Write the weights atomically. Return the file's sha256."""
+    def keep_best(self, state: TrainingState, model: nn.Module, split: str | None = None) -> None:
+        """Write the weights atomically as the best, at `state.best_step` or, with `split`, `state.kept[split]`."""
+        path = self.locate_best(state.kept[split]["step"] if split else state.best_step, split)
         part = path.with_name(f".{path.name}.part")
         write_tensors(list_weights(model), part)
         _flush(part)
-        digest = hash_file(part)
+        if split:
+            state.kept[split]["sha256"] = hash_file(part)
+        else:
+            state.best_sha256 = hash_file(part)
         os.replace(part, path)
-        return digest
 
     def save(self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
         """Write a new saved state with all random generators, and delete all but the one before it."""
-        generation = self.folder / f"step-{state.step}"
-        part = self.folder / f".{generation.name}.part"
+        saved = self.folder / f"step-{state.step}"
+        part = self.folder / f".{saved.name}.part"
         part.mkdir()
         tensors = {f"weights/{name}": tensor for name, tensor in list_weights(model).items()}
         for index, values in optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
-        generators, of_python = get_random_states()
+        generators, python_states = get_random_states()
         tensors |= {f"generator/{name}": value for name, value in generators.items()}
         write_tensors(tensors, part / TENSORS)
-        facts = {**vars(state), **self.identity, "generators": of_python}
-        del facts["history"]
-        (part / FACTS).write_text(json.dumps(facts))
+        content = {**vars(state), **self.identity, "generators": python_states}
+        del content["history"]
+        (part / STATE).write_text(json.dumps(content))
         write_history(part / HISTORY, state.history)
-        names = (TENSORS, FACTS, HISTORY)
+        names = (TENSORS, STATE, HISTORY)
         (part / SUMS).write_text("".join(f"{hash_file(part / name)}  {name}\n" for name in names))
         for name in (*names, SUMS):
             _flush(part / name)
-        os.rename(part, generation)
-        self.log(f"saved {generation.name}")
+        os.rename(part, saved)
+        self.log(f"saved {saved.name}")
         self._drop_old()
 
     def _drop_old(self) -> None:
         """Keep two saved states and the best weights that they name."""
-        generations = self.list_saved_states()
-        for old in generations[2:]:
+        states = self.list_saved_states()
+        for old in states[2:]:
             shutil.rmtree(old, ignore_errors=True)
-        wanted = {path for kept in generations[:2] for path in self._weights_of(read_json(kept / FACTS))}
+        wanted = {path for kept in states[:2] for path in self._named_weights(read_json(kept / STATE))}
         for path in self.folder.glob("best-*.safetensors"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
 
-    def _weights_of(self, facts: dict) -> dict[Path, str]:
+    def _named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
-        best = {self.locate_best(facts["best_step"]): facts["best_sha256"]} if facts["best_step"] else {}
-        return best | {
-            self.locate_kept(name, its["step"]): its["sha256"] for name, its in facts.get("kept", {}).items()
-        }
+        best = {self.locate_best(content["best_step"]): content["best_sha256"]} if content["best_step"] else {}
+        return best | {self.locate_best(kept["step"], name): kept["sha256"] for name, kept in content["kept"].items()}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
         """Restore the newest readable state into model, optimiser and generators. Return State() if there is none.
@@ -174,59 +162,57 @@ class StateFolder:
         """
         for part in self.folder.glob(".*.part"):  # what a killed process was writing
             shutil.rmtree(part) if part.is_dir() else part.unlink()
-        for generation in self.list_saved_states():
-            facts = self._intact(generation)
-            if facts is None:
-                self.log(f"{generation.name} is damaged: removed, trying the one before")
-                shutil.rmtree(generation)
+        for saved in self.list_saved_states():
+            content = self._read_intact(saved)
+            if content is None:
+                self.log(f"{saved.name} is damaged: removed, trying the one before")
+                shutil.rmtree(saved)
                 continue
             for name, value in self.identity.items():
-                if facts.pop(name) != value:
+                if content.pop(name) != value:
                     what = name.removesuffix("_digest")
                     raise UserError(
-                        f"{generation / FACTS} was made with another {what}; delete {self.folder} to start anew"
+                        f"{saved / STATE} was made with another {what}; delete {self.folder} to start again"
                     )
-            state = self._restore(generation, facts, model, optimiser)
-            self.log(f"resumed from {generation.name}")
+            state = self._restore(saved, content, model, optimiser)
+            self.log(f"resumed from {saved.name}")
             return state
         self.log("started")
         return TrainingState()
 
-    def _intact(self, generation: Path) -> dict | None:
+    def _read_intact(self, saved: Path) -> dict | None:
         """Read a saved state; None unless each of its files and all best weights have their sha256."""
         try:
-            lines = (generation / SUMS).read_text().splitlines()
+            lines = (saved / SUMS).read_text().splitlines()
             sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-            if sums != {name: hash_file(generation / name) for name in (TENSORS, FACTS, HISTORY)}:
+            if sums != {name: hash_file(saved / name) for name in (TENSORS, STATE, HISTORY)}:
                 return None
-            facts = read_json(generation / FACTS)
-            whole = all(hash_file(path) == digest for path, digest in self._weights_of(facts).items())
-            return facts if whole else None
+            content = read_json(saved / STATE)
+            whole = all(hash_file(path) == digest for path, digest in self._named_weights(content).items())
+            return content if whole else None
         except (OSError, ValueError):
             return None
 
-    def _restore(
-        self, generation: Path, facts: dict, model: nn.Module, optimiser: torch.optim.Optimizer
-    ) -> TrainingState:
+    def _restore(self, saved: Path, content: dict, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "generator": {}}
-        for name, tensor in load_file(generation / TENSORS).items():
+        for name, tensor in load_file(saved / TENSORS).items():
             group, rest = name.split("/", 1)
             groups[group][rest] = tensor
-        load_weights(model, groups["weights"], generation / TENSORS)
+        load_weights(model, groups["weights"], saved / TENSORS)
         per_parameter: dict[int, dict[str, Tensor]] = {}
         for name, tensor in groups["optimiser"].items():
             index, key = name.split("/")
             per_parameter.setdefault(int(index), {})[key] = tensor
         optimiser.load_state_dict({"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]})
-        set_random_states((groups["generator"], facts.pop("generators")))
-        state = TrainingState(**facts, history=read_history(generation / HISTORY))
+        set_random_states((groups["generator"], content.pop("generators")))
+        state = TrainingState(**content, history=read_history(saved / HISTORY))
         state.resumed += 1
         return state
 
     def remove(self) -> None:
         """Delete the state of a complete run, and the folder unless it holds other files."""
-        for generation in self.list_saved_states():
-            shutil.rmtree(generation)
+        for saved in self.list_saved_states():
+            shutil.rmtree(saved)
         for path in (*self.folder.glob("best-*.safetensors"), self.folder / "log.txt", self.folder / "lock"):
             path.unlink(missing_ok=True)
         with suppress(OSError):
