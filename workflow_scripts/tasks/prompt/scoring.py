@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import score_shares
-from workflow_scripts.models.causal_lm.model import compute_last_logits
+from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts
