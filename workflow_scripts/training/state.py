@@ -153,7 +153,8 @@ class StateFolder:
     def _named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
         best = {self.locate_best(content["best_step"]): content["best_sha256"]} if content["best_step"] else {}
-        return best | {self.locate_best(kept["step"], name): kept["sha256"] for name, kept in content["kept"].items()}
+        others = content.get("kept", {}).items()  # absent in states of earlier versions, which are refused by code
+        return best | {self.locate_best(kept["step"], split): kept["sha256"] for split, kept in others}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
         """Restore the newest readable state into model, optimiser and generators. Return State() if there is none.
