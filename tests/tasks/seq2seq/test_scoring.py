@@ -30,7 +30,8 @@ from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import read_scores, score_shares
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
@@ -149,7 +150,8 @@ def test_a_run_of_the_catalogue_is_trained_and_scored_as_the_catalogue_says(tmp_
     spec = json.loads((place / "run.json").read_text())["spec"]
     assert spec == resolve_run(load_catalogue(ROOT), run, "demo")
     rows = read_scores(place / "eval/scores.csv")
-    splits = load_catalogue(ROOT).tasks["scan-jump-x2"].settings.evaluation["splits"]
+    catalogue = load_catalogue(ROOT)
+    splits = resolve_evaluation(catalogue, parse_run(catalogue, run), "demo")["splits"]
     assert list(dict.fromkeys(row["split"] for row in rows)) == splits
     assert {row["protocol"] for row in rows} == {"reduced"} and {row["seed"] for row in rows} == {1}
 
