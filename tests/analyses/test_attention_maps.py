@@ -138,7 +138,7 @@ def test_no_runs_give_empty_tables_with_their_columns() -> None:
         ({"sentence": PAIR}, "did you mean 'sentences'"),
         ({"sentences": ["skip around left", *PAIR]}, "no source word 'skip'"),
         ({"sentences": PAIR[:1]}, "at least two"),
-        ({"sentences": PAIR, "test": {"replace": {"hop": "walk"}}}, "no sentence of test holds hop"),
+        ({"sentences": PAIR, "test": {"replace": {"hop": "walk"}}}, "no sentence of test has the word hop"),
     ],
 )
 def test_wrong_options_are_named(tmp_path: Path, options: dict, message: str) -> None:

@@ -8,9 +8,9 @@ from scipy import stats
 
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.__main__ import main
-from workflow_scripts.analyses.audit import analyse
-from workflow_scripts.analyses.printed_numbers import (
+from workflow_scripts.analyses.audit import (
     ComparedModels,
+    analyse,
     compare_repeated_numbers,
     compute_null_interval,
     compute_printed_step,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.analyses.code_weights import (
-    CodeWeights,
+    TokenCodes,
     analyse,
     compute_gold_scores,
     load_cat_model,
@@ -88,7 +88,7 @@ def test_a_negative_scalar_of_the_norm_leaves_weights_positive(run):
 def test_words_are_the_mean_of_their_pieces():
     codes = np.array([[[0, 0, 9.0], [1, 0, 0], [0, 1, 0], [0, 0, 4], [9, 9, 9]]])
     words = np.array([[False, True, True, True, False]])
-    batch = CodeWeights(np.zeros((1, 5), int), words, [codes])
+    batch = TokenCodes(np.zeros((1, 5), int), words, [codes])
     number, pieces, sememes = np.array([0, 0, 1]), np.array([2, 1]), np.array([[1, -1], [-1, -1]])
     weights, gold = select_word_weights(batch, number, pieces, sememes)
     assert weights.tolist() == [[0.5, 0.5, 0]] and gold.tolist() == [[False, True, False]]

@@ -2,7 +2,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 from scipy.stats import entropy
 from sklearn.metrics import silhouette_samples, silhouette_score
@@ -48,10 +47,6 @@ def test_a_map_of_three_words_is_refused() -> None:
         project_tsne(np.eye(3), 0)
 
 
-def table(codes: dict[str, int]) -> pandas.DataFrame:
-    return pandas.DataFrame({"word": list(codes), "code": list(codes.values())})
-
-
 @pytest.mark.parametrize(
     ("codes", "with_verbs", "alone"),
     [
@@ -64,7 +59,7 @@ def table(codes: dict[str, int]) -> pandas.DataFrame:
     ],
 )
 def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alone: bool) -> None:
-    assert score_focus_code(table(codes), **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
+    assert score_focus_code(codes, **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
 
 
 @pytest.mark.parametrize(("jump", "expected"), [(1, True), (2, True), (3, False)])

@@ -1,4 +1,4 @@
-"""Which earlier layers fuse-attention reads: mean weights, their histogram and entropy, layer by layer (LRF)."""
+"""Which earlier layers fuse-attention reads: mean weights, histogram and entropy of each layer (LRF)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,8 @@ import pandas
 import torch
 from torch import Tensor
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
@@ -16,7 +17,6 @@ from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 BATCH_TOKENS = 4096
-SIDES = ("encoder", "decoder")
 COLUMNS = {
     "mean_weights": ["side", "layer", "head", "fused_layer", "weight"],
     "histogram": ["side", "layer", "fused_layer", "low", "high", "share"],
@@ -25,9 +25,9 @@ COLUMNS = {
 
 
 def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
-    """(side, layer) -> weights of at most `count` drawn pairs of a split: float64 [positions, heads, K], no padding.
+    """Return (side, layer) -> weights of at most `count` random pairs of a split: float64 [positions, heads, K].
 
-    The decoder is given the reference. Layers count from 1; one without fuse-attention is left out.
+    Positions of padding are left out. The decoder reads the reference. Layers count from 1.
     """
     pairs = read_pairs(run.data, split)
     if not pairs.target.length.any():
@@ -48,17 +48,17 @@ def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str,
 
 
 def compute_entropy(weights: np.ndarray) -> np.ndarray:
-    """-sum_k p_k ln p_k over the last axis, in nats; 0 ln 0 is 0."""
+    """Compute -sum_k p_k ln p_k over the last axis, in nats; 0 ln 0 is 0."""
     return -(weights * np.log(np.maximum(weights, np.finfo(float).tiny))).sum(-1)
 
 
 def make_layer_tables(weights: np.ndarray, fused: Sequence[int], bins: int) -> dict[str, pandas.DataFrame]:
-    """Tables of one layer, from its weights [positions, heads, K] on the layers `fused` [K].
+    """Make the tables of a layer from its weights [positions, heads, K] for the earlier layers `fused` [K].
 
     mean_weights: by head. histogram: share of (position, head) by weight, in `bins` of equal width. entropy: by head,
-    the mean over positions, and that of ln K, the largest that there can be.
+    the mean over positions, and its largest possible value, ln K.
     """
-    heads, edges = weights.shape[1], np.linspace(0, 1, bins + 1)
+    edges = np.linspace(0, 1, bins + 1)
     head, place = (index.ravel() for index in np.indices(weights.shape[1:]))
     means = {"head": head + 1, "fused_layer": np.asarray(fused)[place], "weight": weights.mean(0).ravel()}
     shares = [np.histogram(weights[..., k], edges)[0] / weights[..., k].size for k in range(len(fused))]
@@ -68,22 +68,23 @@ def make_layer_tables(weights: np.ndarray, fused: Sequence[int], bins: int) -> d
         "high": np.tile(edges[1:], len(fused)),
         "share": np.concatenate(shares),
     }
-    nats = {"head": np.arange(heads) + 1, "nats": compute_entropy(weights).mean(0), "largest": np.log(len(fused))}
-    return {
-        name: pandas.DataFrame(content)
-        for name, content in (("mean_weights", means), ("histogram", histogram), ("entropy", nats))
-    }
+    nats = compute_entropy(weights).mean(0)
+    entropy = {"head": np.arange(len(nats)) + 1, "nats": nats, "largest": np.log(len(fused))}
+    tables = {"mean_weights": means, "histogram": histogram, "entropy": entropy}
+    return {name: pandas.DataFrame(content) for name, content in tables.items()}
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Attention over layers of every run, as tables, and two scores for `encoder`, `decoder` and `all` (both).
+    """Describe the attention over layers of each run by tables, and by two scores for `encoder`, `decoder` and `all`.
 
-    options: split, sentences, seed: at most so many pairs of the split, drawn at random; bins: of the histogram.
-    Scores are means over layers from the second on (the first has one layer to read), each over heads:
-      fused_layers: exp of the entropy of the mean weights, the number of layers that equal weights would need: 1 where
-        all positions read one and the same layer, K where all K are read alike;
-      fusion_entropy: the mean entropy of a position in percent of ln K: 0 where it reads one layer, whichever it is.
-    Over the layer before alone both have nothing to choose from: 1, and 0.
+    options:
+        split, sentences, seed: the data are at most `sentences` random pairs of the split.
+        bins: of the histogram.
+    Scores are means over heads, and over the layers after the first (the first can read only one layer):
+        fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same layer, K if they read all
+            K layers equally.
+        fusion_entropy: the mean entropy of a position in percent of ln K: 0 if each position reads a single layer.
+    A variant that fuses only the previous layer has no choice: its scores are 1 and 0.
     """
     given = merge_options(options, split="test", sentences=500, seed=0, bins=20)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
@@ -93,21 +94,21 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         if not isinstance(model, FusedTransformer):
             raise UserError(f"displays.yaml: {run} has no fuse-attention to analyse; take it out of the analysis' runs")
         found = collect_fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
-        chosen: dict[str, list[tuple[float, float]]] = {}
+        by_side: dict[str, list[tuple[float, float]]] = {"encoder": [], "decoder": [], "all": []}
         for (side, layer), weights in found.items():
             K = weights.shape[-1]
             fused = [layer - 1] if model.settings.fuse_over == "previous" else list(range(K))
             for name, table in make_layer_tables(weights, fused, given["bins"]).items():
                 tables[name].append(table.assign(**run.columns, side=side, layer=layer))
             if layer > 1:
-                spread = float(np.exp(compute_entropy(weights.mean(0))).mean())
-                undecided = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
-                chosen.setdefault(side, []).append((spread, undecided))
-        chosen["all"] = [pair for side in SIDES for pair in chosen.get(side, ())]
-        for side, pairs in chosen.items():
+                layers = float(np.exp(compute_entropy(weights.mean(0))).mean())
+                entropy = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
+                by_side[side].append((layers, entropy))
+                by_side["all"].append((layers, entropy))
+        for side, pairs in by_side.items():
             if pairs:
-                spread, undecided = np.mean(pairs, axis=0)
+                layers, entropy = np.mean(pairs, axis=0)
                 where = {"subset": side, "split": given["split"]}
-                scores.append(make_score_row(run, "fused_layers", spread, "layers", len(pairs), **where))
-                scores.append(make_score_row(run, "fusion_entropy", undecided, "percent", len(pairs), **where))
+                scores.append(make_score_row(run, "fused_layers", layers, "layers", len(pairs), **where))
+                scores.append(make_score_row(run, "fusion_entropy", entropy, "percent", len(pairs), **where))
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})

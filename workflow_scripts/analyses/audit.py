@@ -1,13 +1,258 @@
-"""Audit of a paper's published numbers, as an analysis: no run is read."""
+"""Audit the printed numbers of a paper: ratios of spreads, runs that a claim needs, numbers that are printed twice.
 
+For each model, task and rate of replaced words, the paper prints the mean over runs of a score (ConsistSyn, percent)
+and its coefficient of variation CV = SD / mean, so the standard deviation over runs is CV times the score. If both
+sides have n runs from normal distributions of one SD, 95% of the ratios of the two SDs are between
+sqrt(F(0.025; n - 1, n - 1)) and sqrt(F(0.975; n - 1, n - 1)). A ratio of CVs is treated as one of SDs, because the
+means hardly differ.
+"""
+
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
-from workflow_scripts.analyses.printed_numbers import audit
-from workflow_scripts.analyses.trained_runs import AnalysisResult
+import numpy as np
+import pandas
+from scipy import stats
+
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.published import Key, Published
 
+LEVEL, POWER = 0.05, 0.8  # two-sided
+MAX_RUNS = 10**9
 
-def analyse(published: dict[Key, Published], given: dict[str, Any]) -> AnalysisResult:
-    """Scores and files cv_ratios.csv and printed_twice.csv; the options are those of `printed_numbers.audit`."""
-    scores, tables = audit(published, given)
-    return AnalysisResult(scores, tables)
+
+@dataclass(frozen=True)
+class ComparedModels:
+    """Two versions of a model in one cell of the paper: scores in percent, CVs as ratios (None for misprints)."""
+
+    model: str
+    task: str
+    rate: float
+    score: float
+    other_score: float
+    cv: float | None
+    other_cv: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The ratio of the two CVs."""
+        return None if self.cv is None else self.cv / self.other_cv
+
+    @property
+    def difference(self) -> float:
+        """The difference of the two scores, in points."""
+        return self.score - self.other_score
+
+    @cached_property
+    def needed(self) -> dict[str, int | None]:
+        """The runs of each side that would show the printed differences of scores and CVs; None if no number would."""
+        if self.cv is None:
+            return {"runs_needed_score": None, "runs_needed_cv": None}
+        deviations = (self.cv * self.score, self.other_cv * self.other_score)  # over runs, in points
+        return {
+            "runs_needed_score": count_runs_for_difference(self.difference, *deviations),
+            "runs_needed_cv": count_runs_for_ratio(self.ratio),
+        }
+
+
+def analyse(published: dict[Key, Published], options: dict[str, Any]) -> AnalysisResult:
+    """Return the scores `cv_ratio_*`, `difference_*`, `runs_needed_*` and `pairs_*`; tables cv_ratios, printed_twice.
+
+    options:
+        displays: task -> the table with its numbers.
+        rates: prefix of columns -> rate of replaced words, e.g. "25%" -> 0.25.
+        models: prefixes of rows.
+        versions: the endings of the two rows that are compared, e.g. [CARMA, FT].
+        runs: how many runs each printed number is from.
+        misprinted: [display, model, prefix of the rate] of cells whose CV is a misprint.
+        twice: name -> pairs of cells that print the same number; `*` is any text, the same on both sides.
+    """
+    given = merge_options(
+        options, displays={}, rates={}, models=[], versions=["CARMA", "FT"], runs=6, misprinted=[], twice={}
+    )
+    pairs, runs = list_compared_models(published, given), given["runs"]
+    if not pairs:
+        raise UserError("displays.yaml: the audit finds no cell with both versions in published.csv; see its options")
+    scores, repeated = score_spreads(pairs, runs) + score_needed_runs(pairs), []
+    for name, patterns in given["twice"].items():
+        rows = [row for left, right in patterns for row in compare_repeated_numbers(published, left, right)]
+        differ = sum(not row["agree"] for row in rows)
+        scores.append(_make_row("all", "pairs_compared", len(rows), "pairs", len(rows), subset=name))
+        scores.append(_make_row("all", "pairs_differing", differ, "pairs", len(rows), subset=name))
+        repeated += [{"where": name, **row} for row in rows]
+    low, high = compute_null_interval(runs)
+    ratios = [
+        {name: getattr(pair, name) for name in ("model", "task", "rate", "ratio", "difference")}
+        | {"low": low, "high": high, "p_value": compute_ratio_p_value(pair.ratio, runs)}
+        | pair.needed
+        for pair in pairs
+    ]
+    files = {"cv_ratios": pandas.DataFrame(ratios), "printed_twice": pandas.DataFrame(repeated)}
+    return AnalysisResult(scores, files)
+
+
+def list_compared_models(published: dict[Key, Published], options: dict[str, Any]) -> list[ComparedModels]:
+    """List the cells with score and CV of both versions."""
+    misprints = {tuple(cell) for cell in options["misprinted"]}
+    pairs = []
+    for task, display in options["displays"].items():
+        for prefix, rate in options["rates"].items():
+            for model in options["models"]:
+                cells = [
+                    published.get((display, f"{model} {version}", f"{prefix} {name}", metric))
+                    for name, metric in (("CS", "consistency"), ("CV", "cv"))
+                    for version in options["versions"]
+                ]
+                if None not in cells:
+                    *scores, cv, other_cv = (cell.value for cell in cells)
+                    misprinted = (display, model, prefix) in misprints
+                    pairs.append(
+                        ComparedModels(model, task, rate, *scores, *((None, None) if misprinted else (cv, other_cv)))
+                    )
+    return pairs
+
+
+def compute_null_interval(runs: int) -> tuple[float, float]:
+    """Compute the 95% interval of the ratio of two standard deviations over `runs` runs each if the true ratio is 1."""
+    low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], runs - 1, runs - 1)
+    return math.sqrt(low), math.sqrt(high)
+
+
+def compute_ratio_p_value(ratio: float | None, runs: int) -> float | None:
+    """Compute the two-sided p of the F test for equal standard deviations over `runs` runs each."""
+    if ratio is None:
+        return None
+    tail = stats.f.cdf(ratio**2, runs - 1, runs - 1)
+    return float(2 * min(tail, 1 - tail))
+
+
+def score_spreads(pairs: list[ComparedModels], runs: int) -> list[dict]:
+    """Average ratios of CVs (geometric mean) and differences of scores by task and rate, by task, and over all."""
+    low, high = compute_null_interval(runs)
+    scores = []
+    groups = dict.fromkeys([(pair.task, pair.rate) for pair in pairs] + [(pair.task, None) for pair in pairs])
+    for task, rate in [*groups, ("all", None)]:
+        chosen = [pair for pair in pairs if task in (pair.task, "all") and rate in (pair.rate, None)]
+        ratios = [pair.ratio for pair in chosen if pair.ratio is not None]
+        logs = np.log(ratios)
+        differences = np.array([pair.difference for pair in chosen])
+        found = {
+            "cv_ratio_count": (len(ratios), "cells"),
+            "cv_ratio_mean": (float(np.exp(logs.mean())), "ratio"),
+            "cv_ratio_t": (compute_t_value(logs), "t"),
+            "cv_ratio_inside": (sum(low <= ratio <= high for ratio in ratios), "cells"),
+            "difference_mean": (float(differences.mean()), "points"),
+            "difference_t": (compute_t_value(differences), "t"),
+        }
+        for metric, (value, unit) in found.items():
+            subset = "all" if rate is None else None
+            if value is not None:
+                scores.append(_make_row(task, metric, value, unit, len(chosen), rate=rate, subset=subset))
+    scores.append(_make_row("all", "cv_ratio_null_low", low, "ratio", runs))
+    scores.append(_make_row("all", "cv_ratio_null_high", high, "ratio", runs))
+    return scores
+
+
+def compute_t_value(values: np.ndarray) -> float | None:
+    """Compute Student's t of the mean of `values` [N] against 0; None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    return float(values.mean() / (values.std(ddof=1) / math.sqrt(len(values))))
+
+
+def score_needed_runs(pairs: list[ComparedModels]) -> list[dict]:
+    """Make rows of the runs that would show the printed difference of scores, and of CVs, by model, task and rate."""
+    return [
+        _make_row(pair.task, metric, count, "runs", 1, rate=pair.rate, subset=pair.model)
+        for pair in pairs
+        for metric, count in pair.needed.items()
+        if count is not None
+    ]
+
+
+def count_runs_for_difference(difference: float, std: float, other_std: float) -> int | None:
+    """Count the runs of each side with which a two-sided t test at 5% finds a true `difference` in 80% of all cases.
+
+    The runs of the two sides are independent and normal with these standard deviations; the test pools them. None if
+    there is no difference.
+    """
+    pooled = math.sqrt((std**2 + other_std**2) / 2)
+
+    def power(runs: int) -> float:
+        freedom, shift = 2 * runs - 2, abs(difference) / (pooled * math.sqrt(2 / runs))
+        critical = stats.t.ppf(1 - LEVEL / 2, freedom)
+        return float(stats.nct.sf(critical, freedom, shift) + stats.nct.cdf(-critical, freedom, shift))
+
+    def normal_power(runs: int) -> float:
+        # A t test needs z^2 / 4, about one, more runs than a test with known deviations (Guenther 1981).
+        critical = stats.norm.ppf(1 - LEVEL / 2)
+        shift = abs(difference) / (pooled * math.sqrt(2 / (runs - critical**2 / 4)))
+        return float(stats.norm.sf(critical - shift) + stats.norm.cdf(-critical - shift))
+
+    if difference == 0:
+        return None
+    # The noncentral t is slow and inaccurate for many thousands of degrees of freedom.
+    needed = find_smallest_count(normal_power)
+    return find_smallest_count(power) if needed is not None and needed < 500 else needed
+
+
+def count_runs_for_ratio(ratio: float) -> int | None:
+    """Count the runs of each side with which a two-sided F test at 5% finds a true `ratio` of SDs in 80% of cases."""
+
+    def power(runs: int) -> float:
+        low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], runs - 1, runs - 1) / ratio**2
+        return float(stats.f.cdf(low, runs - 1, runs - 1) + stats.f.sf(high, runs - 1, runs - 1))
+
+    return None if ratio == 1 else find_smallest_count(power)
+
+
+def find_smallest_count(power: Callable[[int], float]) -> int | None:
+    """Find the smallest number of runs, at least 2, with 80% power; `power` must increase with the runs."""
+    high = 2
+    while power(high) < POWER:
+        high *= 2
+        if high > MAX_RUNS:
+            return None
+    return bisect_left(range(high + 1), POWER, lo=max(2, high // 2 + 1), key=power)
+
+
+def compare_repeated_numbers(published: dict[Key, Published], left: str, right: str) -> list[dict]:
+    """Compare the cells of `left` with those of `right`: both numbers, and whether one rounds to the other."""
+    shape = re.compile(re.escape(left).replace(r"\*", "([^/]+)"))
+    rows = []
+    for key, one in published.items():
+        match = shape.fullmatch("/".join(key))
+        if not match:
+            continue
+        at = right.replace("*", match[1]) if "*" in right else right
+        other = published.get(tuple(at.split("/")))
+        if other is None or one.value is None or other.value is None:
+            continue
+        step = max(compute_printed_step(one), compute_printed_step(other))
+        # Half a step, and a little for numbers that floating point cannot hold.
+        agree = abs(one.value - other.value) <= step / 2 * (1 + 1e-6)
+        here = {"cell": "/".join(key), "printed": one.printed, "value": one.value}
+        rows.append(
+            here | {"other_cell": at, "other_printed": other.printed, "other_value": other.value, "agree": agree}
+        )
+    return rows
+
+
+def compute_printed_step(number: Published) -> float:
+    """Compute the size of the last printed digit, in the unit: 0.01 for 56.31, or for 0.5631 if the unit is percent."""
+    digits = Decimal(re.search(r"\d+(?:\.\d+)?", number.printed)[0])
+    scale = 100 if number.value and math.isclose(abs(number.value), 100 * float(digits)) else 1
+    return scale * 10.0 ** int(digits.as_tuple().exponent)
+
+
+def _make_row(task: str, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
+    """Make a row of scores.csv. Its numbers are the paper's own at every scale."""
+    return {"task": task, "metric": metric, "value": float(value), "unit": unit, "n": n, "protocol": "paper", **columns}

@@ -1,4 +1,4 @@
-"""What the choice of a checkpoint gains by itself: validations of one run as draws, of which the best is taken."""
+"""How much a score gains because the best of several checkpoints is chosen: validations of a run are draws."""
 
 from collections.abc import Sequence
 from math import comb
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
@@ -15,18 +16,21 @@ from workflow_scripts.training.history import read_history
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """By run, of the validations called `name` in training.csv:
+    """Score the validations of each run, and the gain from choosing the best of them.
 
-    validation_best, validation_last  of all of them
-    validation_mean     of those that count as draws: later than `after` of the updates (a share), and no later than the
-                        update at which a constant learning rate begins to fall
-    gain_best_of_<k>    the expected maximum of k draws without replacement, less validation_mean, for each k of `draws`
-                        and for all of them, which is `gain_best_of_all`
-    Values are in the unit of the validation, taken for percent. gains.csv has the expected maximum for every k. A run
-    with fewer than two draws has no mean and no gain; that is noted.
+    options:
+        name: of the validation in training.csv; its values are in percent.
+        after: a share of the updates. Validations after it, and before the learning rate begins to fall, are draws.
+        draws: numbers k of draws.
+    Scores:
+        validation_best, validation_last: over all validations.
+        validation_mean: over the draws.
+        gain_best_of_<k>, gain_best_of_all: the expected maximum of k draws without replacement, or of all, less
+            validation_mean.
+    gains.csv has the expected maximum for every k. A run with fewer than two draws gets a note, and no mean and gain.
     """
     given = merge_options(options, name="valid_exact_match", after=0.2, draws=[])
-    found, tables = AnalysisResult([]), []
+    found, tables = AnalysisResult(), []
     for run in runs:
         path = run.folder / "training.csv"
         values = [(step, value) for step, name, value in read_history(path) if name == given["name"]]
@@ -44,19 +48,19 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             continue
         best = np.array([compute_expected_maximum(draws, k) for k in range(1, len(draws) + 1)])
         found.scores.append(make_score_row(run, "validation_mean", draws.mean(), "percent", len(draws)))
-        of_k = {f"gain_best_of_{k}": best[k - 1] for k in given["draws"] if k <= len(draws)}
-        of_k["gain_best_of_all"] = best[-1]
+        maxima = {f"gain_best_of_{k}": best[k - 1] for k in given["draws"] if k <= len(draws)}
+        maxima["gain_best_of_all"] = best[-1]
         found.scores += [
-            make_score_row(run, name, value - draws.mean(), "points", len(draws)) for name, value in of_k.items()
+            make_score_row(run, name, value - draws.mean(), "points", len(draws)) for name, value in maxima.items()
         ]
-        of_run = {"k": np.arange(1, len(draws) + 1), "expected_maximum": best, "gain": best - draws.mean()}
-        tables.append(pandas.DataFrame(run.columns | of_run))
+        table = {"k": np.arange(1, len(draws) + 1), "expected_maximum": best, "gain": best - draws.mean()}
+        tables.append(pandas.DataFrame(run.columns | table))
     found.files["gains"] = stack_tables(tables, ["k", "expected_maximum", "gain"])
     return found
 
 
 def compute_expected_maximum(values: np.ndarray, k: int) -> float:
-    """Of k of the values [N], drawn without replacement, every set of k being as likely: exact, 1 <= k <= N."""
-    # The i-th smallest, from 0, is the maximum of those sets whose other k - 1 members are among the i smaller ones.
+    """Compute the exact expected maximum of k of the values [N], drawn without replacement; 1 <= k <= N."""
+    # The i-th smallest value (from 0) is the maximum of the sets with k - 1 members among the i smaller values.
     chances = np.array([comb(i, k - 1) / comb(len(values), k) for i in range(len(values))])
     return float(np.sort(values) @ chances)

@@ -1,8 +1,8 @@
 """Part of speech predicted from a word's code alone (appendix C.1).
 
-The probe is linear on the one-hot code. Its maximum-likelihood weights are known: each code gets the tags' shares among
-its tokens, so that it predicts the tag most frequent there. On the vectors of K codes in d >= K dimensions, which are
-linearly independent but by accident, a linear probe with a bias can do no better.
+The probe is linear on the one-hot code. Its maximum-likelihood weights are known: a code predicts each tag with its
+share among the tokens of that code, so the most frequent tag wins. The vectors of K codes in d >= K dimensions are
+almost always linearly independent, and then a linear probe with a bias can do no better.
 """
 
 from collections import Counter, defaultdict
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.analyses.embedding_space import assign_source_codes
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
@@ -23,7 +24,7 @@ Tagged = list[tuple[str, str]]  # word and tag of each token
 
 
 def find_most_frequent_tags(classes: Sequence[Hashable], tags: Sequence[str]) -> dict[Hashable, str]:
-    """The tag that each class has most often; of equals the first in the alphabet."""
+    """Find the most frequent tag of each class, the alphabetically first of equally frequent ones."""
     counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for class_, tag in zip(classes, tags, strict=True):
         counts[class_][tag] += 1
@@ -31,24 +32,25 @@ def find_most_frequent_tags(classes: Sequence[Hashable], tags: Sequence[str]) ->
 
 
 def compute_probe_accuracy(classes: Sequence[Hashable], tags: Sequence[str], probe: dict[Hashable, str]) -> float:
-    """Share (percent) of tokens whose tag is that of their class; a class that the probe has not seen is wrong."""
+    """Compute the share (percent) of tokens with the tag of their class; a class without a tag counts as wrong."""
     right = sum(probe.get(class_) == tag for class_, tag in zip(classes, tags, strict=True))
     return 100 * right / len(tags)
 
 
 def tag_stand_in_words(words: Sequence[str]) -> Tagged:
-    """Word and tag of the words of made-up sentences, which need no tagger: their part of speech in compounds."""
+    """Tag words of stand-in sentences, without a tagger, by their part of speech in compounds."""
     return [(word, PART_OF.get(word, "other")) for word in words]
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
-    """Accuracy of the probe on the tokens of a split, fitted on those of the training set; of runs with codes.
+    """Score a probe that is fitted on the tokens of the training set and predicts those of a split.
 
     options:
-        split: whose tokens are predicted; sentences: at most so many distinct ones of each set, its first, are tagged.
-    Tags are the Penn Treebank's, by NLTK's averaged perceptron in context. Scores, in percent: `pos_accuracy` from
-    codes, and for comparison `pos_accuracy_none` from nothing (the tag most frequent in training) and
-    `pos_accuracy_words` from the word itself, which bounds what a code of a word can tell.
+        split: whose tokens are predicted.
+        sentences: how many distinct sentences of each set are tagged at most, from its beginning.
+    Tags are those of the Penn Treebank, by NLTK's averaged perceptron in context. Scores, in percent: `pos_accuracy`
+    from codes; for comparison `pos_accuracy_none` without any input (the most frequent tag in training) and
+    `pos_accuracy_words` from the word itself, an upper bound. Runs without codes get a note.
     """
     given = merge_options(options, split="test", sentences=20000)
     tag = tag_stand_in_words
@@ -71,9 +73,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
                 tagged[run.task, split] = [pair for sentence in sentences for pair in tag(sentence.split(" "))]
         fitted, tested = tagged[run.task, "train"], tagged[run.task, given["split"]]
         tags, expected = ([tag_ for _, tag_ in tokens] for tokens in (fitted, tested))
-        # A word that training never had has no code of its own.
-        for name, of in {"": code.get, "_words": str, "_none": lambda word: ""}.items():
-            classes, others = ([of(word) for word, _ in tokens] for tokens in (fitted, tested))
+        # Words that are not in the training data share the class None.
+        for name, classify in {"": code.get, "_words": str, "_none": lambda word: ""}.items():
+            classes, others = ([classify(word) for word, _ in tokens] for tokens in (fitted, tested))
             value = compute_probe_accuracy(others, expected, find_most_frequent_tags(classes, tags))
             scores.append(
                 make_score_row(run, f"pos_accuracy{name}", value, "percent", len(tested), split=given["split"])

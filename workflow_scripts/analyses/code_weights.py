@@ -1,4 +1,4 @@
-"""Which codes CAT's states are composed of: the sememes of single words, and how many codes of each layer are used."""
+"""Codes that CAT's states are composed of: the sememes of single words, and how many codes of each layer are used."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ import pandas
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name, merge_options
@@ -29,8 +30,8 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class CodeWeights:
-    """ids [B, S]; words [B, S], true on what is no special token; codes: of each layer |O| [B, S, K]."""
+class TokenCodes:
+    """ids [B, S]; words [B, S], false on special tokens; codes: |O| [B, S, K] of each layer."""
 
     ids: np.ndarray
     words: np.ndarray
@@ -38,20 +39,19 @@ class CodeWeights:
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """The weights O of the codes in the state of each token, of pre-trained CAT models.
+    """Describe the weights O of the codes in the state of each token, for pre-trained CAT models.
 
     options:
-        words: each read alone, `[CLS] word [SEP]`; words.csv has the `top` sememes of the last layer with their share
-            of the weights (percent, mean over pieces) and whether the word has them, gold.csv all that it has.
-        split, sentences, seed: at most so many first sentences of the split, drawn at random, for the scores; their
-            first `longest` tokens.
-        parts: usage.csv has for each layer the share (percent) of tokens that use a code, the mean over each of so
-            many equal parts of the codes, the most used ones first; fewer where a layer has fewer codes.
-    Scores by layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses. Of the
-    last layer, over the words that have sememes: `gold_weight`, percent of the weights that lie on them;
-    `gold_weight_mean_word`, the same with the mean weights of all words in place of its own, so what is had without
-    telling words apart; `gold_first`, percent of words whose largest weight lies on one; `zero_words`, percent without
-    any code.
+        words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the last layer, with their
+            share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
+        split, sentences, seed, longest: the scores are of at most `sentences` random first sentences of the split, and
+            of at most their first `longest` tokens.
+        parts: usage.csv has for each layer the share (percent) of tokens that use a code. The codes are sorted by use
+            and divided into `parts` equal parts (fewer if a layer has fewer codes); each row is the mean over a part.
+    Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
+    Scores of the last layer, over the words with gold sememes, in percent: `gold_weight`, the weight on gold sememes;
+    `gold_weight_mean_word`, the same if every word had the mean weights of all words; `gold_first`, words whose
+    largest weight is on a gold sememe; `zero_words`, words without any code.
     """
     given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, parts=40)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
@@ -64,31 +64,31 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
         names = read_json(run.data / "sememe_names.json")
         encoded = tokenizer.encode_batch(given["words"], add_special_tokens=False)
-        alone = [np.array(row.ids) for row in encoded]
-        for words, batch in zip(chunks(given["words"]), read_codes(model, tokenizer, alone), strict=True):
+        found = []
+        for batch in read_codes(model, tokenizer, [np.array(row.ids) for row in encoded]):
             _, _, gold = lexicon.look_up(batch.ids, batch.words, continues)
-            of_word = [mean[batch.words[i]].mean(0) for i, mean in enumerate(batch.codes[-1])]
-            for word, weights, own in zip(words, of_word, gold, strict=True):
-                found = make_word_tables(word, weights, own[own != NONE], names, given["top"])
-                for name, table in found.items():
-                    tables[name].append(table.assign(**run.columns))
+            rows = zip(batch.codes[-1], batch.words, gold, strict=True)
+            found += [(codes[words].mean(0), own[own != NONE]) for codes, words, own in rows]
+        for word, (weights, gold) in zip(given["words"], found, strict=True):
+            for name, table in make_word_tables(word, weights, gold, names, given["top"]).items():
+                tables[name].append(table.assign(**run.columns))
         first, _ = read_sentence_ids(run.data, given["split"])
         drawn = np.sort(np.random.default_rng(given["seed"]).permutation(len(first.length))[: given["sentences"]])
         texts = [first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])] for i in drawn]
-        used = [np.zeros(codebook.codebook.shape[0]) for codebook in model.codebooks]
-        parts = min(given["parts"], *map(len, used))
+        uses = [np.zeros(codebook.codebook.shape[0]) for codebook in model.codebooks]
         words, tokens = [], 0
         for batch in read_codes(model, tokenizer, texts):
             tokens += int(batch.words.sum())
             for layer, weights in enumerate(batch.codes):
-                used[layer] += (weights[batch.words] > 0).sum(0)
+                uses[layer] += (weights[batch.words] > 0).sum(0)
             words.append(select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
-        for layer, uses in enumerate(used, start=1):
+        parts = min(given["parts"], *map(len, uses))
+        for layer, used in enumerate(uses, start=1):
             where = {"split": given["split"], "layer": layer}
-            scores.append(make_score_row(run, "active_codes", uses.sum() / tokens, "codes", tokens, **where))
-            scores.append(make_score_row(run, "used_codes", 100 * (uses > 0).mean(), "percent", len(uses), **where))
-            share = [100 * part.mean() / tokens for part in np.array_split(np.sort(uses)[::-1], parts)]
-            table = pandas.DataFrame({"layer": layer, "part": np.arange(len(share)) + 1, "share": share})
+            scores.append(make_score_row(run, "active_codes", used.sum() / tokens, "codes", tokens, **where))
+            scores.append(make_score_row(run, "used_codes", 100 * (used > 0).mean(), "percent", len(used), **where))
+            share = [100 * part.mean() / tokens for part in np.array_split(np.sort(used)[::-1], parts)]
+            table = pandas.DataFrame({"layer": layer, "part": np.arange(parts) + 1, "share": share})
             tables["usage"].append(table.assign(**run.columns))
         for metric, (value, n) in compute_gold_scores(*map(np.concatenate, zip(*words, strict=True))).items():
             scores.append(make_score_row(run, metric, value, "percent", n, split=given["split"]))
@@ -96,40 +96,34 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
 
 
 def load_cat_model(run: TrainedRun):
-    """(the CatModel of a run in eval mode, its tokenizer). Raises UserError for a run of another model."""
+    """Load the CatModel of a run in eval mode, and its tokenizer. Raises UserError for a run of another model."""
     settings = read_json(run.folder / "run.json")["spec"]["model"]
     folder = run.folder / "checkpoint"
     model = import_model(settings).load_model(folder, drop_name(settings)).eval()
     if not hasattr(model, "codebooks"):
-        raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis' runs")
+        raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs")
     return model, load_tokenizer(folder)
 
 
 @torch.no_grad()
-def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[CodeWeights]:
-    """The weights of texts, each the ids [S] of its pieces, BATCH at a time."""
+def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[TokenCodes]:
+    """Compute the weights for texts, each the ids [S] of its pieces; yield them in batches."""
     cls, sep = (torch.tensor([tokenizer.token_to_id(name)]) for name in ("[CLS]", "[SEP]"))
-    for part in chunks(texts):
-        rows = [torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]) for text in part]
+    for start in range(0, len(texts), BATCH):
+        rows = [torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]) for text in texts[start : start + BATCH]]
         ids = pad_sequence(rows, batch_first=True, padding_value=PAD)
         length = torch.tensor([len(row) for row in rows])[:, None]
         column = torch.arange(ids.shape[1])
-        real = column < length
-        output = model(input_ids=ids, attention_mask=real.long(), token_type_ids=torch.zeros_like(ids))
+        mask = (column < length).long()
+        output = model(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids))
         words = (column > 0) & (column < length - 1)
-        yield CodeWeights(ids.numpy(), words.numpy(), [codes.normalise().abs().numpy() for codes in output.codes])
-
-
-def chunks(items: Sequence) -> Iterator[Sequence]:
-    """BATCH items at a time."""
-    for start in range(0, len(items), BATCH):
-        yield items[start : start + BATCH]
+        yield TokenCodes(ids.numpy(), words.numpy(), [codes.normalise().abs().numpy() for codes in output.codes])
 
 
 def make_word_tables(
     word: str, weights: np.ndarray, gold: np.ndarray, names: Sequence[str], top: int
 ) -> dict[str, pandas.DataFrame]:
-    """Tables `words` and `gold` of one word, from its weights [K] and the numbers of its sememes."""
+    """Make the tables `words` and `gold` of a word from its weights [K] and the numbers of its gold sememes."""
     order = np.argsort(-weights, kind="stable")[:top]
     order = order[weights[order] > 0]
     found = {
@@ -144,11 +138,11 @@ def make_word_tables(
 
 
 def select_word_weights(
-    batch: CodeWeights, number: np.ndarray, pieces: np.ndarray, sememes: np.ndarray
+    batch: TokenCodes, number: np.ndarray, pieces: np.ndarray, sememes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(O of the last layer, is it gold) of the words that have sememes: both [W, K], O the mean over a word's pieces.
+    """Return (|O| of the last layer, whether the sememe is gold), both [W, K], for the words with gold sememes.
 
-    number, pieces, sememes: as `SememeLexicon.look_up` gives them.
+    |O| is the mean over a word's pieces. `SememeLexicon.look_up` returns `number`, `pieces` and `sememes`.
     """
     weights = np.zeros((len(pieces), batch.codes[-1].shape[-1]))
     np.add.at(weights, number, batch.codes[-1][batch.words])
@@ -161,7 +155,7 @@ def select_word_weights(
 
 
 def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tuple[float, int]]:
-    """Metric -> (percent, words), from the weights and the sememes [W, K] of words; see `analyse`."""
+    """Return metric -> (percent, number of words) from weights and gold sememes [W, K]; see `analyse`."""
     total = weights.sum(1)
     found = {"zero_words": (100 * float((total == 0).mean()), len(total))} if len(total) else {}
     some = total > 0

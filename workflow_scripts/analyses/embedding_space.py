@@ -1,4 +1,4 @@
-"""Where words stand in the space of source embeddings: t-SNE, codes and syntactic classes (figures 3, 4, 6 and 7)."""
+"""Words in the space of source embeddings: t-SNE, codes and syntactic classes (figures 3, 4, 6 and 7)."""
 
 from collections.abc import Container, Sequence
 from typing import Any
@@ -10,7 +10,8 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
@@ -18,14 +19,14 @@ from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies
 from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
-UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # no source sentence holds them
+UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # not in any source sentence
 
 
 def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
-    """Two-dimensional t-SNE of N vectors, [N, d] -> [N, 2]: exact gradients from a PCA start.
+    """Project vectors [N, d] -> [N, 2] by t-SNE, with exact gradients and a PCA start.
 
-    The perplexity is 30 or, for small vocabularies, a third of the other words, but at least 2: a perplexity near N
-    makes every word the neighbour of every other. Raises UserError for fewer than 4 words.
+    The perplexity is 30, or for small vocabularies a third of the other words, but at least 2: with a perplexity near N
+    every word is a neighbour of every other. Raises UserError for fewer than 4 words.
     """
     if len(vectors) < 4:
         raise UserError(f"a map of {len(vectors)} words shows nothing; t-SNE needs at least 4")
@@ -34,7 +35,7 @@ def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
 
 
 def assign_source_codes(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
-    """Source code of each id; None for a model without codes."""
+    """Return the source code of each id; None if the model has no codes."""
     if not hasattr(model, "assign_source"):
         return None
     with torch.no_grad():
@@ -42,7 +43,7 @@ def assign_source_codes(model: nn.Module, ids: Sequence[int]) -> list[int] | Non
 
 
 def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
-    """Class of a run's source words. `classes` is `scan` (from the grammar) or `cogs` (from training data)."""
+    """Find the class of each source word; `classes` is `scan` (by the grammar) or `cogs` (by the training data)."""
     if classes == "scan":
         return find_scan_classes(words)
     if classes == "cogs":
@@ -51,35 +52,36 @@ def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> di
 
 
 def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
-    """(one row per word that source sentences hold: word, class, code; their embeddings [N, d]).
+    """Return (word, class and code of each word of source sentences, their embeddings [N, d]).
 
-    `</s>` is among them, with itself as its class; `code` is empty for a model without codes.
+    `</s>` is one of the words, in a class of its own; `code` is empty if the model has no codes.
     """
     model, words = run.load()
     ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
-    of_class = {**find_word_classes(run, words, classes), END: END}
-    table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [of_class[words[id_]] for id_ in ids]})
+    by_word = {**find_word_classes(run, words, classes), END: END}
+    table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [by_word[words[id_]] for id_ in ids]})
     codes = assign_source_codes(model, ids)
     table["code"] = pandas.array(codes if codes else [None] * len(ids), "Int64")
     return table, model.source_embedding.weight.detach()[ids].float().numpy()
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """A map of each run's words, and how far embeddings and codes agree with the syntactic classes.
+    """Map the words of each run, and score how far embeddings and codes agree with the syntactic classes.
 
     options:
         classes: `scan` or `cogs`.
         seed: of t-SNE.
-        focus: {word, peers, name}: also say whether the codes treat `word` as its peers, e.g. jump as the verbs.
-        output: {word, peers, name}: the same of a word of the target and its code, e.g. I_JUMP.
-    Scores, on all words but (except the first) `</s>`:
-        codes_in_use: how many codes the words and `</s>` have, for models with codes.
-        silhouette: mean silhouette of the embeddings by class (Euclidean; -1..1; a class of one word counts 0).
-        v_measure, adjusted_rand: of codes against classes (1: the same partition), for models with codes.
+        focus: {word, peers, name}: also compare the code of a source word with its peers, e.g. jump with the verbs.
+        output: {word, peers, name}: the same for a target word, e.g. I_JUMP.
+    Scores of the embeddings, without `</s>`:
+        silhouette: mean silhouette by class (Euclidean; -1 to 1; 0 for a class of one word).
         <word>_silhouette: of the focus alone.
-        <word>_with_<name>: 1 if the code of `word` is that of every peer, else 0; for models with codes.
-        <word>_alone: 1 if no other word has its code, else 0. Words that only differ by a number (jump, jump1) are one.
-        <word>_with_any_<name>: of the output: 1 if the code of `word` is that of a peer, else 0.
+    Scores of models with codes; `</s>` counts in the first only:
+        codes_in_use: how many codes the words have.
+        v_measure, adjusted_rand: agreement of codes with classes (1: the same partition).
+        <word>_with_<name>: 1 if the focus and all of its peers have one code, else 0.
+        <word>_alone: 1 if no other word has its code, else 0. Words that differ only in a number (jump, jump1) are one.
+        <word>_with_any_<name>: of the output: 1 if any of its peers has its code, else 0.
     """
     given = merge_options(options, classes="scan", seed=0, focus=None, output=None)
     tables, scores, notes = [], [], []
@@ -87,30 +89,34 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         table, vectors = make_word_table(run, given["classes"])
         table[["x", "y"]] = project_tsne(vectors, given["seed"])
         tables.append(pandas.concat([pandas.DataFrame(run.columns, table.index), table], axis=1))
-        coded = table["code"].notna().all()
-        if coded:
+        has_codes = table["code"].notna().all()
+        if has_codes:
             scores.append(make_score_row(run, "codes_in_use", table["code"].nunique(), "codes", len(table)))
         real = (table["word"] != END).to_numpy()
         table, vectors = table[real].reset_index(drop=True), vectors[real]
         silhouettes = pandas.Series(silhouette_samples(vectors, table["class"]), table["word"])
         scores.append(make_score_row(run, "silhouette", silhouettes.mean(), "index", len(table)))
-        if coded:
+        if has_codes:
             labels = (table["class"], table["code"].astype(int))
             scores.append(make_score_row(run, "v_measure", v_measure_score(*labels), "index", len(table)))
             scores.append(make_score_row(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
-        if given["focus"] and _has(silhouettes, given["focus"], run, notes):
+        if given["focus"] and _has_words(silhouettes, given["focus"], run, notes):
             word = given["focus"]["word"]
             scores.append(make_score_row(run, f"{word}_silhouette", silhouettes[word], "index", 1))
-            for name, value in score_focus_code(table, **given["focus"]).items() if coded else ():
+            if has_codes:
+                codes = dict(zip(table["word"], table["code"], strict=True))
+                for name, value in score_focus_code(codes, **given["focus"]).items():
+                    scores.append(make_score_row(run, name, value, "share", 1))
+        if given["output"] and has_codes:
+            codes = assign_target_codes(run)
+            if _has_words(codes, given["output"], run, notes):
+                name, value = score_output_code(codes, **given["output"])
                 scores.append(make_score_row(run, name, value, "share", 1))
-        if given["output"] and coded and _has(codes := assign_target_codes(run), given["output"], run, notes):
-            name, value = score_output_code(codes, **given["output"])
-            scores.append(make_score_row(run, name, value, "share", 1))
     return AnalysisResult(scores, {"words": stack_tables(tables, ["word", "class", "code", "x", "y"])}, notes)
 
 
-def _has(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: list[str]) -> bool:
-    """Whether the data have a word and its peers; noted if not."""
+def _has_words(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: list[str]) -> bool:
+    """Return whether `words` contain a word and its peers; add a note if not."""
     missing = [name for name in (wanted["word"], *wanted["peers"]) if name not in words]
     if missing:
         notes.append(f"{run}: not in the training data: {', '.join(missing)}")
@@ -118,20 +124,19 @@ def _has(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: 
 
 
 def assign_target_codes(run: TrainedRun) -> dict[str, int]:
-    """Code of each word of the target, special tokens included, in a model with codes."""
+    """Return the code of each target word, special tokens included, for a run with codes."""
     model, words = run.load()[0], read_vocabularies(run.data)["target"]
     with torch.no_grad():
         return dict(zip(words, model.assign_target(torch.arange(len(words))).tolist(), strict=True))
 
 
 def score_output_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> tuple[str, bool]:
-    """The score <word>_with_any_<name> of `analyse`, and its value."""
+    """Return (<word>_with_any_<name>, whether a peer has the code of `word`)."""
     return f"{word}_with_any_{name}", codes[word] in [codes[peer] for peer in peers]
 
 
-def score_focus_code(table: pandas.DataFrame, word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
-    """The scores <word>_with_<name> and <word>_alone of `analyse`, from the columns word and code of `table`."""
-    codes = dict(zip(table["word"], table["code"], strict=True))
+def score_focus_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
+    """Compute <word>_with_<name> and <word>_alone of `analyse` from the code of each source word."""
     sharing = {other.rstrip("0123456789") for other, code in codes.items() if code == codes[word]}
     return {
         f"{word}_with_{name}": all(codes[peer] == codes[word] for peer in peers),

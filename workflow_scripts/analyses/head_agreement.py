@@ -1,5 +1,6 @@
-"""How often an attention head looks at the same place in two sentences of one structure (section 5.3)."""
+"""How often an attention head attends most to the same position in two sentences of one structure (section 5.3)."""
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,41 +10,33 @@ import pandas
 
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention
 from workflow_scripts.analyses.embedding_space import END, assign_source_codes, find_word_classes
-from workflow_scripts.analyses.trained_runs import (
-    RUN_COLUMNS,
-    AnalysisResult,
-    TrainedRun,
-    encode_sentence,
-    make_score_row,
-)
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_row
 from workflow_scripts.common.options import merge_options
 
-METRICS = {
-    "codes": "head_agreement",
-    "classes": "head_agreement_classes",
-    "printed": "head_agreement_printed",
-}
+METRICS = {"codes": "head_agreement", "classes": "head_agreement_classes", "printed": "head_agreement_printed"}
 COLUMNS = [*RUN_COLUMNS, "item_set", "pair", "first", "second", "agreement", "same_codes"]
+
+Pairs = dict[int, tuple[str, str]]  # sentences by the number of their pair, from 1
 
 
 def compute_agreement(first: np.ndarray, second: np.ndarray) -> float:
-    """Share (0..1) of (layer, head, query) whose largest weight is on the same key, for maps [layers, heads, S, S].
+    """Compute the share (0 to 1) of (layer, head, query) with the largest weight on the same key.
 
-    Of equal weights the first counts as the largest.
+    Maps are [layers, heads, S, S]. The first of equal weights counts as the largest.
     """
     return float((first.argmax(-1) == second.argmax(-1)).mean())
 
 
 def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[tuple[int, int]]:
-    """At most `count` pairs of positions with one structure, drawn at random; no position is used twice.
+    """Sample at most `count` pairs of positions with one structure; no position is used twice.
 
-    Structures take turns, so that a common one does not crowd out the others: each gives a pair, those that still
-    have two sentences give another, and so on.
+    Structures take turns, each with one pair, so that a common one does not replace the others.
     """
     generator = np.random.default_rng(seed)
-    groups: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = defaultdict(list)
     for position in generator.permutation(len(structures)).tolist():
-        groups.setdefault(structures[position], []).append(position)
+        groups[structures[position]].append(position)
     pairs: list[tuple[int, int]] = []
     for turn in range(0, max(map(len, groups.values()), default=0), 2):
         pairs += [(members[turn], members[turn + 1]) for members in groups.values() if len(members) > turn + 1]
@@ -51,91 +44,78 @@ def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Agreement of the encoder's heads in pairs of sentences of one structure, in percent, every run on the same pairs.
+    """Score the agreement of the encoder's heads in pairs of sentences of one structure, in percent.
+
+    All runs of a task get the same pairs.
 
     options:
-        codes_from: by task, {method, variant} of the run whose codes say which sentences have one structure; it serves
-            all runs of its task and seed. Score `head_agreement` (item_set codes), as in section 5.3.
-        classes: by task, `scan` or `cogs`: pairs of one sequence of syntactic classes instead, which are no model's
-            own. Score `head_agreement_classes` (item_set classes).
+        codes_from: by task, {method, variant} of the run of the same seed whose codes define a structure. Score
+            `head_agreement` (item_set codes), as in section 5.3.
+        classes: by task, `scan` or `cogs`: a structure is a sequence of syntactic classes, independent of any model.
+            Score `head_agreement_classes` (item_set classes).
         rows: by task, pairs of rows of the split (from 0), such as the paper's own pairs. Score
-            `head_agreement_printed` (item_set printed). Pairs of unequal length cannot be compared, and are left out.
-            Of the run that gives the codes also `printed_same_codes`: the share of these pairs that have one sequence
-            of its codes, in percent.
-        split, pairs, seed: where the sentences come from, and how many pairs are drawn. The paper has 48 pairs of
+            `head_agreement_printed` (item_set printed). Pairs of different lengths are left out. For the run of
+            `codes_from` also `printed_same_codes`: the share of pairs with one sequence of its codes, in percent.
+        split, pairs, seed: the split of the sentences, and how many pairs are sampled. The paper has 48 pairs of
             CoGnition (table 6).
     The paper counts "attention heads that assign the highest weight to the same token"; here every (layer, head,
-    query) counts once, the closing EOS as a query among them. Sentences with words that the run never saw are left out.
+    query) counts once, and EOS is a query. Sentences with words that are not in the training data are left out.
     """
     given = merge_options(options, codes_from={}, classes={}, rows={}, split="test", pairs=1000, seed=0)
-    scores, rows, notes = [], [], []
+    split, scores, rows, notes = given["split"], [], [], []
     by_name = {str(run): run for run in runs}
     for run in runs:
         model, words = run.load()
-        sentences = run.list_sentences(given["split"], words)
-        ids = [encode_sentence(sentence, words, run) for sentence in sentences]
+        sentences = run.list_sentences(split, words)
+        ids = encode_sentences(sentences, words, run)
         structures: dict[str, list[Hashable]] = {}
         code, coder = None, ""
         if run.task in given["codes_from"]:
             coder = str(replace(run, **given["codes_from"][run.task]))
             if coder in by_name:
-                code = dict(zip(words, assign_source_codes(by_name[coder].load()[0], range(len(words))), strict=True))
-                structures["codes"] = [tuple(code[words[i]] for i in sentence) for sentence in ids]
+                code = assign_source_codes(by_name[coder].load()[0], range(len(words)))
+                structures["codes"] = [tuple(code[i] for i in sentence) for sentence in ids]
             else:
                 notes.append(f"{run}: no pairs of one code sequence, for {coder} was not run")
         if run.task in given["classes"]:
-            of_class = {**find_word_classes(run, words, given["classes"][run.task]), END: END}
-            structures["classes"] = [tuple(of_class[words[i]] for i in sentence) for sentence in ids]
-        chosen = {name: sample_pairs(of_each, given["pairs"], given["seed"]) for name, of_each in structures.items()}
-        compared = {
-            name: {number: (sentences[i], sentences[j]) for number, (i, j) in enumerate(pairs, start=1)}
-            for name, pairs in chosen.items()
-        }
+            by_word = {**find_word_classes(run, words, given["classes"][run.task]), END: END}
+            structures["classes"] = [tuple(by_word[words[i]] for i in sentence) for sentence in ids]
+        item_sets: dict[str, Pairs] = {}
+        for name, by_sentence in structures.items():
+            drawn = sample_pairs(by_sentence, given["pairs"], given["seed"])
+            item_sets[name] = {number: (sentences[i], sentences[j]) for number, (i, j) in enumerate(drawn, start=1)}
         if run.task in given["rows"]:
-            printed = select_printed_pairs(
-                run.read_pairs(given["split"])["source"].tolist(), given["rows"][run.task], words
-            )
-            notes.append(f"{run}: {len(printed)} of {len(given['rows'][run.task])} pairs of rows can be compared")
-            compared["printed"] = printed
-        for item_set, pairs in compared.items():
+            wanted = given["rows"][run.task]
+            item_sets["printed"] = select_printed_pairs(run.read_pairs(split)["source"].tolist(), wanted, words)
+            notes.append(f"{run}: {len(item_sets['printed'])} of {len(wanted)} pairs of rows can be compared")
+        for item_set, pairs in item_sets.items():
             if not pairs:
                 if item_set != "printed":
-                    notes.append(f"{run}: no two sentences of {given['split']} have one sequence of {item_set}")
+                    notes.append(f"{run}: no two sentences of {split} have one sequence of {item_set}")
                 continue
-            sides = [
-                compute_encoder_attention(model, [encode_sentence(s, words, run) for s in side])
-                for side in zip(*pairs.values(), strict=True)
-            ]
-            shares = [100 * compute_agreement(first, second) for first, second in zip(*sides, strict=True)]
-            same = [have_same_codes(first, second, code) for first, second in pairs.values()]
-            more = {"split": given["split"], "item_set": item_set}
-            scores.append(
-                make_score_row(run, METRICS[item_set], float(np.mean(shares)), "percent", len(shares), **more)
-            )
+            sides = [encode_sentences(side, words, run) for side in zip(*pairs.values(), strict=True)]
+            maps = [compute_encoder_attention(model, side) for side in sides]
+            shares = [100 * compute_agreement(first, second) for first, second in zip(*maps, strict=True)]
+            same: list[bool | None] = [None] * len(pairs)
+            if code is not None:
+                same = [[code[i] for i in one] == [code[i] for i in other] for one, other in zip(*sides, strict=True)]
+            where = {"split": split, "item_set": item_set}
+            means = {METRICS[item_set]: float(np.mean(shares))}
             if item_set == "printed" and coder == str(run):
-                scores.append(
-                    make_score_row(run, "printed_same_codes", 100 * float(np.mean(same)), "percent", len(same), **more)
-                )
+                means["printed_same_codes"] = 100 * float(np.mean(same))
+            scores += [make_score_row(run, name, mean, "percent", len(pairs), **where) for name, mean in means.items()]
             for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
                 pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
                 rows.append({**run.columns, "item_set": item_set, **pair})
     return AnalysisResult(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
 
 
-def have_same_codes(first: str, second: str, code: dict[str, int] | None) -> bool | None:
-    """Whether two sentences have one sequence of codes; None without codes."""
-    return None if code is None else [code[word] for word in first.split()] == [code[word] for word in second.split()]
-
-
-def select_printed_pairs(
-    sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]
-) -> dict[int, tuple[str, str]]:
-    """Sentences of pairs of rows, by number from 1: of those that are there, have known words only and one length."""
+def select_printed_pairs(sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]) -> Pairs:
+    """Select the pairs of `rows` that exist, have only known `words` and have one length."""
     known, found = set(words), {}
     for number, pair in enumerate(rows, start=1):
         if max(pair) < len(sources):
-            first, second = (sources[row] for row in pair)
-            one, other = first.split(), second.split()
-            if len(one) == len(other) and known.issuperset(one + other):
-                found[number] = first, second
+            first, second = (sources[row].split() for row in pair)
+            if len(first) == len(second) and known.issuperset(first + second):
+                found[number] = tuple(sources[row] for row in pair)
     return found

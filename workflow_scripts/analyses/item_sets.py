@@ -16,7 +16,8 @@ from typing import Any
 import pandas
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.interventions.intervene import METRIC, PREFIX
@@ -33,7 +34,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     that is undefined, or 0 and so without a logarithm, is noted.
     """
     merge_options(options)
-    found = AnalysisResult([])
+    found = AnalysisResult()
     for _, group in groupby(sorted(runs, key=_model), key=_model):
         variants = list(group)
         if len(variants) < 2:

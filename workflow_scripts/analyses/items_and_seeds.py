@@ -14,7 +14,8 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.item_sets import read_answers
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.statistics import Effect, average_over_seeds_and_items, compare_with_constant
@@ -59,7 +60,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     of one item over both.
     """
     given = merge_options(options, variant="", over="", layer=1, means={})
-    variants, found = (given["variant"], given["over"]), AnalysisResult([])
+    variants, found = (given["variant"], given["over"]), AnalysisResult()
     for task in sorted({run.task for run in runs}):
         measured = {
             (run.method, run.variant, run.seed): read_measures(run, given["layer"]) for run in runs if run.task == task

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
@@ -23,7 +24,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     A seed counts where it has all scores of a mean; a gain is of the same seed of both.
     """
     given = merge_options(options, models={}, means={}, over={})
-    found = AnalysisResult([])
+    found = AnalysisResult()
     by_variant: dict[tuple[str, str, str], list[TrainedRun]] = {}
     for run in runs:
         by_variant.setdefault((run.task, run.method, run.variant), []).append(run)

@@ -1,26 +1,28 @@
-"""How much more training data help: the mean gain from one size of the training set to the next (CAT's table 7)."""
+"""Mean gain from one size of the training set to the next (CAT's table 7)."""
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Metric `mean_gain` (points) of each method, variant and seed that has runs at the first and the last size, under
-    the last task.
+    """Compute `mean_gain` (points) for each method, variant and seed with runs at the first and the last size.
 
     options:
-        sizes: name -> the tasks of one data set, from the smallest training set to the largest; split: of each name.
-        metric: of the scores; of all readouts but those of `without`, each of which has scores of its own.
-    The mean of the differences of neighbours is that of the ends, whatever lies between: (last - first) / (sizes - 1).
+        sizes: name -> the tasks of one data set, from the smallest training set to the largest.
+        split: of each name of `sizes`; the default is test.
+        metric: of the scores; without: readouts to leave out.
+    The mean of the differences between neighbouring sizes depends on the ends only: (last - first) / (sizes - 1). The
+    scores have the task of the largest training set.
     """
     given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
-    found = AnalysisResult([])
+    found = AnalysisResult()
     for name, tasks in given["sizes"].items():
         if len(tasks) < 2:
             raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
@@ -33,7 +35,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 continue
             last = by_task[tasks[-1]]
             start, end = (
-                read_values(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
+                read_split_scores(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
                 for task in ends
             )
             for readout in start.keys() & end.keys():
@@ -42,8 +44,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     return found
 
 
-def read_values(run: TrainedRun, split: str, metric: str, without: Sequence[str]) -> dict[str, float]:
-    """Readout -> the score of all items of a split."""
+def read_split_scores(run: TrainedRun, split: str, metric: str, without: Sequence[str]) -> dict[str, float]:
+    """Return readout -> score over all items of a split."""
     wanted = {"split": split, "subset": "all", "metric": metric}
     rows = [row for row in read_scores(run.folder / "eval/scores.csv") if row["readout"] not in without]
     return {row["readout"]: row["value"] for row in rows if all(row[name] == value for name, value in wanted.items())}

@@ -1,4 +1,4 @@
-"""What the searches of learning rate and batch size have tried, and what they have chosen."""
+"""The searches of learning rate and batch size: all pairs that were tried, and the chosen ones."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,18 +6,20 @@ from typing import Any
 
 import pandas
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Of each variant that takes what a search has chosen, under the search's seed: the chosen `learning_rate` (10^-5)
-    and `batch_sentences` (sentences), `best` (percent), the validation of that pair, and `range` (points), the best
-    less the worst of all pairs. n counts the pairs. pairs.csv has them all.
+    """Report the search of each variant that has one, under the seed of the search.
+
+    Scores: the chosen `learning_rate` (10^-5) and `batch_sentences` (sentences); `best` (percent), the validation of
+    that pair; `range` (points), the best less the worst of all pairs. n counts the pairs. pairs.csv has all of them.
     """
     merge_options(options)
-    found, tables = AnalysisResult([]), []
+    found, tables = AnalysisResult(), []
     for run in {(run.task, run.method, run.variant): run for run in reversed(runs)}.values():
         if read_json(run.folder / "run.json")["chosen"] is None:
             found.notes.append(f"{run.task}/{run.method}/{run.variant}: trained without a search")

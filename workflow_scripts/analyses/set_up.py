@@ -1,17 +1,18 @@
-"""What was trained, on how much: sizes of the data sets and of the models, from what preparation and training wrote."""
+"""Sizes of data sets and models, from the files of preparation and training."""
 
 from typing import Any
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Metric `examples` for each task and split; for each method (in the column subset) `parameters` (million),
-    `layers`, `width`, `heads` and `feed_forward` of its causal language model. n counts examples or parameters.
+    """Report `examples` of each task and split, and the sizes of each method's causal language model.
 
-    All runs of a method are of one size: the first one tells it.
+    Sizes are `parameters` (million), `layers`, `width`, `heads` and `feed_forward`, from the first run of the method
+    (the column subset): all have one size. n counts examples or parameters.
     """
     merge_options(options)
     by_task, by_method = ({getattr(run, name): run for run in reversed(runs)} for name in ("task", "method"))
@@ -22,7 +23,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
 
 
 def count_examples(task: str, run: TrainedRun) -> list[dict[str, Any]]:
-    """Score rows: how many examples the splits of a run's data have."""
+    """Make score rows of the number of examples in each split."""
     manifest = read_json(run.data / "dataset.json")
     what = {"task": task, "subset": "all", "metric": "examples", "unit": "examples", "protocol": manifest["protocol"]}
     return [
@@ -32,12 +33,12 @@ def count_examples(task: str, run: TrainedRun) -> list[dict[str, Any]]:
 
 
 def read_model_sizes(method: str, run: TrainedRun) -> list[dict[str, Any]]:
-    """Score rows: the sizes of a run's model, by the configuration beside its weights."""
+    """Make score rows of the sizes of a run's model, from the configuration in its checkpoint."""
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(run.folder / "checkpoint", local_files_only=True)
     count = read_json(run.folder / "run.json")["parameters"]
-    # GPT-2 has no number where it takes four times the width.
+    # GPT-2 has no value if it uses four times the width.
     feed_forward = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None)
     values = {
         "parameters": (count / 1e6, "million"),

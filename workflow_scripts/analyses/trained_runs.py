@@ -1,7 +1,7 @@
-"""What the analyses share: trained runs, loaded when needed, and the scores and files that an analysis returns."""
+"""Trained runs, the rows and tables that name them, and the encoding of sentences for their models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A run that has been trained: `folder` is its runs/ folder, `data` the prepared data of its task."""
+    """A trained run: `folder` is its folder under runs/, `data` the prepared data of its task."""
 
     task: str
     method: str
@@ -37,48 +37,38 @@ class TrainedRun:
         return {name: getattr(self, name) for name in RUN_COLUMNS}
 
     def load(self) -> tuple[nn.Module, list[str]]:
-        """(model on the CPU in eval mode, source words by id). Raises UserError when the run cannot be read."""
+        """Return (model on the CPU in eval mode, source words by id). Raises UserError for a damaged run."""
         model, vocabulary, _ = load_run(self.folder, self.data)
         return model, vocabulary["source"]
 
     def read_pairs(self, split: str) -> pandas.DataFrame:
-        """The `source` and `target` strings of a split of the data. Raises UserError when there is no such split."""
+        """Read the `source` and `target` strings of a split. Raises UserError if there is no such split."""
         return read_table(self.data, split, ["source", "target"]).to_pandas()
 
     def list_sentences(self, split: str, words: Sequence[str]) -> list[str]:
-        """The distinct source sentences of a split that are made of `words`, in its order."""
+        """List the distinct source sentences of a split that contain only `words`, in the order of the split."""
         known = set(words)
-        return [
-            source for source in dict.fromkeys(self.read_pairs(split)["source"]) if known.issuperset(source.split())
-        ]
-
-
-@dataclass
-class AnalysisResult:
-    """What an analysis found: rows of scores.csv, and tables to write as <name>.csv."""
-
-    scores: list[dict[str, Any]]
-    files: dict[str, pandas.DataFrame] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+        sources = dict.fromkeys(self.read_pairs(split)["source"])
+        return [source for source in sources if known.issuperset(source.split())]
 
 
 def make_score_row(run: TrainedRun, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
-    """One row of scores.csv; `n` counts what was averaged. The subset is "all" unless `columns` says otherwise."""
+    """Make a row of scores.csv; `n` is how many values were averaged. The default subset is "all"."""
     row = {**run.columns, "split": "", "subset": "all", "metric": metric, "value": float(value), "unit": unit, "n": n}
     return {**row, "protocol": run.protocol, **columns}
 
 
 def stack_tables(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
-    """The tables under each other; for none, a table without rows that has the columns of a run and `columns`."""
+    """Concatenate tables; without tables, return an empty one with the columns of a run and `columns`."""
     return pandas.concat(tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True)
 
 
-def encode_sentence(sentence: str, words: Sequence[str], run: TrainedRun) -> list[int]:
-    """Ids of the sentence, closed by EOS. Raises UserError for a word that the run has not been trained on."""
+def encode_sentences(sentences: Sequence[str], words: Sequence[str], run: TrainedRun) -> list[list[int]]:
+    """Return the word ids of each sentence, with EOS. Raises UserError for a word that `run` was not trained on."""
     index = {word: id_ for id_, word in enumerate(words)}
-    for word in sentence.split():
-        if word not in index:
+    for sentence in sentences:
+        if missing := [word for word in sentence.split() if word not in index]:
             raise UserError(
-                f"run {run} has no source word '{word}' (of '{sentence}'); take another sentence in displays.yaml"
+                f"run {run} has no source word '{missing[0]}' (of '{sentence}'); take another sentence in displays.yaml"
             )
-    return [*(index[word] for word in sentence.split()), EOS]
+    return [[*(index[word] for word in sentence.split()), EOS] for sentence in sentences]

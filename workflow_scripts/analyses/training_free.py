@@ -1,7 +1,7 @@
-"""What needs no model: the overlap of words and of sememes on pairs of phrases, and the constant answer on classes.
+"""Scores without a model: the overlap of words and of sememes of two phrases, and the constant answer for classes.
 
-CAT reads how related two phrases are from the cosine of their states, and paraphrases from pairs of which nine in ten
-are none: a number of a model says something when it lies above these.
+CAT scores the relatedness of phrases by the cosine of their states, and paraphrases on data where nine in ten pairs are
+none. A model has learnt something only if it is better than these scores.
 """
 
 import tempfile
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.formats import hownet
@@ -22,17 +23,17 @@ from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, 
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
-    """Scores of the data of `runs`, by task and readout; the runs themselves are not read.
+    """Score the data of `runs` by task and readout, without reading the runs.
 
     options:
         split: whose items are scored.
-    Readouts, on tasks of scores `word_overlap` and `sememe_overlap` (pearson, spearman, times 100), on those of two
-    classes `constant` (accuracy, accuracy_label_0, f1, auc, in percent): the class that most training items have. A
-    measure that is not defined, such as the correlation of an overlap that is the same for all pairs, has a note.
+    Readouts: for tasks with scores `word_overlap` and `sememe_overlap` (pearson, spearman, times 100); for tasks with
+    two classes `constant`, the most frequent class in training (accuracy, accuracy_label_0, f1, auc, in percent). An
+    undefined metric, such as the correlation of an overlap that is the same for all pairs, gets a note.
     """
     given = merge_options(options, split="test")
     known = read_word_sememes(sources)
-    found = AnalysisResult([])
+    found = AnalysisResult()
     for run in {run.task: run for run in runs}.values():
         names = read_json(run.data / "dataset.json")["labels"]
         table = read_table(run.data, given["split"], ["first", "second", "label", "subset"])
@@ -60,7 +61,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
 
 
 def read_word_sememes(sources: dict[str, Path]) -> dict[str, list[int]]:
-    """Word -> its sememes; made-up ones where the data are made up, and have no sources."""
+    """Return word -> sememes; stand-in data have no sources, and get stand-in sememes."""
     if sources:
         return hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
     with tempfile.TemporaryDirectory() as folder:
@@ -69,8 +70,9 @@ def read_word_sememes(sources: dict[str, Path]) -> dict[str, list[int]]:
 
 
 def compute_overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:
-    """|A & B| / |A | B| of each pair [N], A and B being the sememes of all words of a phrase; without any known, its
-    words. Two empty sets overlap wholly.
+    """Compute |A & B| / |A | B| of each pair, [N]: A and B are the sememes of all words, or the words if none is known.
+
+    Two empty sets have overlap 1.
     """
 
     def parts(phrase: str) -> set[Hashable]:

@@ -1,4 +1,4 @@
-"""How much of the spread of ConsistSyn is due to the training seed, and how much to the draw of synonyms.
+"""Parts of the spread of ConsistSyn: how much is due to the training seed, and how much to the draw of synonyms.
 
 One-way analysis of variance with random effects: training seed s and draw d give mu + a_s + e_sd. The standard
 deviations of a (between trained models) and of e (between draws on one model) are in points of percent.
@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.interventions.variation import split_variance
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Metrics `sd_training_seeds` and `sd_draws` (points) for each task, subset (method and variant) and rate.
+    """Compute `sd_training_seeds` and `sd_draws` (points) for each task, method and variant (column subset) and rate.
 
-    n is the number of training seeds, and of draws a seed. Without two of either there is no score.
+    n is the number of training seeds, or of draws of each seed. A score needs at least two.
     """
     merge_options(options)
-    found = AnalysisResult([])
+    found = AnalysisResult()
     for (task, method, variant), group in groupby(sorted(runs, key=_variant), key=_variant):
         members = list(group)
         for rate, values in read_consistency(members).items():
@@ -39,7 +40,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
 
 
 def read_consistency(runs: list[TrainedRun]) -> dict[float, np.ndarray]:
-    """Rate -> ConsistSyn [training seeds, draws] in percent, of the seeds that have a score for every draw."""
+    """Return rate -> ConsistSyn [training seeds, draws] in percent, for the seeds with a score for every draw."""
     by_rate: dict[float, dict[int, dict[int, float]]] = {}
     for run in runs:
         for row in read_scores(run.folder / "interventions/scores.csv"):

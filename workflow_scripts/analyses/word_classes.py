@@ -1,4 +1,4 @@
-"""Syntactic class of every source word: from the grammar (SCAN), from the places of words in logical forms (COGS)."""
+"""Syntactic classes of source words: from the grammar (SCAN), or from their positions in logical forms (COGS)."""
 
 import re
 from collections import Counter, defaultdict
@@ -19,11 +19,10 @@ OTHER = "function word"
 
 
 def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
-    """Class of each SCAN word; `walk12`, mutated from `walk`, has the class of `walk`.
+    """Find the class of each SCAN word except special tokens; `walk12`, a copy of `walk`, has the class of `walk`.
 
-    The classes are those that the paper names (section 5.2). `turn` is a verb here: the grammar gives it to no other
-    class, though unlike the other verbs it never stands without a direction.
-    Special tokens are left out. Raises UserError for a word that the grammar does not have.
+    The classes are those of the paper (section 5.2). `turn` is a verb, because the grammar has no other class for it,
+    although it always has a direction, unlike the other verbs. Raises UserError for a word that is not in the grammar.
     """
     by_word = {word: name for name, members in SCAN_CLASSES.items() for word in members}
     originals = {word: word.rstrip("0123456789") for word in words if word not in SPECIAL_TOKENS}
@@ -34,14 +33,14 @@ def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
 
 
 def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Class of each word of COGS, from (sentence, logical form) pairs; a word has the class that it shows most often.
+    """Find the most frequent class of each COGS word in (sentence, logical form) pairs.
 
-    In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb,
-    an argument that is no variable is a proper name, and `noun . nmod . P` makes P a preposition. A sentence of one
-    word says the same by its form: `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself.
-    Verbs are told apart by form: infinitive (alone or after `to`), participle (after `was`), past (all else); one form
-    that is seen both as past and as participle ("helped") is a class of its own. Of the words that no logical form
-    mentions, a and the are determiners; what is left (was, by, to, that and the full stop) are function words.
+    In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb;
+    an argument that is not a variable is a proper name, and `noun . nmod . P` makes P a preposition. The logical form
+    of a single word is `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself. Verbs have a
+    class for each form: infinitive (alone or after `to`), participle (after `was`), past (otherwise), and one for words
+    that are both past and participle ("helped"). Among the other words, a and the are determiners; the rest (was, by,
+    to, that and the full stop) are function words.
     """
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for sentence, form in pairs:
@@ -68,7 +67,7 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _class_alone(word: str, form: str) -> str:
-    """Class of a word that is a whole sentence, from its logical form."""
+    """Return the class of a word that is a whole sentence, from its logical form."""
     if form == word:
         return "proper name"
     return "common noun" if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form) else "verb, infinitive"
@@ -79,7 +78,7 @@ def _verb_form(previous: str) -> str:
 
 
 def _majority(counts: Counter[str]) -> str:
-    """The most frequent class, the first in the alphabet of equals; past and participle together are one class."""
+    """Return the most frequent class, ties alphabetically; past and participle together are one class."""
     if counts["verb, past"] and counts["verb, participle"]:
         both = counts.pop("verb, past") + counts.pop("verb, participle")
         counts["verb, past or participle"] = both

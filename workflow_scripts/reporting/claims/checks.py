@@ -58,16 +58,16 @@ def verify_grammar() -> list[Check]:
 def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     """Compare the published numbers of the papers with each other and with their own claims."""
     # pandas and scipy's distributions, which no other check needs.
-    from workflow_scripts.analyses.printed_numbers import audit, compute_null_interval
+    from workflow_scripts.analyses import audit
 
     paper, name = AUDIT
     entry = catalogue.papers[paper].analyses[name]
     numbers = read_published(catalogue.root / "papers" / entry["published"] / "published.csv")
-    rows, _ = audit(numbers, entry["options"])
+    rows = audit.analyse(numbers, entry["options"]).scores
     scores = {
         (row["task"], row["metric"], row.get("subset", "all")): row["value"] for row in rows if row.get("rate") is None
     }
-    low, high = compute_null_interval(entry["options"]["runs"])
+    low, high = audit.compute_null_interval(entry["options"]["runs"])
     ratios, inside = (int(scores["all", f"cv_ratio_{part}", "all"]) for part in ("count", "inside"))
     compared, differing = (
         sum(int(value) for (_, metric, _), value in scores.items() if metric == f"pairs_{part}")
