@@ -17,7 +17,7 @@ from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
-from workflow_scripts.reporting.pages.verify import find_line_faults
+from workflow_scripts.reporting.pages.verify import find_row_faults
 
 METADATA = "ro-crate-metadata.json"
 CONFIG = "results/demo/config.json"
@@ -185,14 +185,14 @@ def test_a_file_that_is_not_even_listed_is_missed(faults, damaged: Path, name: s
     metadata = json.loads((damaged / METADATA).read_text())
     metadata["@graph"] = [entity for entity in metadata["@graph"] if entity["@id"] != name]
     (damaged / METADATA).write_text(json.dumps(metadata))
-    assert faults(damaged) == [f"{name}: neither there nor listed"]
+    assert faults(damaged) == [f"{name}: neither present nor listed"]
 
 
 def test_a_crate_without_its_configuration_is_one_line(faults, damaged: Path):
     (damaged / "results/demo/config.json").unlink()
     missing, none = faults(damaged)
     assert missing == "results/demo/config.json: missing"
-    assert none == "results/<scale>/config.json: there are 0; a crate is of one complete scale"
+    assert none == "results/<scale>/config.json: found 0; a crate contains one complete scale"
 
 
 def test_changed_missing_and_added_files_are_named(faults, damaged: Path):
@@ -209,9 +209,9 @@ def test_what_the_scores_do_not_give_is_named(faults, of_one_paper):
     """Even when the checksum was made to fit."""
     table = "tables/sq_transformer/table1.csv"
     changes = [
-        (table, "measured", "not run", "table1.csv: table1/"),
-        (table, "stand_in", "reduced", "table1.csv: table1/"),
-        (table, "percent", "points", "table1.csv: table1/"),
+        (table, "measured", "not run", "table1.csv: "),
+        (table, "stand_in", "reduced", "table1.csv: "),
+        (table, "percent", "points", "table1.csv: "),
         ("claims.csv", "no verdict", "reproduced", "claims.csv: "),
     ]
     sides = "results/demo/claim_sides.csv"
@@ -234,8 +234,8 @@ def test_what_the_scores_do_not_give_is_named(faults, of_one_paper):
     [
         ("claims.csv", b"a,b\n1,2\n", "claims.csv: "),
         ("config.json", b"[]", "results/demo/config.json: not a configuration"),
-        ("claims.csv", b"\xff\xfe", "sq_transformer: what is to be compared cannot be read"),
-        ("tables/sq_transformer/table1.json", b"[]", "sq_transformer: what is to be compared cannot be read"),
+        ("claims.csv", b"\xff\xfe", "claims.csv: sq_transformer/"),
+        ("tables/sq_transformer/table1.json", b"[]", "sq_transformer: its results cannot be read"),
         ("tables/sq_transformer/table1.csv", b"a,b\n1,2\n", "table1.csv: "),
     ],
 )
@@ -275,14 +275,15 @@ def test_a_claim_that_was_added_is_named(faults, of_one_paper: Path):
     with open(ledger, "a", newline="") as stream:
         csv.DictWriter(stream, made_up).writerow(made_up)
     correct_checksum(of_one_paper, "results/demo/claims.csv")
-    assert faults(of_one_paper) == [f"claims.csv: made-up: not a claim of {made_up['paper']}"]
+    assert faults(of_one_paper) == [f"claims.csv: {made_up['paper']}/made-up: not expected"]
 
 
 def test_a_claim_of_another_paper_and_a_second_line_are_named(tmp_path: Path):
-    ledger = tmp_path / "claims.csv"
-    ledger.write_text("paper,claim,verdict\na,one,reproduced\na,two,reproduced\na,two,inconclusive\nb,one,reproduced\n")
-    assert find_line_faults(ledger, ["a", "b"]) == ["claims.csv: two: stands there 2 times"]
-    assert find_line_faults(ledger, ["a"])[1:] == ["claims.csv: one: no results of b here"]
+    table = tmp_path / "claims.csv"
+    table.write_text("paper,claim,verdict\na,one,reproduced\na,two,reproduced\na,two,reproduced\nb,one,reproduced\n")
+    expected = [{"paper": "a", "claim": claim, "verdict": "reproduced"} for claim in ("one", "two")]
+    faults = ["claims.csv: b/one: not expected", "claims.csv: a/two: listed 2 times"]
+    assert find_row_faults(table, ("paper", "claim"), expected) == faults
 
 
 def test_a_score_that_the_tables_do_not_show_is_named(faults, of_one_paper: Path):
@@ -305,7 +306,7 @@ def test_a_score_that_the_tables_do_not_show_is_named(faults, of_one_paper: Path
     content["files"]["scores.csv"] = sha256((of_one_paper / name).read_bytes()).hexdigest()
     (of_one_paper / manifest).write_text(json.dumps(content))
     correct_checksum(of_one_paper, manifest)
-    assert any("table1/Transformer/COGS/exact_match: reproduced is " in fault for fault in faults(of_one_paper))
+    assert any("table1.csv: Transformer/COGS/exact_match: reproduced is " in fault for fault in faults(of_one_paper))
 
 
 def test_a_zip_that_would_write_elsewhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -73,7 +73,7 @@ def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_coun
         "1 control of ours at small: 1 not reproduced",
         "no verdict: seeds of the analysis plan are missing (1); a control fails (1); "
         "a gain that the claim supposes is not reproduced (1)",
-        "not run: small does not measure it, or nobody has run it yet",
+        "not run: small does not measure it, or its runs are not done yet",
     ]
 
 
@@ -104,5 +104,5 @@ def test_reasons_are_counted_without_what_is_special_to_a_claim(reason, said):
 
 
 def test_a_verdict_that_is_none_is_refused(printed):
-    with pytest.raises(UserError, match=r"is no whole claims\.csv"):
+    with pytest.raises(UserError, match=r"not a complete claims\.csv"):
         printed([row("open", "perhaps")])

@@ -4,14 +4,12 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.display_schema import Claim, TableDisplay
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.evaluation.published import read_published
-from workflow_scripts.reporting.claims.verdicts import judge_claims
+from workflow_scripts.reporting.claims.judging import make_claim_cells, parse_claims
+from workflow_scripts.reporting.claims.verdicts import Outcome, judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence
-from workflow_scripts.reporting.tables.cells import make_cells
 
 SAME, DIFFERS, FINDING = "same", "differs", "finding"
 AUDIT = ("recompose", "audit-carma")  # paper and analysis of the printed numbers of CARMA
@@ -32,8 +30,8 @@ class Check:
     check: str
     statement: str
     found: str
-    expected: str
-    outcome: str
+    expected: str = ""
+    outcome: str = FINDING
 
 
 def digest_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
@@ -44,14 +42,13 @@ def digest_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
 
 def verify_grammar() -> list[Check]:
     """Check that the grammar gives the lines of the official training and test files, with the same repetitions."""
-    made = dict(zip(("add_jump train", "add_jump test"), scan.make_primitive_split("jump"), strict=True))
-    made |= dict(zip(("around_right train", "around_right test"), scan.make_around_right_split(), strict=True))
+    made = (*scan.make_primitive_split("jump"), *scan.make_around_right_split())
     checks = []
-    for name, (expected, lines) in OFFICIAL.items():
-        found, count = digest_pairs((example.source, example.target) for example in made[name])
+    for (name, (expected, lines)), examples in zip(OFFICIAL.items(), made, strict=True):
+        found, count = digest_pairs((example.source, example.target) for example in examples)
         outcome = SAME if (found, count) == (expected, lines) else DIFFERS
-        said = f"SCAN {name}: the {count:,} lines of the grammar against the official file's {lines:,}"
-        checks.append(Check(f"scan {name}", said, found, expected, outcome))
+        statement = f"SCAN {name}: the {count:,} lines of the grammar against the official file's {lines:,}"
+        checks.append(Check(f"scan {name}", statement, found, expected, outcome))
     return checks
 
 
@@ -63,49 +60,43 @@ def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     paper, name = AUDIT
     entry = catalogue.papers[paper].analyses[name]
     numbers = read_published(catalogue.root / "papers" / entry["published"] / "published.csv")
-    rows = audit.analyse(numbers, entry["options"]).scores
-    scores = {
-        (row["task"], row["metric"], row.get("subset", "all")): row["value"] for row in rows if row.get("rate") is None
-    }
-    low, high = audit.compute_null_interval(entry["options"]["runs"])
-    ratios, inside = (int(scores["all", f"cv_ratio_{part}", "all"]) for part in ("count", "inside"))
-    compared, differing = (
-        sum(int(value) for (_, metric, _), value in scores.items() if metric == f"pairs_{part}")
-        for part in ("compared", "differing")
+    scores = audit.analyse(numbers, entry["options"]).scores
+    rows = [row for row in scores if row["task"] == "all" and row.get("rate") is None]
+    ratios, inside, compared, differing = (
+        int(sum(row["value"] for row in rows if row["metric"] == metric))
+        for metric in ("cv_ratio_count", "cv_ratio_inside", "pairs_compared", "pairs_differing")
     )
+    low, high = audit.compute_null_interval(entry["options"]["runs"])
     claims = [outcome.printed for key in catalogue.papers for outcome in judge_published_numbers(catalogue, key)]
     contradicted = claims.count("contradict")
     with_numbers = contradicted + claims.count("agree")
-    said = [
-        (
+    return [
+        Check(
             "carma spread",
             f"CARMA prints {ratios} pairs of spreads over synonyms; the ratio of {inside} is within what two equal "
             f"models give by chance ({low:.2f} to {high:.2f})",
             f"{inside} of {ratios}",
         ),
-        (
+        Check(
             "carma printed twice",
             f"CARMA prints {compared} numbers in two places; {differing} of them differ",
             f"{differing} of {compared}",
         ),
-        (
+        Check(
             "claims against printed numbers",
             f"Of {with_numbers} claims of the papers with printed numbers, the numbers contradict {contradicted}",
             f"{contradicted} of {with_numbers}",
         ),
     ]
-    return [Check(check, statement, found, "", FINDING) for check, statement, found in said]
 
 
-def judge_published_numbers(catalogue: Catalogue, key: str) -> list:
+def judge_published_numbers(catalogue: Catalogue, key: str) -> list[Outcome]:
     """Judge the claims of a paper (not our controls) by its published numbers alone."""
-    paper, file = catalogue.papers[key], f"papers/{key}/claims.yaml"
+    paper = catalogue.papers[key]
     evidence = Evidence(key, "", read_published(catalogue.root / "papers" / key / "published.csv"), {}, {})
-    cells = {}
-    for name, content in paper.displays.items():
-        if content["kind"] == "table":
-            display = parse_as(TableDisplay, content, f"papers/{key}/displays.yaml", name)
-            cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
-    claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    cells = make_claim_cells(
+        paper, evidence, [name for name, entry in paper.displays.items() if entry["kind"] == "table"]
+    )
+    claims = [claim for claim in parse_claims(paper, key) if claim.kind == "paper"]
     scale = paper.plan.scale if paper.plan else ""
-    return judge_claims([claim for claim in claims if claim.kind == "paper"], cells, False, scale, file, paper.plan)
+    return judge_claims(claims, cells, False, scale, f"papers/{key}/claims.yaml", paper.plan)

@@ -24,44 +24,16 @@ from workflow_scripts.reporting.claims.verdicts import (
 from workflow_scripts.reporting.tables.layout import format_effect
 
 CLAIM_COLUMNS = (
-    "paper",
-    "claim",
-    "kind",
-    "role",
-    "statement",
-    "quote",
-    "source",
-    "left",
-    "right",
-    "relation",
-    "published_effect",
-    "printed",
-    "effect",
-    "unit",
-    "at_least",
-    "smallest_effect",
-    "quantile",
-    "ci_low",
-    "ci_high",
-    "p_value",
-    "q_value",
-    "n_seeds",
-    "n_planned",
-    "protocol",
-    "verdict",
-    "reason",
-    "caveat",
-)
-LOG_WIDTH = 120  # columns where no terminal says how many it has
+    "paper", "claim", "kind", "role", "statement", "quote", "source", "left", "right", "relation", "published_effect",
+    "printed", "effect", "unit", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "p_value", "q_value",
+    "n_seeds", "n_planned", "protocol", "verdict", "reason", "caveat",
+)  # fmt: skip
+LOG_WIDTH = 120  # columns, if the output is no terminal
 COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NO_VERDICT: "dim", NOT_RUN: "dim"}
 
 
 def print_claims(path: Path, scale: str) -> None:
-    """Print the verdicts of a claims.csv.
-
-    The primary claims, the decided exploratory claims, the number of claims per kind and verdict, and the reasons for
-    missing verdicts.
-    """
+    """Print primary and decided claims of a claims.csv, counts of all verdicts, and reasons for missing verdicts."""
     rows = read_claim_table(path)
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
@@ -79,26 +51,23 @@ def print_claims(path: Path, scale: str) -> None:
             console.print()
     if decided or any(row["effect"] for row in primary):
         console.print("Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).\n")
-    tallies = {
-        f"primary claims of {paper}": [row for row in primary if row["paper"] == paper]
-        for paper in dict.fromkeys(row["paper"] for row in primary)
-    }
-    tallies["exploratory claims of the papers"] = [row for row in others if row["kind"] == "paper"]
-    tallies["controls of ours"] = [row for row in others if row["kind"] == "control"]
-    for title, found in tallies.items():
+    groups = {f"primary claims of {paper}": list(found) for paper, found in groupby(primary, lambda row: row["paper"])}
+    groups["exploratory claims of the papers"] = [row for row in others if row["kind"] == "paper"]
+    groups["controls of ours"] = [row for row in others if row["kind"] == "control"]
+    for title, found in groups.items():
         if found:
             counts = Counter(row["verdict"] for row in found)
-            said = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
+            verdicts = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
             named = title if len(found) > 1 else re.sub("(claim|control)s", r"\1", title)
-            console.print(f"{len(found)} {named} at {scale}: {said}")
-    if unjudged := Counter(shorten_reason(row["reason"]) for row in rows if row["verdict"] == NO_VERDICT):
-        console.print(f"no verdict: {'; '.join(f'{why} ({count})' for why, count in unjudged.most_common())}")
+            console.print(f"{len(found)} {named} at {scale}: {verdicts}")
+    if reasons := Counter(shorten_reason(row["reason"]) for row in rows if row["verdict"] == NO_VERDICT):
+        console.print(f"no verdict: {'; '.join(f'{reason} ({count})' for reason, count in reasons.most_common())}")
     if any(row["verdict"] == NOT_RUN for row in rows):
-        console.print(f"not run: {scale} does not measure it, or nobody has run it yet")
+        console.print(f"not run: {scale} does not measure it, or its runs are not done yet")
 
 
 def shorten_reason(reason: str) -> str:
-    """Return the kind of a reason for `no verdict`, without details of one claim."""
+    """Return a reason for `no verdict` without the details of one claim."""
     if re.fullmatch(r"\d+ of \d+ seeds", reason):
         return "seeds of the analysis plan are missing"
     if reason.startswith("says nothing while "):
@@ -115,14 +84,16 @@ def read_claim_table(path: Path) -> list[dict[str, str]]:
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text; name a claims.csv") from error
+        raise UserError(f"{path}: not UTF-8 text; pass a claims.csv") from error
     if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
-        raise UserError(f"{path} is no whole claims.csv; if ./reproduce made it, delete it and make it again")
+        raise UserError(
+            f"{path}: not a complete claims.csv; if ./reproduce made it, delete it and run ./reproduce again"
+        )
     return rows
 
 
 def build_claim_table(rows: list[dict[str, str]], scale: str, wide: bool) -> Table:
-    """Make a table with one line per row of claims.csv, grouped by paper. In `wide` windows names are not broken."""
+    """Make a table with one line per row of claims.csv, grouped by paper; `wide` keeps names on one line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("claim", overflow="fold", no_wrap=wide)
     table.add_column("effect (interval)", justify="right", no_wrap=wide)

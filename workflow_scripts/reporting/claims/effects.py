@@ -52,19 +52,18 @@ def get_margin(claim: Claim) -> float:
 
 def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
     """Return the cells of both sides in pairs; for a trend those that both sides have. `seeds` restricts the seeds."""
-    if isinstance(claim.left, list):
-        found = [[_one(key, cells, claim, file) for key in side] for side in (claim.left, claim.right)]
-    elif claim.relation == "falls_with":
-        lefts, rights = (_matching(side, cells, claim, file) for side in (claim.left, claim.right))
-        found = [[one[name] for name in lefts if name in rights] for one in (lefts, rights)]
+    if isinstance(claim.right, int | float):
+        (left,) = _find_cells(claim.left, cells, claim, file).values()
+        right = replace(left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
+        found = [[left], [right]]
+    elif isinstance(claim.left, list):
+        keys = (claim.left, claim.right)
+        found = [[cell for key in side for cell in _find_cells(key, cells, claim, file).values()] for side in keys]
     else:
-        left = _one(claim.left, cells, claim, file)
-        found = [
-            [left],
-            [_one(claim.right, cells, claim, file) if isinstance(claim.right, str) else _number(claim, left)],
-        ]
+        lefts, rights = (_find_cells(side, cells, claim, file) for side in (claim.left, claim.right))
+        found = [[one[name] for name in lefts if name in rights] for one in (lefts, rights)]
     if seeds is not None:
-        found = [[_only(cell, seeds) for cell in side] for side in found]
+        found = [[_keep_seeds(cell, seeds) for cell in side] for side in found]
     return tuple(Side(tuple(side)) for side in found)
 
 
@@ -145,31 +144,21 @@ def _logarithms(side: Side) -> Side:
     )
 
 
-def _only(cell: Cell, seeds: list[int]) -> Cell:
+def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
     """Return the cell with these seeds only."""
     kept = {seed: value for seed, value in cell.seeds.items() if seed in seeds}
     status = NOT_RUN if cell.status == MEASURED and not kept else cell.status
     return replace(cell, seeds=kept, status=status)
 
 
-def _number(claim: Claim, other: Cell) -> Cell:
-    """Return a number on the right side as a cell without runs."""
-    return replace(other, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
-
-
-def _one(key: str, cells: dict[str, Cell], claim: Claim, file: str) -> Cell:
-    if "*" in key.split("/"):
-        raise UserError(f"{file}: claim {claim.claim}: '*' in {key}; only falls_with has it, once on either side")
-    if key not in cells:
-        raise UserError(f"{file}: claim {claim.claim}: there is no cell {key} in displays.yaml")
-    return cells[key]
-
-
-def _matching(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
-    """Return the cells of a trend by the text that `*` matches."""
-    if pattern.split("/").count("*") != 1:
+def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
+    """Return the cells of a side of a claim by the text that `*` matches; without `*` this is the empty text."""
+    if pattern.split("/").count("*") != (claim.relation == "falls_with"):
         raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
-    found = {"".join(names): cell for key, cell in cells.items() if (names := stars(pattern, key)) is not None}
+    if "*" in pattern.split("/"):
+        found = {"".join(texts): cell for key, cell in cells.items() if (texts := stars(pattern, key)) is not None}
+    else:
+        found = {"": cells[pattern]} if pattern in cells else {}
     if not found:
         raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
     return found

@@ -1,19 +1,19 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.display_schema import SIDES, Claim, TableDisplay, display_analyses
+from workflow_scripts.config.display_schema import Claim, TableDisplay, display_analyses
 from workflow_scripts.config.displays import display_runs, find_paper, intervened, shown_displays
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.verdicts import Outcome, judge_claims
-from workflow_scripts.reporting.evidence.evidence import read_evidence
-from workflow_scripts.reporting.tables.cells import make_cells
+from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
+from workflow_scripts.reporting.tables.cells import Cell, make_cells
 from workflow_scripts.reporting.tables.layout import format_csv
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
@@ -24,7 +24,7 @@ def judge_paper(
 ) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
-    claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
+    claims = parse_claims(paper, key)
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
@@ -34,27 +34,36 @@ def judge_paper(
     analyses = {analysis: None for name in names if name in shown for analysis in display_analyses(shown[name])}
     variants = intervened(paper.displays[name] for name in names)
     evidence = read_evidence(catalogue, key, scale, runs, analyses, results, variants)
-    cells = {}
-    for name in names:
-        display = parse_as(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
-        cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    cells = make_claim_cells(paper, evidence, names)
     return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
+
+
+def parse_claims(paper: Paper, key: str) -> list[Claim]:
+    """Return the claims of papers/<key>/claims.yaml."""
+    return [parse_as(Claim, entry, f"papers/{key}/claims.yaml", str(i)) for i, entry in enumerate(paper.claims)]
+
+
+def make_claim_cells(paper: Paper, evidence: Evidence, tables: Iterable[str]) -> dict[str, Cell]:
+    """Make the cells of `tables`, by key."""
+    cells = {}
+    for name in tables:
+        display = parse_as(TableDisplay, paper.displays[name], f"papers/{evidence.paper}/displays.yaml", name)
+        cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
+    return cells
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
     """Write claims.csv, and next to it claim_sides.csv with the compared values of each claim and seed."""
-    ledger = [make_claim_row(paper, one) for paper, judged in outcomes.items() for one in judged]
-    for file, text in (
-        (path.with_name("claim_sides.csv"), format_claim_sides(outcomes)),
-        (path, format_csv(CLAIM_COLUMNS, ledger)),
-    ):
+    rows = [make_claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged]
+    texts = {path.with_name("claim_sides.csv"): format_claim_sides(outcomes), path: format_csv(CLAIM_COLUMNS, rows)}
+    for file, text in texts.items():
         with write_atomically(file) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
 
 def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:
     """Return the content of claim_sides.csv."""
-    rows = [row for paper, judged in outcomes.items() for one in judged for row in make_side_rows(paper, one)]
+    rows = [row for paper, judged in outcomes.items() for outcome in judged for row in make_side_rows(paper, outcome)]
     return format_csv(SIDE_COLUMNS, rows)
 
 
@@ -63,47 +72,32 @@ def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     claim = outcome.claim
     low, high = outcome.interval or (None, None)
     effect = outcome.effect.value if outcome.effect else outcome.success.difference if outcome.success else None
-    numbers = {
-        "published_effect": outcome.published,
-        "effect": effect,
-        "at_least": claim.at_least,
-        "smallest_effect": outcome.smallest,
-        "quantile": outcome.quantile,
-        "ci_low": low,
-        "ci_high": high,
-        "p_value": outcome.p_value,
-        "q_value": outcome.q_value,
-        "n_seeds": outcome.n_seeds,
-        "n_planned": outcome.n_planned,
-    }
-    sides = {
-        name: side if isinstance(side, list) else [side] for name, side in vars(claim).items() if name in SIDES[:2]
-    }
-    texts = {
-        name: getattr(claim, name) or ""
-        for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat")
-    }
-    row = {
-        "paper": paper,
-        **texts,
-        **{name: " + ".join(map(str, cells)) for name, cells in sides.items()},
-        **{name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()},
-        **{name: getattr(outcome, name) for name in ("role", "printed", "protocol", "verdict", "reason")},
-    }
+    numbers = {"published_effect": outcome.published, "effect": effect, "at_least": claim.at_least}
+    numbers |= {"smallest_effect": outcome.smallest, "ci_low": low, "ci_high": high}
+    numbers |= {name: getattr(outcome, name) for name in ("quantile", "p_value", "q_value", "n_seeds", "n_planned")}
+    row = {"paper": paper, "left": _join_cells(claim.left), "right": _join_cells(claim.right)}
+    for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat"):
+        row[name] = getattr(claim, name) or ""
+    row |= {name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()}
+    row |= {name: getattr(outcome, name) for name in ("role", "printed", "protocol", "verdict", "reason")}
     return {name: row[name] for name in CLAIM_COLUMNS}
+
+
+def _join_cells(side: str | float | list[str]) -> str:
+    return " + ".join(side) if isinstance(side, list) else str(side)
 
 
 def make_side_rows(paper: str, outcome: Outcome) -> Iterator[dict[str, str]]:
     """Return the lines of claim_sides.csv of one claim: one per cell and seed, or one for a cell without seeds.
 
-    The planned seeds of a primary claim are left out until they are complete, so that nobody looks before.
+    The planned seeds of a primary claim are left out until they are complete, so that no reader sees an early result.
     """
-    for name, side in zip(SIDES, outcome.sides, strict=False):
+    complete = outcome.effect is not None or outcome.success is not None
+    for name, side in zip(("left", "right"), outcome.sides, strict=True):
         for cell in side.cells:
             printed = cell.published.value if cell.published else None
             common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
             common["published"] = "" if printed is None else f"{printed:.6g}"
-            complete = outcome.effect is not None or outcome.success is not None
             values = dict(cell.seeds) if complete and cell.seeds else {"": cell.computed}
             for seed, value in values.items():
                 yield common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"}

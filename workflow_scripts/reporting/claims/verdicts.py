@@ -27,7 +27,7 @@ from workflow_scripts.reporting.claims.effects import (
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
-NO_VERDICT = "no verdict"  # measured, but a control fails, the data are made up, or seeds of the plan are missing
+NO_VERDICT = "no verdict"  # measured, but a control fails, data are stand-ins, or seeds of the plan are missing
 NOT_RUN = "not run"  # not measured
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
@@ -83,35 +83,35 @@ def judge_claims(
     unknown cell or claim.
     """
     planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
-    found = [_measured(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
+    found = [_measure(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
     if not verdicts:
-        unsaid = f"the {scale} scale bears no verdict"
-        return [replace(one, p_value=None, reason=unsaid) if _undecided(one) else one for one in found]
+        reason = f"the {scale} scale bears no verdict"
+        return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
     tested = [
-        i for i, one in enumerate(found) if _undecided(one) and one.role == EXPLORATORY and one.p_value is not None
+        i for i, one in enumerate(found) if _is_undecided(one) and one.role == EXPLORATORY and one.p_value is not None
     ]
     q_values = compute_q_values([found[i].p_value for i in tested])
     for i, q_value in zip(tested, q_values, strict=True):
         found[i] = replace(found[i], q_value=q_value)
     by_name = {claim.claim: claim for claim in claims}
     for i, one in enumerate(found):
-        if _undecided(one):
-            entry = planned.get(one.claim.claim)
-            failed = (
-                _failed_in_plan(one, entry, plan.seeds_of(entry), by_name, cells, file)
-                if entry
-                else find_failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
-            )
-            found[i] = replace(one, reason=failed) if failed else _decided(one, entry)
+        if _is_undecided(one):
+            if entry := planned.get(one.claim.claim):
+                seeds, other = plan.seeds_of(entry), by_name.get(entry.control.same_sign)
+                same_sign = (one.effect, other and compute_planned_effect(other, cells, seeds, file))
+                failed = find_failed_control(one.claim, one.sides, entry, seeds, cells, same_sign, one.quantile)
+            else:
+                failed = find_failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
+            found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
-    return [_on_condition(outcome, verdict_of, file) for outcome in found]
+    return [_apply_condition(outcome, verdict_of, file) for outcome in found]
 
 
-def _undecided(outcome: Outcome) -> bool:
+def _is_undecided(outcome: Outcome) -> bool:
     return outcome.verdict == NO_VERDICT and not outcome.reason
 
 
-def _measured(
+def _measure(
     claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
 ) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
@@ -148,37 +148,28 @@ def _measured(
             return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
         quantile = outcome.quantile or QUANTILE
         outcome = replace(
-            outcome,
-            effect=effect,
-            quantile=quantile,
-            interval=effect.compute_interval(quantile),
-            n_seeds=effect.n,
+            outcome, effect=effect, quantile=quantile, interval=effect.compute_interval(quantile), n_seeds=effect.n
         )
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
         outcome = replace(outcome, smallest=get_margin(claim) + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="made-up data")
-    # How many seeds succeed is seen there, too: none.
+    # A success rate is meaningful at 0% or 100% too.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
     return replace(outcome, p_value=outcome.effect.compute_p_value(get_margin(claim)) if outcome.effect else None)
 
 
-def _failed_in_plan(
-    outcome: Outcome, entry: PrimaryClaim, seeds: list[int], claims: dict[str, Claim], cells: dict[str, Cell], file: str
-) -> str:
-    """Describe the control of a primary claim that fails on the planned seeds; empty if all hold."""
-    other = entry.control.same_sign
-    same_sign = (outcome.effect, compute_planned_effect(claims[other], cells, seeds, file) if other in claims else None)
-    return find_failed_control(outcome.claim, outcome.sides, entry, seeds, cells, same_sign, outcome.quantile)
-
-
-def _decided(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
+def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
     """Decide on a measured claim whose controls hold, with the reason if one is needed."""
     reached = decide_by_success(outcome, entry) if outcome.success else decide_by_interval(outcome)
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
-    reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else "", *_depths(outcome.sides)]
+    reasons = [
+        reached[1],
+        f"{missing} of {len(pairs)} cells not run" if missing else "",
+        *_describe_depths(outcome.sides),
+    ]
     return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
 
 
@@ -213,15 +204,10 @@ def describe_bound(published: float | None, margin: float, smallest: float) -> s
     The text is empty if the smallest effect of interest is no share of the published effect.
     """
     share = (smallest - margin) / published if published else 0
-    names = {
-        0.25: "a quarter of the published effect",
-        0.5: "half of the published effect",
-        1.0: "the published effect",
-    }
-    found = [name for known, name in names.items() if abs(share - known) < 0.01]
-    if not found:
-        return ""
-    return f"less than the margin of {margin:g} and {found[0]}" if margin else f"less than {found[0]}"
+    for known, part in ((0.25, "a quarter of "), (0.5, "half of "), (1.0, "")):
+        if abs(share - known) < 0.01:
+            return f"less than {f'the margin of {margin:g} and ' if margin else ''}{part}the published effect"
+    return ""
 
 
 def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
@@ -238,7 +224,7 @@ def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
     return INCONCLUSIVE, said
 
 
-def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
+def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
     """Give no verdict on a missing gain unless the gain of the claim that it requires is reproduced."""
     given = outcome.claim.given
     if given is None:
@@ -253,8 +239,8 @@ def _on_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Ou
     return replace(outcome, verdict=NO_VERDICT, reason=f"says nothing while {given} {gain}")
 
 
-def _depths(sides: tuple[Side, Side]) -> list[str]:
-    """Say which block a depth such as 25% is: in small models several depths are often the first block."""
+def _describe_depths(sides: tuple[Side, Side]) -> list[str]:
+    """Describe the block of each depth such as 25%: in small models several depths are often the first block."""
     found = {(cell.selection.get("layer"), cell.block) for side in sides for cell in side.cells}
     named = sorted((depth, block) for depth, block in found if isinstance(depth, str))
     return [f"{depth} of the depth is block {block}" for depth, block in named]

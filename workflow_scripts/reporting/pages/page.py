@@ -3,18 +3,7 @@
 from jinja2 import Environment
 
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
-from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
-from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
-from workflow_scripts.reporting.tables.layout import (
-    MARKERS,
-    Grid,
-    format_difference,
-    format_number,
-    format_published,
-    format_reproduced,
-    format_seeds,
-    use_non_breaking_spaces,
-)
+from workflow_scripts.reporting.tables.layout import Grid, format_number, use_non_breaking_spaces
 
 # The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
 STYLE = """
@@ -72,16 +61,18 @@ TABLE = """<div class="scroll"><table>
 <thead><tr><th></th>{% for head in heads %}<th>{{ head | breakable }}</th>{% endfor %}</tr></thead>
 <tbody>
 {% for line in lines %}
-{% if line.new_group %}<tr class="group"><th colspan="{{ heads | length + 1 }}">{{ line.new_group }}</th></tr>
+{% if line.heading %}<tr class="group"><th colspan="{{ heads | length + 1 }}">{{ line.heading }}</th></tr>
 {% endif %}
 <tr><th class="label" scope="row">{{ line.label | breakable }}</th>
 {% for cell in line.cells %}
 <td><div class="pair">
-{% if cell.paper %}
-<span class="paper{{ ' grey' if cell.grey }}" title="{{ cell.source }}"><i>paper</i> {{ cell.paper }}</span>
+{% if cell.published %}
+<span class="paper{{ ' grey' if cell.is_grey }}" title="{{ cell.source }}"><i>paper</i> {{ cell.published }}</span>
 {% endif %}
-{% if cell.measured %}<span class="ours"><b>{{ cell.ours }}</b>{{ cell.marker }}
-{%- for detail in cell.details %}<small>{{ detail }}</small>{% endfor %}</span>
+{% if cell.status in ("measured", "computed") %}<span class="ours"><b>{{ cell.ours }}</b>{{ cell.marker }}
+{%- if cell.seeds %}<small>{{ cell.seeds | unbroken }}</small>{% endif %}
+{%- if cell.difference %}<small>{{ (cell.difference ~ " to the paper") | unbroken }}</small>{% endif %}
+{%- if cell.protocol == "stand_in" %}<small>{{ "made-up data" | unbroken }}</small>{% endif %}</span>
 {% elif cell.ours %}<span class="ours absent">{{ cell.ours }}</span>
 {% endif %}
 </div></td>
@@ -110,7 +101,8 @@ TABLE = """<div class="scroll"><table>
 def render(template: str, **values: object) -> str:
     """Fill a template; every value is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True)
-    environment.filters |= {"breakable": allow_line_breaks, "thousands": format_count, "duration": format_training_time}
+    environment.filters |= {"breakable": allow_line_breaks, "unbroken": use_non_breaking_spaces}
+    environment.filters |= {"thousands": format_count, "duration": format_training_time}
     return environment.from_string(template).render(**values)
 
 
@@ -124,37 +116,9 @@ def make_page(title: str, above: str, body: str) -> str:
     return render(PAGE, title=title, above=above, style=STYLE, body=body)
 
 
-def format_html_table(
-    grid: Grid, tests: dict[str, ExampleTest], notes: list[str], trained: list[TrainingSummary], command: str
-) -> str:
+def format_html_table(grid: Grid, notes: list[str], trained: list[TrainingSummary], command: str) -> str:
     """Format the table with its notes and, folded, what was run and how to rerun it."""
-    lines, group = [], ""
-    for line in grid.lines:
-        cells = [_cell_texts(cell, tests) for cell in line.cells]
-        lines.append({"label": line.label, "new_group": line.group if line.group != group else "", "cells": cells})
-        group = line.group
-    return render(TABLE, heads=grid.heads, lines=lines, notes=notes, trained=trained, command=command)
-
-
-def _cell_texts(cell: Cell | None, tests: dict[str, ExampleTest]) -> dict:
-    """Return the texts of a cell for the template."""
-    if cell is None:
-        return {}
-    measured = cell.status == MEASURED
-    details = [use_non_breaking_spaces(format_seeds(cell))] if measured else []
-    if cell.difference is not None:
-        details.append(use_non_breaking_spaces(f"{format_difference(cell)} to the paper"))
-    if cell.protocol == "stand_in":
-        details.append(use_non_breaking_spaces("made-up data"))
-    return {
-        "paper": format_published(cell),
-        "grey": measured and cell.protocol != "paper",
-        "source": ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
-        "measured": measured or cell.status == COMPUTED,
-        "ours": format_reproduced(cell),
-        "marker": MARKERS[tests[cell.key].outcome] if cell.key in tests else "",
-        "details": details,
-    }
+    return render(TABLE, heads=grid.heads, lines=grid.lines, notes=notes, trained=trained, command=command)
 
 
 def format_training_time(hours: float) -> str:

@@ -28,20 +28,18 @@ from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.claims.judging import format_claim_sides, judge_paper, make_claim_row
-from workflow_scripts.reporting.claims.verdicts import Outcome
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
-from workflow_scripts.reporting.tables.table import TABLE_COLUMNS, make_table
+from workflow_scripts.reporting.tables.table import make_table
 
 METADATA = "ro-crate-metadata.json"
-CELL = ("row", "column", "metric")
 ENDINGS = {"table": ("csv", "md", "tex", "html", "json"), "figure": ("csv", "svg", "png", "json")}
-# Of the workflow; what is missing of the catalogue and the papers is found when they are read.
+# Files of the workflow. Missing files of the catalogue and the papers are found when they are read.
 EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
 
 def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
-    """Return (what was checked, faults), as sentences, for `crate` unpacked in a folder."""
+    """Verify `crate`, unpacked in a folder; return what was verified and the faults, as sentences."""
     listed = read_checksums(folder, crate)
     faults = find_file_faults(folder, listed)
     said = [f"{len(listed)} files"]
@@ -49,11 +47,11 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
         catalogue, config = read_crate_configuration(folder)
         expected = {f"results/{config.scale}/{name}" for name in list_expected_results(catalogue, config)} | {*EXPECTED}
         absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
-        faults += [f"{name}: neither there nor listed" for name in absent]
+        faults += [f"{name}: neither present nor listed" for name in absent]
         if not faults:
             checked, faults = find_number_faults(catalogue, config, folder / "results" / config.scale)
             said += checked
-    except UserError as error:  # what says the configuration is missing or broken
+    except UserError as error:  # the configuration is missing or broken
         faults.append(str(error))
     return said, faults
 
@@ -64,22 +62,24 @@ def unpack_crate(crate: Path, scratch: Path) -> Path:
         with zipfile.ZipFile(crate) as archive:
             for name in archive.namelist():
                 if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                    raise UserError(f"{crate}: holds {name}, which would be written elsewhere; do not unpack it")
+                    raise UserError(f"{crate}: contains {name}, which would be written elsewhere; do not unpack it")
             archive.extractall(scratch)
     except FileNotFoundError as error:
         raise UserError(f"{crate} does not exist; write one with `python -m workflow_scripts crate`") from error
     except zipfile.BadZipFile as error:
-        raise UserError(f"{crate} is not a whole zip file ({error}); get it anew") from error
+        raise UserError(f"{crate} is not a complete zip file ({error}); download it again") from error
     return scratch
 
 
 def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
-    """Read the sha256 of each file in the crate's metadata."""
+    """Read the sha256 of each file from the crate's metadata."""
     try:
         graph = json.loads((folder / METADATA).read_text())["@graph"]
         return {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{crate}: no readable {METADATA} in it; write one with `crate`") from error
+        raise UserError(
+            f"{crate}: no readable {METADATA} in it; write a crate with `python -m workflow_scripts crate`"
+        ) from error
 
 
 def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
@@ -97,7 +97,7 @@ def read_crate_configuration(folder: Path) -> tuple[Catalogue, Config]:
     """Read catalogue and configuration of a crate. Raises UserError if they are missing or broken."""
     found = sorted(folder.glob("results/*/config.json"))
     if len(found) != 1:
-        raise UserError(f"results/<scale>/config.json: there are {len(found)}; a crate is of one complete scale")
+        raise UserError(f"results/<scale>/config.json: found {len(found)}; a crate contains one complete scale")
     config = read_json(found[0])
     if not isinstance(config, dict):
         raise UserError(f"{found[0].relative_to(folder)}: not a configuration")
@@ -131,87 +131,67 @@ def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> t
     for paper in config.papers:
         runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         try:
-            cells, in_tables = find_table_faults(catalogue, paper, config.scale, runs, results)
-            figures, in_figures = find_figure_faults(catalogue, paper, config.scale, runs, results)
-            outcomes = judge_paper(catalogue, paper, config.scale, runs, results)
-            in_claims = find_claim_faults(paper, outcomes, results)
-        except UserError as error:  # a score file that its own manifest does not know
+            counts, found = find_display_faults(catalogue, paper, config.scale, runs, results)
+            judged[paper] = judge_paper(catalogue, paper, config.scale, runs, results)
+        except UserError as error:  # for example, a score file differs from the checksum in its manifest
             faults.append(str(error))
-            continue
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            # A crate comes from elsewhere: files that agree with their checksums may still hold anything.
-            faults.append(f"{paper}: what is to be compared cannot be read ({error!r})")
-            continue
-        faults += in_tables + in_figures + in_claims
-        judged[paper] = outcomes
-        said.append(f"{cells} cells of tables, {figures} figures and {len(outcomes)} verdicts of {paper}")
+            # Files of a crate may have any content, even if they agree with their checksums.
+            faults.append(f"{paper}: its results cannot be read ({error!r})")
+        else:
+            faults += found
+            shown = f"{counts['cells']} cells of tables, {counts['figures']} figures"
+            said.append(f"{shown} and {len(judged[paper])} verdicts of {paper}")
     if len(judged) == len(config.papers):
+        rows = [make_claim_row(paper, outcome) for paper, outcomes in judged.items() for outcome in outcomes]
+        faults += find_row_faults(results / "claims.csv", ("paper", "claim"), rows)
         faults += find_text_faults(results / "claim_sides.csv", format_claim_sides(judged))
-    return said, faults + find_line_faults(results / "claims.csv", config.papers)
+    return said, faults
 
 
-def find_line_faults(file: Path, papers: list[str]) -> list[str]:
-    """List lines of claims.csv that match no claim of `papers`, or that are repeated."""
-    try:
-        lines = Counter((row.get("paper"), row.get("claim")) for row in read_csv_rows(file))
-    except ValueError:  # named where the claims are compared
-        return []
-    return [
-        f"{file.name}: {claim}: {f'stands there {count} times' if paper in papers else f'no results of {paper} here'}"
-        for (paper, claim), count in lines.items()
-        if count > 1 or paper not in papers
-    ]
-
-
-def find_table_faults(
+def find_display_faults(
     catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
-) -> tuple[int, list[str]]:
-    """Recompute tables; return the number of cells, and where a file of a table differs."""
-    count, faults = 0, []
+) -> tuple[Counter[str], list[str]]:
+    """Remake tables and figures; return the numbers of cells and figures, and where a file differs."""
+    counts, faults = Counter(), []
     for name, entry in shown_displays(catalogue.papers[paper], runs).items():
-        if entry["kind"] != "table":
+        shown = display_runs(entry, runs)
+        if entry["kind"] == "figure":
+            counts["figures"] += 1
+            drawn = draw_figure(catalogue, paper, name, scale, shown, results)
+            faults += find_text_faults(results / figure_file(paper, name), drawn.csv)
             continue
         file = results / table_file(paper, name)
-        tests = read_json(file.with_suffix(".json")).get("tests", {})
         tests = {
-            cell: ExampleTest(**outcome | {"over_seeds": Effect(**outcome["over_seeds"])})
-            for cell, outcome in tests.items()
+            cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])})
+            for cell, test in read_json(file.with_suffix(".json")).get("tests", {}).items()
         }
-        table = make_table(catalogue, paper, name, scale, display_runs(entry, runs), results, tests)
-        count += len(table.rows)
-        found = find_cell_faults(file, name, table.rows)
+        table = make_table(catalogue, paper, name, scale, shown, results, tests)
+        counts["cells"] += len(table.rows)
+        found = find_row_faults(file, ("row", "column", "metric"), table.rows)
         for ending, text in table.files.items():
             if ending != "csv" or not found:
                 found += find_text_faults(file.with_suffix(f".{ending}"), text)
         faults += found
-    return count, faults
+    return counts, faults
 
 
-def find_cell_faults(file: Path, table: str, rows: list[dict[str, str]]) -> list[str]:
-    """List the values of a table's CSV that differ from `rows`."""
-    printed = {tuple(row.get(name) for name in CELL): row for row in read_csv_rows(file)}
-    faults = []
-    for again in rows:
-        key = tuple(again[name] for name in CELL)
-        row = printed.pop(key, {})
-        for column in TABLE_COLUMNS:
-            if (value := again.get(column, "")) != row.get(column):
-                said = f"{column} is {row.get(column)}, by the scores {value}"
-                faults.append(f"{file.name}: {table}/{'/'.join(key)}: {said}")
-    return faults + [f"{file.name}: {'/'.join(map(str, key))}: not a cell of the display" for key in printed]
-
-
-def find_figure_faults(
-    catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
-) -> tuple[int, list[str]]:
-    """Redraw figures; return their number, and where the CSV of one differs from the plotted data."""
-    count, faults = 0, []
-    for name, entry in shown_displays(catalogue.papers[paper], runs).items():
-        if entry["kind"] == "figure":
-            drawn = draw_figure(catalogue, paper, name, scale, display_runs(entry, runs), results)
-            faults += find_text_faults(results / figure_file(paper, name), drawn.csv)
-            count += 1
-    return count, faults
+def find_row_faults(file: Path, keys: tuple[str, ...], rows: list[dict[str, str]]) -> list[str]:
+    """List the values of a CSV that differ from `rows`, in which the columns `keys` name a row."""
+    with open(file, newline="", encoding="utf-8", errors="replace") as stream:
+        printed = [("/".join(str(row.get(name)) for name in keys), row) for row in csv.DictReader(stream)]
+    by_key, faults = dict(printed), []
+    for row in rows:
+        key = "/".join(row[name] for name in keys)
+        if (found := by_key.pop(key, None)) is None:
+            faults.append(f"{file.name}: {key}: missing")
+            continue
+        for name, value in row.items():
+            if found.get(name) != str(value):
+                faults.append(f"{file.name}: {key}: {name} is {found.get(name)}, by the scores {value}")
+    faults += [f"{file.name}: {key}: not expected" for key in by_key]
+    counts = Counter(key for key, _ in printed)
+    return faults + [f"{file.name}: {key}: listed {count} times" for key, count in counts.items() if count > 1]
 
 
 def find_text_faults(file: Path, again: str) -> list[str]:
@@ -219,29 +199,7 @@ def find_text_faults(file: Path, again: str) -> list[str]:
     printed = file.read_bytes().decode(errors="replace")
     if printed == again:
         return []
-    pairs = enumerate(zip_longest(printed.split("\n"), again.split("\n")), 1)
-    number, (line, now) = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
-    return [f"{file.name}:{number}: is {shorten_line(line)}, by the scores {shorten_line(now)}"]
-
-
-def shorten_line(line: str | None) -> str:
-    return "missing" if line is None else line if len(line) <= 80 else f"{line[:80]}…"
-
-
-def find_claim_faults(paper: str, outcomes: list[Outcome], results: Path) -> list[str]:
-    """List the claims of a paper whose line in claims.csv differs from the recomputed verdicts."""
-    printed = {row.get("claim"): row for row in read_csv_rows(results / "claims.csv") if row.get("paper") == paper}
-    again = [make_claim_row(paper, outcome) for outcome in outcomes]
-    faults = [
-        f"claims.csv: {row['claim']}: {column} is {printed.get(row['claim'], {}).get(column)}, by the scores {value}"
-        for row in again
-        for column, value in row.items()
-        if printed.get(row["claim"], {}).get(column) != str(value)
-    ]
-    made_up = printed.keys() - {row["claim"] for row in again}
-    return faults + [f"claims.csv: {claim}: not a claim of {paper}" for claim in sorted(map(str, made_up))]
-
-
-def read_csv_rows(file: Path) -> list[dict[str, str]]:
-    with open(file, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    pairs = enumerate(zip_longest(printed.split("\n"), again.split("\n"), fillvalue="missing"), 1)
+    number, lines = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
+    line, now = (text if len(text) <= 80 else f"{text[:80]}…" for text in lines)
+    return [f"{file.name}:{number}: is {line}, by the scores {now}"]

@@ -1,15 +1,7 @@
 """Tables as LaTeX, for `\\input` under the packages booktabs and xcolor."""
 
-from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
-from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
-from workflow_scripts.reporting.tables.layout import (
-    MARKERS,
-    Grid,
-    format_difference,
-    format_published,
-    format_reproduced,
-    format_seeds,
-)
+from workflow_scripts.reporting.tables.cells import COMPUTED
+from workflow_scripts.reporting.tables.layout import CellText, Grid
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -39,7 +31,7 @@ def escape_latex(text: str) -> str:
     return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
-def format_latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], notes: list[str]) -> str:
+def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
     """Format a table environment with the paper's and our column under each head."""
     widths = [2 if published else 1 for published in grid.published]
     heads, rules, subheads, position = [""], [], [""], 2
@@ -48,16 +40,15 @@ def format_latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], no
         rules.append(rf"\cmidrule(lr){{{position}-{position + width - 1}}}")
         subheads += ["paper", "ours"] if width == 2 else ["ours"]
         position += width
-    body, group = [], ""
+    body = []
     for line in grid.lines:
-        if line.group != group:
-            group = line.group
-            body += [r"\addlinespace", rf"\multicolumn{{{position - 1}}}{{l}}{{\textit{{{escape_latex(group)}}}}} \\"]
+        if line.heading:
+            heading = rf"\multicolumn{{{position - 1}}}{{l}}{{\textit{{{escape_latex(line.heading)}}}}} \\"
+            body += [r"\addlinespace", heading]
         texts, below = [escape_latex(line.label)], [""]
         for cell, published in zip(line.cells, grid.published, strict=True):
-            texts += [_published(cell)] if published else []
-            texts.append(_ours(cell, tests))
-            below += [""] * published + [_below(cell)]
+            texts += [_format_published(cell)] * published + [_format_ours(cell)]
+            below += [""] * published + [_format_below(cell)]
         body.append(" & ".join(texts) + r" \\")
         body += [" & ".join(below) + r" \\"] if any(below) else []
     return "\n".join(
@@ -82,25 +73,19 @@ def format_latex_table(title: str, grid: Grid, tests: dict[str, ExampleTest], no
     )
 
 
-def _published(cell: Cell | None) -> str:
-    text = escape_latex(format_published(cell))
-    # Grey where no difference may be formed: beside measurements of another protocol than the paper's.
-    return rf"\textcolor{{gray}}{{{text}}}" if text and cell.status == MEASURED and cell.protocol != "paper" else text
+def _format_published(cell: CellText) -> str:
+    text = escape_latex(cell.published)
+    return rf"\textcolor{{gray}}{{{text}}}" if text and cell.is_grey else text
 
 
-def _ours(cell: Cell | None, tests: dict[str, ExampleTest]) -> str:
-    text = escape_latex(format_reproduced(cell))
-    if cell is not None and cell.status == COMPUTED:
-        return text
-    if cell is None or cell.status != MEASURED:
-        return rf"\textit{{{text}}}" if text else ""
-    marker = escape_latex(MARKERS[tests[cell.key].outcome]) if cell.key in tests else ""
-    return rf"\textbf{{{text}}}{marker}"
+def _format_ours(cell: CellText) -> str:
+    text = escape_latex(cell.ours)
+    if cell.is_measured:
+        return rf"\textbf{{{text}}}{escape_latex(cell.marker)}"
+    return rf"\textit{{{text}}}" if text and cell.status != COMPUTED else text
 
 
-def _below(cell: Cell | None) -> str:
+def _format_below(cell: CellText) -> str:
     """Format the small second line of a measured cell: seeds, interval and difference."""
-    if cell is None or cell.status != MEASURED:
-        return ""
-    difference = f"; {escape_latex(format_difference(cell))}" if cell.difference is not None else ""
-    return rf"{{\scriptsize {escape_latex(format_seeds(cell))}{difference}}}"
+    details = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
+    return rf"{{\scriptsize {details}}}" if details else ""

@@ -26,10 +26,35 @@ PROTOCOL_NOTES = {
 
 
 @dataclass(frozen=True)
+class CellText:
+    """The texts of a cell, empty where it has none. `marker` is the result of the test over examples."""
+
+    status: str = ""
+    protocol: str = ""
+    published: str = ""
+    source: str = ""
+    ours: str = ""
+    marker: str = ""
+    seeds: str = ""
+    difference: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        return self.status == MEASURED
+
+    @property
+    def is_grey(self) -> bool:
+        """Whether the published number was made by another protocol than ours, so that no difference is shown."""
+        return self.is_measured and self.protocol != "paper"
+
+
+@dataclass(frozen=True)
 class Line:
-    group: str
+    """A row of a table. `heading` is the group that starts with it, empty for the other rows of a group."""
+
+    heading: str
     label: str
-    cells: list[Cell | None]
+    cells: list[CellText]
 
 
 @dataclass(frozen=True)
@@ -41,19 +66,34 @@ class Grid:
     lines: list[Line]
 
 
-def build_grid(display: TableDisplay, cells: list[Cell]) -> Grid:
-    """Arrange rows downwards and columns across, or transposed."""
-    at = {(cell.row, cell.column): cell for cell in cells}
-    rows, columns = [row.row for row in display.rows], [column.column for column in display.columns]
+def build_grid(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest]) -> Grid:
+    """Arrange rows downwards and columns across, or transposed. Rows without any cell are left out."""
+    rows = [(row.group or "", row.row) for row in display.rows]
+    columns = [(column.group or "", column.column) for column in display.columns]
+    found = {(cell.row, cell.column): _make_texts(cell, tests.get(cell.key)) for cell in cells}
     if display.transposed:
-        heads, labels = rows, [(column.group or "", column.column) for column in display.columns]
-        lines = [Line(group, column, [at.get((row, column)) for row in rows]) for group, column in labels]
-    else:
-        heads, labels = columns, [(row.group or "", row.row) for row in display.rows]
-        lines = [Line(group, row, [at.get((row, column)) for column in columns]) for group, row in labels]
-    lines = [line for line in lines if any(line.cells)]
-    published = [any(line.cells[i] and line.cells[i].published for line in lines) for i in range(len(heads))]
-    return Grid(heads, published, lines)
+        rows, columns = columns, rows
+        found = {(column, row): texts for (row, column), texts in found.items()}
+    heads, lines, last = [head for _, head in columns], [], ""
+    for group, label in rows:
+        if any((label, head) in found for head in heads):
+            texts = [found.get((label, head), CellText()) for head in heads]
+            lines.append(Line(group if group != last else "", label, texts))
+            last = group
+    return Grid(heads, [any(line.cells[i].published for line in lines) for i in range(len(heads))], lines)
+
+
+def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
+    return CellText(
+        cell.status,
+        cell.protocol,
+        format_published(cell),
+        ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
+        format_reproduced(cell),
+        MARKERS[test.outcome] if test else "",
+        _format_seeds(cell) if cell.status == MEASURED else "",
+        "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True),
+    )
 
 
 def format_number(value: float, decimals: int, signed: bool = False) -> str:
@@ -85,17 +125,14 @@ def format_effect(row: dict[str, str]) -> str:
     return f"{format_number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
 
 
-def format_published(cell: Cell | None) -> str:
-    """Format the number as printed, with spaces around ±, and with TeX replaced by words."""
-    if not (cell and cell.published):
-        return ""
-    return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
+def format_published(cell: Cell) -> str:
+    """Format the number as printed, with spaces around ±, and with TeX replaced by words; empty without one."""
+    printed = cell.published.printed if cell.published else ""
+    return printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
 
 
-def format_reproduced(cell: Cell | None) -> str:
+def format_reproduced(cell: Cell) -> str:
     """Format mean ± standard deviation, the computed number, or the reason why there is none."""
-    if cell is None:
-        return ""
     if cell.status == MEASURED:
         deviation = f" ± {format_number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
         return format_number(cell.summary.mean, cell.decimals) + deviation
@@ -104,22 +141,17 @@ def format_reproduced(cell: Cell | None) -> str:
     return cell.note if cell.status in (NOT_RUN, UNDEFINED) else ""
 
 
-def format_seeds(cell: Cell) -> str:
+def _format_seeds(cell: Cell) -> str:
     """Format the number of seeds and the 95% interval of a measured cell."""
     if cell.summary.low is None:
         return "1 seed"
-    low, high = format_number(cell.summary.low, cell.decimals), format_number(cell.summary.high, cell.decimals)
+    low, high = (format_number(end, cell.decimals) for end in (cell.summary.low, cell.summary.high))
     return f"{cell.summary.n} seeds, {low} to {high}"
 
 
 def use_non_breaking_spaces(text: str) -> str:
     """Use non-breaking spaces, except after commas."""
     return text.replace(" ", "\u00a0").replace(",\u00a0", ", ")
-
-
-def format_difference(cell: Cell) -> str:
-    """Format the difference to the paper, if the protocol allows one."""
-    return "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True)
 
 
 def describe_units(cells: list[Cell]) -> str:

@@ -19,22 +19,9 @@ from workflow_scripts.reporting.tables.layout import build_grid, explain_table, 
 from workflow_scripts.reporting.tables.markdown import format_markdown_table
 
 TABLE_COLUMNS = (
-    "row",
-    "column",
-    "metric",
-    "unit",
-    "published",
-    "published_std",
-    "reproduced",
-    "std",
-    "n_seeds",
-    "ci_low",
-    "ci_high",
-    "difference",
-    "protocol",
-    "status",
-    "note",
-)
+    "row", "column", "metric", "unit", "published", "published_std", "reproduced", "std", "n_seeds", "ci_low",
+    "ci_high", "difference", "protocol", "status", "note",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,19 +55,19 @@ def make_table(
     shown = _runs_of(cells)
     data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(shown, results)]
     notes = explain_table(display, cells, tests, scale, data)
-    grid, setting = build_grid(display, cells), f"scale {scale}{describe_protocols(cells)}"
+    grid, setting = build_grid(display, cells, tests), f"scale {scale}{describe_protocols(cells)}"
     title = f"{display.source}: {display.title} ({setting})"
     subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
-    body = format_html_table(grid, tests, notes, summarise_runs(shown, results), command)
+    body = format_html_table(grid, notes, summarise_runs(shown, results), command)
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
     return RenderedTable(
         rows,
         tests,
         {
             "csv": format_csv(TABLE_COLUMNS, rows),
-            "md": format_markdown_table(title, grid, tests, notes),
-            "tex": format_latex_table(title, grid, tests, notes),
+            "md": format_markdown_table(title, grid, notes),
+            "tex": format_latex_table(title, grid, notes),
             "html": make_page(display.title, subtitle, body),
         },
     )
