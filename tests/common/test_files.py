@@ -40,6 +40,16 @@ def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
         read_json(file)
 
 
+def test_json_that_would_exhaust_the_stack_is_refused(tmp_path: Path):
+    file = tmp_path / "run.json"
+    file.write_text("[" * 50 + "]" * 50)
+    assert str(read_json(file)).count("[") == 50
+    for text, problem in (("[" * 51 + "]" * 51, "50 levels deep"), ("[" * 10**5, "50 levels"), ("9" * 5000, "digits")):
+        file.write_text(text)
+        with pytest.raises(UserError, match=problem):
+            read_json(file)
+
+
 @pytest.mark.parametrize(
     ("path", "advice"),
     [

@@ -14,6 +14,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 
 MEND = "if ./reproduce made it, delete the file and make it again; if it is yours, correct it"
+MAX_DEPTH = 50  # levels of nested lists and mappings in a JSON or YAML file; ours have 10
 
 
 class MissingFileError(UserError):
@@ -47,15 +48,31 @@ def write_json(path: str | Path, content: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read JSON. Raises UserError with the path if the file is missing, not UTF-8 or not valid JSON."""
+    """Read JSON. Raises UserError with the path if the file is missing, not UTF-8, not valid JSON or too deep."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if is_too_deep(content):
+            raise RecursionError
+        return content
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {MEND}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; {MEND}") from error
+    except RecursionError as error:
+        raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {MEND}") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise UserError(f"{path}: not valid JSON ({error}); {MEND}") from error
+
+
+def is_too_deep(content: Any) -> bool:
+    """Return whether lists and mappings are nested more than MAX_DEPTH levels deep."""
+    level = [content]
+    for _ in range(MAX_DEPTH + 1):
+        containers = [value for value in level if isinstance(value, dict | list)]
+        level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
+    return bool(containers)
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:

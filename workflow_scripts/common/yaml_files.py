@@ -8,6 +8,9 @@ from typing import Any
 import yaml
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import MAX_DEPTH
+
+MAX_VALUES = 1_000_000
 
 
 def read_yaml(path: Path) -> Any:
@@ -19,30 +22,55 @@ def read_yaml(path: Path) -> Any:
             f"{path} does not exist; call this in the repository's own folder, and write or restore the file there"
         ) from error
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(content.decode())
+        text, make_loader = content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        _check_depth(yaml.parse(text, make_loader))
+        loader = make_loader(text)
         node = loader.get_single_node()
-        _check_keys(node)
+        _count_values(node, {})
         return loader.construct_document(node) if node else None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, AttributeError) as error:  # the last two: no such number, date or time
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise UserError(f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)})") from error
+        problem = str(getattr(error, "problem", error)).partition("\n")[0]
+        raise UserError(f"{path}{line}: not valid YAML ({problem})") from error
 
 
-def _check_keys(node: yaml.Node | None) -> None:
-    """Raise MarkedYAMLError for a repeated key in a mapping, because PyYAML would silently use the last value."""
+def _check_depth(events: Iterable[yaml.Event]) -> None:
+    """Raise MarkedYAMLError for a file that is nested so deeply that the parser would exhaust the stack."""
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            problem = f"nested more than {MAX_DEPTH} levels deep"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
+def _count_values(node: yaml.Node | None, counts: dict[int, int]) -> int:
+    """Count the values in a node, with aliases expanded; `counts` stores those of finished nodes by `id`.
+
+    Raises MarkedYAMLError if the aliases expand to more than MAX_VALUES values, and for a key that is repeated, of
+    which PyYAML would silently use the last value, or that is no scalar.
+    """
+    if id(node) in counts:
+        return counts[id(node)]
+    counts[id(node)] = MAX_VALUES  # an alias inside its own anchor never ends
+    inner = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a name or a number", problem_mark=key.start_mark)
             if key.value in seen:
                 raise yaml.MarkedYAMLError(problem=f"'{key.value}' stands there twice", problem_mark=key.start_mark)
             seen.add(key.value)
-            _check_keys(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _check_keys(item)
+            inner.append(value)
+    counts[id(node)] = 1 + sum(_count_values(value, counts) for value in inner)
+    if node and counts[id(node)] > MAX_VALUES:
+        problem = f"its aliases expand to more than {MAX_VALUES:,} values"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+    return counts[id(node)]
 
 
 def read_yaml_mapping(path: Path) -> dict:

@@ -1,0 +1,43 @@
+"""YAML files that a user or a crate brings are read safely."""
+
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import read_yaml
+
+BILLION_LAUGHS = "a: &a [x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(f'*{before}' for _ in range(9))}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def test_aliases_and_merges_are_expanded(tmp_path: Path):
+    (tmp_path / "x.yaml").write_text("a: &a {x: 1}\nb: {<<: *a, y: *a}\n")
+    assert read_yaml(tmp_path / "x.yaml") == {"a": {"x": 1}, "b": {"x": 1, "y": {"x": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [" + "[" * 10**5, ":1: .*nested more than 50 levels"),
+        ("- " * 10**5, ":1: .*nested more than 50 levels"),
+        (BILLION_LAUGHS, r":\d: .*aliases expand to more than 1,000,000 values"),
+        ("a: &a [*a]", ":1: .*aliases expand"),
+        ("a: 1\na: 2", ":2: .*'a'"),
+        ("{{ scale }}: 1", ":1: .*a key must be a name or a number"),
+        ("? [a]\n: 1", ":1: .*a key must be a name or a number"),
+        ("a: 2026-13-45", "month must be in 1..12"),
+        ("a: !!timestamp x", "not valid YAML"),
+        ("a: " + "9" * 5000, "4300 digits"),
+        ("a: \0", "control characters are not allowed"),
+        ("a: !!python/object/apply:os.system [exit]", ":1: .*could not determine a constructor"),
+        ("a: é", "not UTF-8"),
+    ],
+)
+def test_other_content_is_one_line(tmp_path: Path, text: str, problem: str):
+    (tmp_path / "x.yaml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(UserError, match=rf"x.yaml.*{problem}") as error:
+        read_yaml(tmp_path / "x.yaml")
+    assert "\n" not in str(error.value)
