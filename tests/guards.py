@@ -93,14 +93,14 @@ def specs() -> dict[str, str]:
 
 
 def requests() -> dict[str, str]:
-    """The runs that each paper asks for at each scale, in order, without and with extra ones."""
+    """The runs that each paper asks for at each scale, without and with extra ones."""
     catalogue, found = load_catalogue(), {}
     for scale in SCALES:
         for paper in catalogue.papers:
             for extra in (False, True):
                 content = read_yaml_mapping(Path("config.yaml")) | {"scale": scale, "papers": [paper], "extra": extra}
                 runs = requested_runs(catalogue, load_config(content))
-                found[f"{scale} {paper}{' extra' * extra}"] = json.dumps([str(run) for run in runs])
+                found[f"{scale} {paper}{' extra' * extra}"] = json.dumps(sorted(map(str, runs)))
     return found
 
 
@@ -280,6 +280,8 @@ AS_NOW = {"run": as_now, "data": as_now_data}
 def differences(part: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
     """What is missing, new or other, under the names of now."""
     before, now = ({RENAMED.get(part, {}).get(name, name): one for name, one in side.items()} for side in (before, now))
+    if part == "requests":  # in whatever order
+        before = {name: json.dumps(sorted(json.loads(runs))) for name, runs in before.items()}
     tasks = load_catalogue().tasks
     if part == "specs":
         for side in (before, now):

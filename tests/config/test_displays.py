@@ -9,7 +9,7 @@ from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import asked_runs, claimed, display_runs, find_entry, shown_displays
 from workflow_scripts.config.loading import Paper, load_catalogue
 from workflow_scripts.config.runs import Run
-from workflow_scripts.config.schema import Requests
+from workflow_scripts.config.schema import Experiments
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,8 +52,8 @@ def test_runs_are_those_named_or_those_that_the_paper_asks_for():
 def a_paper(**displays: dict) -> Paper:
     analyses = {"curves": {"runs": [{"task": "cogs", "method": "lrf", "variant": "default"}]}, "audit": {}}
     claims = [{"left": "scores/SQ/JUMP", "right": ["pieces/a/b", "scores/SQ/COGS"]}, {"left": "drawn/x/y", "right": 3}]
-    requests = Requests(title="", citation="", requests=[])
-    return Paper(requests, displays, analyses, claims)
+    experiments = Experiments(title="", citation="")
+    return Paper(experiments, displays, analyses, claims)
 
 
 def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_none():

@@ -117,8 +117,8 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
         ("displays.yaml", "displays: {table1: 3}", "key 'displays.table1' is 3; input should be a valid dictionary"),
         ("claims.yaml", "claim: better", "it must hold a list"),
         ("claims.yaml", "- better", "it is 'better'"),
-        ("requests.yaml", "- tasks: [cogs]", "it must hold keys"),
-        ("requests.yaml", "title: caf\xe9", "not UTF-8 text"),
+        ("experiments.yaml", "- task: cogs", "it must hold keys"),
+        ("experiments.yaml", "title: caf\xe9", "not UTF-8 text"),
     ],
 )
 def test_a_wrong_file_of_a_paper_is_one_line(copy: Path, file: str, content: str | None, message: str):

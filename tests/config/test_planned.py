@@ -1,4 +1,4 @@
-"""Which runs an analysis plan names, that the requests ask for them, and that a run records the plan that names it."""
+"""Runs that an analysis plan names: experiments ask for them, and each records the plan."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ SEEDS = [1, 2, 3, 4]
 def plan(
     copy: Path, scale: str = "small", seeds: list[int] = SEEDS, measure: str = "difference", **entry: object
 ) -> Path:
-    """Write an analysis plan with one new claim about SCAN ADDJUMP, and make the requests ask for its seeds."""
+    """Write an analysis plan with one new claim about SCAN ADDJUMP, and make the experiments ask for its seeds."""
     folder = copy / "papers/sq_transformer"
     claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
     claim["measure"] = measure
@@ -49,16 +49,16 @@ def plan(
     file = folder / "analysis_plan.yaml"
     file.write_text(yaml.safe_dump(content).replace("'2026-01-31'", "2026-01-31"))
     for paper in ("sq_transformer", "recompose"):
-        edit(copy / f"papers/{paper}/requests.yaml", lambda content: ask(content, scale, seeds))
+        edit(copy / f"papers/{paper}/experiments.yaml", lambda content: ask(content, scale, seeds))
     read_catalogue.cache_clear()
     return file
 
 
 def ask(content: dict, scale: str, seeds: list[int]) -> None:
-    """Take these seeds in every request that asks for something on SCAN ADDJUMP."""
-    for request in content["requests"]:
-        if "scan-jump-x2" in request["tasks"] and scale in request["seeds"]:
-            request["seeds"][scale] = seeds
+    """Take these seeds in every experiment on SCAN ADDJUMP."""
+    for experiment in content["demo" if scale == "demo" else "experiments"]:
+        if "scan-jump-x2" in experiment["task"]:
+            experiment.setdefault("seeds", {})[scale] = seeds
 
 
 def requested(copy: Path, paper: str = "sq_transformer", **given) -> dict[Run, list[str]]:
@@ -110,7 +110,7 @@ def test_a_gain_is_decided_by_both_of_its_variants():
     assert set(found) == {(task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")}
 
 
-def test_the_requests_ask_for_exactly_the_planned_seeds(copy: Path):
+def test_the_experiments_ask_for_exactly_the_planned_seeds(copy: Path):
     plan(copy)
     runs = requested(copy)
     assert {run.seed for run in runs if run.unseeded in (SAL, TRANSFORMER)} == set(SEEDS)
@@ -120,11 +120,11 @@ def test_the_requests_ask_for_exactly_the_planned_seeds(copy: Path):
 def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[int]):
     """One missing, one too many, all others. At another scale, or with seeds of config.yaml, it is no error."""
     plan(copy)
-    edit(copy / "papers/sq_transformer/requests.yaml", lambda content: ask(content, "small", seeds))
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", seeds))
     read_catalogue.cache_clear()
     with pytest.raises(UserError) as caught:
         requested(copy)
-    assert "papers/sq_transformer/requests.yaml" in str(caught.value) and "a-planned-one" in str(caught.value)
+    assert "papers/sq_transformer/experiments.yaml" in str(caught.value) and "a-planned-one" in str(caught.value)
     assert str(seeds) in str(caught.value) and str(SEEDS) in str(caught.value) and "\n" not in str(caught.value)
     assert requested(copy, scale="demo") and requested(copy, seeds=[7])
 
@@ -133,11 +133,11 @@ def test_a_planned_seed_that_only_extra_runs_have_is_missing_without_them(copy: 
     plan(copy)
 
     def only_extra(content: dict) -> None:
-        for request in content["requests"]:
-            if "scan-jump-x2" in request["tasks"] and "transformer" in request["methods"]:
-                request["extra"] = True
+        for experiment in content["experiments"]:
+            if "scan-jump-x2" in experiment["task"] and "transformer" in experiment["methods"]:
+                experiment["extra"] = True
 
-    edit(copy / "papers/sq_transformer/requests.yaml", only_extra)
+    edit(copy / "papers/sq_transformer/experiments.yaml", only_extra)
     read_catalogue.cache_clear()
     assert requested(copy)
     with pytest.raises(UserError, match=r"at small has the seeds \[\]"):
@@ -147,12 +147,12 @@ def test_a_planned_seed_that_only_extra_runs_have_is_missing_without_them(copy: 
 def test_a_wrong_seed_is_said_before_anything_runs(copy: Path):
     """`plan` counts the jobs by the same requested runs as the workflow."""
     plan(copy)
-    edit(copy / "papers/sq_transformer/requests.yaml", lambda content: ask(content, "small", [1, 2, 3]))
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", [1, 2, 3]))
     code = "import sys; from workflow_scripts.__main__ import main; sys.exit(main(sys.argv[1:]))"
     line = [sys.executable, "-c", code, "plan", "--scale", "small"]
     done = subprocess.run(line, cwd=copy, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: papers/sq_transformer/requests.yaml: scan-jump-x2/")
+    assert done.stderr.startswith("error: papers/sq_transformer/experiments.yaml: scan-jump-x2/")
 
 
 def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_does(copy: Path):

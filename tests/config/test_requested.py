@@ -5,7 +5,7 @@ from workflow_scripts.config.requested import requested_runs
 from workflow_scripts.config.run_specs import parent, resolve_run
 
 
-def test_seeds_of_the_configuration_replace_those_of_the_requests():
+def test_seeds_of_the_configuration_replace_those_of_the_experiments():
     catalogue = load_catalogue(ROOT)
     runs = requested_runs(catalogue, load_config({"scale": "small", "seeds": [7]}, ROOT))
     assert {run.seed for run in runs} == {7}

@@ -18,7 +18,7 @@ def test_json_schemas_are_in_step_with_the_models():
         )
 
 
-@pytest.mark.parametrize("kind", ["analysis_plan", "claims", "displays", "requests"])
+@pytest.mark.parametrize("kind", ["analysis_plan", "claims", "displays", "experiments"])
 def test_the_papers_files_agree_with_their_json_schema(kind):
     content = json.loads((ROOT / f"catalogue/schemas/{kind}.json").read_text())
     for file in sorted((ROOT / "papers").glob(f"*/{kind}.yaml")):

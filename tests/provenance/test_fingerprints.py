@@ -74,7 +74,7 @@ def test_a_display_is_given_its_caption():
 def test_what_is_written_on_a_page_is_given_with_its_titles():
     """A table names its paper and the data of its tasks, the overview all that was run."""
     catalogue, paper = load_catalogue(ROOT), "sq_transformer"
-    title = catalogue.papers[paper].requests.title
+    title = catalogue.papers[paper].experiments.title
     table = of("table", paper=paper, display="table1").spec["titles"]
     assert table["papers"] == {paper: title} and table["tasks"]["cogs"] == catalogue.tasks["cogs"].title
     claims = of("claims").spec["titles"]

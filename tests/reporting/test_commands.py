@@ -373,7 +373,7 @@ def test_overview_html(results):
 def test_a_paper_without_claims_has_no_heading(results):
     more = ["--papers", "sq_transformer", "recompose", "--overview", results]
     assert call("claims", results, "--out", results / "claims.csv", *more) == 0
-    title = load_catalogue().papers["recompose"].requests.title
+    title = load_catalogue().papers["recompose"].experiments.title
     for name in ("overview.html", "overview.rst"):
         assert title not in (results / name).read_text()
 

@@ -211,7 +211,8 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
     paper.mkdir()
     variant = {"task": "echo", "method": "transformer", "variant": "default"}
     analysis = {"module": "workflow_scripts.analyses.lengths", "runs": [variant]}
-    request = {"tasks": ["echo"], "methods": {"transformer": ["default"]}, "seeds": {"demo": [1]}}
+    experiments = {"title": "Mine", "citation": "Me, 2026", "seeds": {"demo": [1]}}
+    experiments["demo"] = [{"task": "echo", "methods": {"transformer": ["default"]}}]
     figure = {"kind": "figure", "source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
     figure["module"] = "workflow_scripts.reporting.figures.lengths"
     displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
@@ -223,7 +224,7 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
         package / "data/datasets/echo.py": DATA_SET,
         package / "analyses/lengths.py": ANALYSIS,
         package / "reporting/figures/lengths.py": FIGURE,
-        paper / "requests.yaml": yaml.safe_dump({"title": "Mine", "citation": "Me, 2026", "requests": [request]}),
+        paper / "experiments.yaml": yaml.safe_dump(experiments),
         paper / "displays.yaml": yaml.safe_dump(displays),
         paper / "claims.yaml": "[]\n",
         paper / "published.csv": published,

@@ -9,17 +9,21 @@ from tests.workflow.projects import Project
 from tests.workflow.test_rerun import readers
 
 
+def names(given: str | list[str]) -> list[str]:
+    return [given] if isinstance(given, str) else given
+
+
 def requested(project: Project, scale: str, extra: bool) -> set[str]:
-    """The runs of papers/sq_transformer/requests.yaml, read without the package."""
-    requests = yaml.safe_load((project.root / "papers/sq_transformer/requests.yaml").read_text())["requests"]
+    """The runs of papers/sq_transformer/experiments.yaml, read without the package."""
+    content = yaml.safe_load((project.root / "papers/sq_transformer/experiments.yaml").read_text())
     return {
         f"{task}/{method}/{variant}/seed-{seed}"
-        for request in requests
-        if scale in request["seeds"] and (extra or not request.get("extra"))
-        for task in request["tasks"]
-        for method, variants in request["methods"].items()
+        for experiment in content["demo" if scale == "demo" else "experiments"]
+        if scale in experiment.get("at", scale) and (extra or not experiment.get("extra"))
+        for task in names(experiment["task"])
+        for method, variants in experiment["methods"].items()
         for variant in variants
-        for seed in request["seeds"][scale]
+        for seed in (content["seeds"] | experiment.get("seeds", {}))[scale]
     }
 
 

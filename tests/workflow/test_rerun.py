@@ -44,20 +44,20 @@ def judged_displays(project: Project, paper: str = PAPER) -> set[str]:
 
 def requested(project: Project, paper: str) -> set[str]:
     """The runs of the demo that a paper asks for, read without the package."""
-    content = yaml.safe_load((project.root / f"papers/{paper}/requests.yaml").read_text())
+    content = yaml.safe_load((project.root / f"papers/{paper}/experiments.yaml").read_text())
     return {
         f"{task}/{method}/{variant}/seed-{seed}"
-        for request in content["requests"]
-        for task in request["tasks"]
-        for method, variants in request["methods"].items()
+        for experiment in content["demo"]
+        for task in ([experiment["task"]] if isinstance(experiment["task"], str) else experiment["task"])
+        for method, variants in experiment["methods"].items()
         for variant in variants
-        for seed in request["seeds"].get("demo", ())
+        for seed in experiment.get("seeds", content["seeds"])["demo"]
     }
 
 
 def readers(project: Project, runs: set[str], papers: set[str] | None = None) -> set[tuple[str, str]]:
     """Analyses, tables, figures and claims that show one of `runs`: of `papers`, if not of those that ask for it."""
-    asking = papers or {file.parent.name for file in (project.root / "papers").glob("*/requests.yaml")}
+    asking = papers or {file.parent.name for file in (project.root / "papers").glob("*/experiments.yaml")}
     found = set()
     for paper in asking:
         found |= readers_of_paper(project, paper, runs if papers else runs & requested(project, paper))
@@ -161,13 +161,13 @@ def test_learning_rate_of_one_variant(demo):
 
 
 def test_added_seed_adds_that_seed_only(demo):
-    with demo.edited("papers/sq_transformer/requests.yaml") as content:
-        request = next(request for request in content["requests"] if request["tasks"] == ["cogs"])
-        request["seeds"]["demo"].append(77)
+    with demo.edited("papers/sq_transformer/experiments.yaml") as content:
+        cogs = next(one for one in content["demo"] if "cogs" in one["task"])
+        content["demo"].append(cogs | {"seeds": {"demo": [77]}})
     runs = {
         f"{task}/{method}/{variant}/seed-77"
-        for task in request["tasks"]
-        for method, variants in request["methods"].items()
+        for task in cogs["task"]
+        for method, variants in cogs["methods"].items()
         for variant in variants
     }
     assert named(demo.planned()) == retrained(demo, runs)
@@ -240,10 +240,8 @@ def test_two_values_swapped(demo):
 
 def test_removed_seed_reruns_what_showed_it(demo):
     removed = made(demo, "/seed-2/") & requested(demo, PAPER)
-    with demo.edited("papers/sq_transformer/requests.yaml") as content:
-        for request in content["requests"]:
-            seeds = request["seeds"].get("demo", [])
-            request["seeds"]["demo"] = [seed for seed in seeds if seed != 2]
+    with demo.edited("papers/sq_transformer/experiments.yaml") as content:
+        content["demo"][0]["seeds"]["demo"].remove(2)
     assert removed
     assert named(demo.planned()) == readers(demo, removed, {PAPER}) | {("claims", "")} | END
 

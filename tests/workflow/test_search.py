@@ -65,10 +65,10 @@ def test_the_plan_counts_searches(searching):
         return next(line for line in said.splitlines() if "jobs " in line)
 
     assert " search" not in jobs()
-    with searching.edited("papers/sq_transformer/requests.yaml") as content:
+    with searching.edited("papers/sq_transformer/experiments.yaml") as content:
         seeds = {"demo": [3, 4]}
-        request = {"tasks": ["scan-jump"], "methods": {"transformer": ["default", "sinusoidal"]}, "seeds": seeds}
-        content["requests"].append(request)
+        methods = {"transformer": ["default", "sinusoidal"]}
+        content["demo"].append({"task": "scan-jump", "methods": methods, "seeds": seeds})
     assert ", 2 search" in jobs()
 
 

@@ -102,16 +102,16 @@ def test_a_claim_and_a_display(demo):
 
 
 def test_another_set_of_runs(demo):
-    with demo.edited("papers/sq_transformer/requests.yaml") as content:
-        request = next(request for request in content["requests"] if request["tasks"] == ["cogs"])
-        request["seeds"]["demo"].append(77)
+    with demo.edited("papers/sq_transformer/experiments.yaml") as content:
+        cogs = next(one for one in content["demo"] if "cogs" in one["task"])
+        content["demo"].append(cogs | {"task": "cogs", "seeds": {"demo": [77]}})
     sentences = why(demo)
     assert "train cogs/transformer/default/seed-77: has no results yet" in sentences
     (table,) = [sentence for sentence in sentences if sentence.startswith("table sq_transformer/table1: ")]
     assert table.endswith("shows cogs/sq-transformer/srl/seed-77, cogs/transformer/default/seed-77 too")
-    with demo.edited("papers/sq_transformer/requests.yaml") as content:
-        for request in content["requests"]:
-            request["seeds"]["demo"] = [seed for seed in request["seeds"].get("demo", []) if seed not in (2, 77)]
+    with demo.edited("papers/sq_transformer/experiments.yaml") as content:
+        content["demo"] = [one for one in content["demo"] if one.get("seeds") != {"demo": [77]}]
+        content["demo"][0]["seeds"]["demo"].remove(2)
     (table,) = [sentence for sentence in why(demo) if sentence.startswith("table sq_transformer/table1: ")]
     assert table.endswith("/seed-2 no more") and " too" not in table
 

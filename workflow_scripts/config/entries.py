@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
-from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, VariantEntry
+from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, VariantEntry, list_names
 
 Entry = TypeVar("Entry", TaskEntry, MethodEntry)
 
@@ -44,7 +44,9 @@ class Block:
         if not isinstance(rule, Condition):
             return True
         pairs = ((rule.task, task), (rule.kind, kind), (rule.scale, scale))
-        return all(wanted is None or any(fnmatchcase(name, one) for one in listed(wanted)) for wanted, name in pairs)
+        return all(
+            wanted is None or any(fnmatchcase(name, one) for one in list_names(wanted)) for wanted, name in pairs
+        )
 
 
 @dataclass(frozen=True)
@@ -73,11 +75,6 @@ class Method:
     kinds: list[str]
     blocks: tuple[Block, ...]
     variants: dict[str, Variant]
-
-
-def listed(names: str | list[str]) -> list[str]:
-    """Return the names as a list."""
-    return [names] if isinstance(names, str) else names
 
 
 def read_tasks(root: Path) -> dict[str, Task]:

@@ -20,15 +20,15 @@ from workflow_scripts.config.display_schema import (
     display_analyses,
     stars,
 )
-from workflow_scripts.config.entries import Block, Method, Task, listed, read_methods, read_tasks
+from workflow_scripts.config.entries import Block, Method, Task, read_methods, read_tasks
 from workflow_scripts.config.packages import packages
-from workflow_scripts.config.schema import Condition, Config, Displays, Requests, Scale
+from workflow_scripts.config.schema import Condition, Config, Displays, Experiments, Scale, list_names
 from workflow_scripts.evaluation.published import read_published
 
 
 @dataclass(frozen=True)
 class Paper:
-    requests: Requests
+    experiments: Experiments
     displays: dict[str, dict]
     analyses: dict[str, dict]
     claims: list[dict]
@@ -52,7 +52,7 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
     if config.scale not in scales:
         raise UserError(f"config.yaml: key 'scale' is '{config.scale}'; {suggest_name(config.scale, scales)}")
-    folders = [path.parent.name for path in Path(root).glob("papers/*/requests.yaml")]
+    folders = [path.parent.name for path in Path(root).glob("papers/*/experiments.yaml")]
     for paper in config.papers:
         if paper not in folders:
             raise UserError(f"config.yaml: key 'papers' names '{paper}'; {suggest_name(paper, folders)}")
@@ -73,13 +73,13 @@ def read_catalogue(folder: str) -> Catalogue:
     """Read a folder once for all calls of `load_catalogue`."""
     root = Path(folder)
     catalogue = Catalogue(root, read_tasks(root), read_methods(root), _entries(Scale, root / "catalogue/scales.yaml"))
-    for file in sorted(root.glob("papers/*/requests.yaml")):
+    for file in sorted(root.glob("papers/*/experiments.yaml")):
         displays = parse_as(
             Displays, read_yaml_mapping(file.with_name("displays.yaml")), file.with_name("displays.yaml")
         )
         _check_displays(displays, file.with_name("displays.yaml"))
         catalogue.papers[file.parent.name] = Paper(
-            parse_as(Requests, read_yaml_mapping(file), file),
+            parse_as(Experiments, read_yaml_mapping(file), file),
             displays.displays,
             displays.analyses or {},
             _claims(file.with_name("claims.yaml")),
@@ -172,7 +172,7 @@ def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
 def _check_condition(catalogue: Catalogue, block: Block) -> None:
     """Check that each name of a rule's condition stands for something."""
     for key, among in (("task", catalogue.tasks), ("kind", packages("tasks")), ("scale", catalogue.scales)):
-        for name in listed(getattr(block.content, key) or []):
+        for name in list_names(getattr(block.content, key) or []):
             if not any(fnmatchcase(one, name) for one in among):
                 raise UserError(f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}")
 
@@ -230,13 +230,16 @@ def _check_names(catalogue: Catalogue) -> None:
                     known(primary.control.same_sign, claims, file, f"primary.{number}.control.same_sign")
             for claim in entry.plan.secondary:
                 known(claim, claims, file, "secondary")
-        file = f"papers/{paper}/requests.yaml"
-        for number, request in enumerate(entry.requests.requests):
-            for task in request.tasks:
-                known(task, catalogue.tasks, file, f"requests.{number}.tasks")
-            for method, variants in request.methods.items():
-                known(method, catalogue.methods, file, f"requests.{number}.methods")
-                for variant in variants:
-                    known(variant, catalogue.methods[method].variants, file, f"requests.{number}.methods.{method}")
-            for scale in request.seeds:
-                known(scale, catalogue.scales, file, f"requests.{number}.seeds")
+        file = f"papers/{paper}/experiments.yaml"
+        for part in ("demo", "experiments"):
+            for number, experiment in enumerate(getattr(entry.experiments, part)):
+                for task in list_names(experiment.task):
+                    known(task, catalogue.tasks, file, f"{part}.{number}.task")
+                for method, variants in experiment.methods.items():
+                    known(method, catalogue.methods, file, f"{part}.{number}.methods")
+                    for variant in variants:
+                        known(variant, catalogue.methods[method].variants, file, f"{part}.{number}.methods.{method}")
+                for scale in (*experiment.seeds, *list_names(experiment.at or [])):
+                    known(scale, catalogue.scales, file, f"{part}.{number}")
+        for scale in entry.experiments.seeds:
+            known(scale, catalogue.scales, file, "seeds")

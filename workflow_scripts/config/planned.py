@@ -57,8 +57,8 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
             for variant in primary_variants(paper, entry):
                 if (found := sorted(asked.get(variant, []))) != planned:
                     raise UserError(
-                        f"papers/{key}/requests.yaml: {'/'.join(variant)} at {config.scale} has the seeds {found}, but "
-                        f"claim {entry.claim} is judged on {planned}; ask for those of analysis_plan.yaml, and no other"
+                        f"papers/{key}/experiments.yaml: {'/'.join(variant)} at {config.scale} has the seeds {found}, "
+                        f"but claim {entry.claim} is judged on {planned}; ask for exactly those"
                     )
 
 

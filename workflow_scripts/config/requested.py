@@ -4,7 +4,7 @@ from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.planned import check_requested
 from workflow_scripts.config.run_specs import parent
 from workflow_scripts.config.runs import Run
-from workflow_scripts.config.schema import Config
+from workflow_scripts.config.schema import Config, list_names
 
 
 def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
@@ -16,13 +16,13 @@ def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]
     extra = config.extra or catalogue.scales[config.scale].extra
     runs: dict[Run, list[str]] = {}
     for paper in config.papers:
-        for request in catalogue.papers[paper].requests.requests:
-            if config.scale not in request.seeds or (request.extra and not extra):
+        for experiment in catalogue.papers[paper].experiments.list_at(config.scale):
+            if experiment.extra and not extra:
                 continue
-            for task in request.tasks:
-                for method, variants in request.methods.items():
+            for task in list_names(experiment.task):
+                for method, variants in experiment.methods.items():
                     for variant in variants:
-                        for seed in config.seeds or request.seeds[config.scale]:
+                        for seed in config.seeds or experiment.seeds[config.scale]:
                             for asked in lineage(catalogue, Run(task, method, variant, seed), config):
                                 askers = runs.setdefault(asked, [])
                                 askers += [paper] if paper not in askers else []

@@ -38,7 +38,7 @@ class Config(StrictModel):
         ["sq_transformer"], min_length=1, description="Which papers to reproduce."
     )
     seeds: Seeds | None = Field(
-        None, min_length=1, description="Use these seeds for every run instead of those that the papers' requests name."
+        None, min_length=1, description="Use these seeds for every run instead of those of the papers' experiments."
     )
     extra: bool = Field(False, description="Also run the sweeps and further ablations (the scale full always does).")
     data: DataSources = DataSources()
@@ -86,6 +86,11 @@ class DataLayer(Layer):
 
 
 Names = str | list[str]
+
+
+def list_names(names: Names) -> list[str]:
+    """Return the names as a list."""
+    return [names] if isinstance(names, str) else names
 
 
 class Condition(StrictModel):
@@ -167,23 +172,46 @@ class Scale(StrictModel):
     purpose: str = Field(description="What the scale is for, as the report says it.")
     protocol: Protocol = Field(description="The most that a run of this scale can claim.")
     verdicts: bool = Field(True, description="Whether its numbers may decide on a claim; the demo's may not.")
-    extra: bool = Field(False, description="Runs the requests marked `extra` in any case.")
+    extra: bool = Field(False, description="Runs the experiments marked `extra` in any case.")
     jobs: Jobs
 
 
-class Request(StrictModel):
-    """Runs that a paper needs: every task with every variant of every method, for the seeds of the scale."""
+class Experiment(StrictModel):
+    """Runs that a paper needs: each task with each variant of each method."""
 
-    tasks: list[str] = Field(min_length=1)
-    methods: dict[str, list[str]]
-    seeds: dict[str, Seeds] = Field(description="By scale; a scale that is not named does not run this.")
+    task: Names
+    methods: dict[str, list[str]] = Field(min_length=1, description="Variants by method.")
+    at: Names | None = Field(None, description="Scales; none: all but the demo, which has a list of its own.")
+    seeds: dict[str, Seeds] = Field({}, description="By scale, where they differ from the file's.")
     extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
 
 
-class Requests(StrictModel):
+class Experiments(StrictModel):
+    """experiments.yaml of a paper: the runs that it needs."""
+
     title: str
     citation: str
-    requests: list[Request]
+    seeds: dict[str, Seeds] = Field({}, description="By scale.")
+    demo: list[Experiment] = Field([], description="Runs at the scale demo.")
+    experiments: list[Experiment] = Field([], description="Runs at all other scales.")
+
+    @model_validator(mode="after")
+    def has_seeds(self) -> "Experiments":
+        for part, scales in (("demo", ["demo"]), ("experiments", [])):
+            for number, one in enumerate(getattr(self, part)):
+                for scale in scales or list_names(one.at or []):
+                    if not (self.seeds | one.seeds).get(scale):
+                        raise ValueError(f"{part}.{number} has no seeds at {scale}; name them in `seeds`")
+        return self
+
+    def list_at(self, scale: str) -> list[Experiment]:
+        """List the experiments of a scale, each with its seeds there."""
+        if scale == "demo":
+            chosen = self.demo
+        else:
+            chosen = [one for one in self.experiments if one.at is None or scale in list_names(one.at)]
+        seeds = {scale: self.seeds.get(scale, [])}
+        return [one.model_copy(update={"seeds": seeds | one.seeds}) for one in chosen]
 
 
 class Displays(StrictModel):
@@ -209,7 +237,7 @@ def json_schemas() -> dict[str, dict]:
         "displays.json": Shown.model_json_schema(),
         "claims.json": TypeAdapter(list[Claim]).json_schema(),
         "config.json": Config.model_json_schema(),
-        "requests.json": Requests.model_json_schema(),
+        "experiments.json": Experiments.model_json_schema(),
         **{
             f"{name}.json": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Entry"}}
             | {"$defs": {**model.model_json_schema().pop("$defs", {}), "Entry": _without_defs(model)}}

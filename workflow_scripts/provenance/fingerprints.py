@@ -130,7 +130,7 @@ def collect_titles(
 ) -> dict[str, dict[str, str]]:
     """Return the titles of papers, tasks and methods."""
     return {
-        "papers": {name: catalogue.papers[name].requests.title for name in papers},
+        "papers": {name: catalogue.papers[name].experiments.title for name in papers},
         "tasks": {name: catalogue.tasks[name].title for name in tasks},
         "methods": {name: catalogue.methods[name].title for name in methods},
     }

@@ -116,7 +116,7 @@ def make_overview_html(
     catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[TrainingSummary]
 ) -> str:
     """Make a self-contained page: claims with effects and verdicts by paper, the methods, and all runs."""
-    titles = {key: paper.requests.title for key, paper in catalogue.papers.items()}
+    titles = {key: paper.experiments.title for key, paper in catalogue.papers.items()}
     papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items() if judged]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     body = render(
@@ -146,7 +146,9 @@ def make_overview_rst(
             rows.append(
                 (escape_rst(texts["statement"]) + after, f"**{texts['verdict']}** at {escape_rst(scale)}{effect}")
             )
-        claims.append(format_rst_table((escape_rst(catalogue.papers[key].requests.title), "Verdict"), (62, 38), rows))
+        claims.append(
+            format_rst_table((escape_rst(catalogue.papers[key].experiments.title), "Verdict"), (62, 38), rows)
+        )
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     verdicts = [
         (f"**{name}**", *map(str, counts), escape_rst(text)) for name, counts, text in count_verdicts(everything)

@@ -57,7 +57,7 @@ def make_table(
     notes = explain_table(display, cells, tests, scale, data)
     grid, setting = build_grid(display, cells, tests), f"scale {scale}{describe_protocols(cells)}"
     title = f"{display.source}: {display.title} ({setting})"
-    subtitle = f"{catalogue.papers[paper].requests.title}, {display.source}, {setting}"
+    subtitle = f"{catalogue.papers[paper].experiments.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
     body = format_html_table(grid, notes, summarise_runs(shown, results), command)
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
