@@ -188,7 +188,7 @@ def test_errors_are_one_line(sources, resources, tmp_path):
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
         read_candidates(tmp_path / "nothing.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match=r"broken.parquet: not a Parquet file; delete it and make it again$"):
+    with pytest.raises(UserError, match=r"broken.parquet: not a Parquet file; delete it and rerun candidates$"):
         read_candidates(tmp_path / "broken.parquet")
 
 
@@ -255,7 +255,7 @@ def test_what_the_papers_source_lacks_is_said(pipeline, resources, tmp_path):
         build(["dog"], resources, {"source": "vectors"}, pipeline)
     for line in ("cat five", "cat\tfive", "cat\tnan", "cat\tinf", "cat\t-3"):
         (tmp_path / "counts.tsv").write_text(f"dog\t5\n{line}\n")
-        with pytest.raises(UserError, match=r"counts.tsv:2: not a word, a tab and its count; mend the line$"):
+        with pytest.raises(UserError, match=r"counts.tsv:2: expected a word, a tab and its count; correct the line$"):
             build(["dog"], resources, {"source": "vectors", "frequencies": str(tmp_path / "counts.tsv")}, pipeline)
 
 

@@ -9,7 +9,7 @@ from workflow_scripts.interventions.cap import (
     POOLINGS,
     _Run,
     compute_cap_logits,
-    group_words,
+    group_tokens,
     pool,
     predict_with_cap,
 )
@@ -213,12 +213,11 @@ def test_predictions_of_batches_without_a_word_of_several_tokens():
     found = predict_with_cap(make("gpt2"), [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
     assert found.pooled[1, "mean", "vocabulary"].tolist() == found.clean["vocabulary"].tolist()
     assert len(found.clean["vocabulary"]) == 4 and not found.touched.any()
-    assert len(predict_with_cap(make("gpt2"), [], [1], ["mean"]).clean["vocabulary"]) == 0
 
 
 def test_as_many_groups_as_words():
     _, words = items(SIZES, bos=True)
-    groups = group_words(words)
+    groups = group_tokens(words)
     assert groups.count.tolist() == [1 + len(sizes) for sizes in SIZES]
     assert groups.length.tolist() == [1 + sum(sizes) for sizes in SIZES]
     assert groups.index[0].tolist()[:8] == [0, 1, 2, 2, 2, 3, 4, 4]
@@ -235,9 +234,9 @@ def test_as_many_groups_as_words():
 
 def test_bos_is_its_own_group_or_joins_the_first_word():
     ids, words = items([[1, 2, 1]], bos=True)
-    assert group_words(words).index.tolist() == [[0, 1, 2, 2, 3]]
-    assert group_words(words, bos_in_first_word=True).index.tolist() == [[0, 0, 1, 1, 2]]
-    assert group_words(torch.tensor([[-1, -1, 0, 0, -1]])).index.tolist()[0][:4] == [0, 1, 2, 2]
+    assert group_tokens(words).index.tolist() == [[0, 1, 2, 2, 3]]
+    assert group_tokens(words, bos_in_first_word=True).index.tolist() == [[0, 0, 1, 1, 2]]
+    assert group_tokens(torch.tensor([[-1, -1, 0, 0, -1]])).index.tolist()[0][:4] == [0, 1, 2, 2]
     model = make("llama")
     apart = compute_cap_logits(model, ids, words, [1, 2], "sum")
     merged = compute_cap_logits(model, ids, words, [1, 2], "sum", bos_in_first_word=True)
@@ -245,7 +244,7 @@ def test_bos_is_its_own_group_or_joins_the_first_word():
     assert merged.equal(by_hand) and (apart - merged).abs().amax(dim=-1).min() > 1e-3
     # Without a BOS there is nothing to merge.
     _, words = items(SIZES)
-    assert group_words(words, bos_in_first_word=True).count.equal(group_words(words).count)
+    assert group_tokens(words, bos_in_first_word=True).count.equal(group_tokens(words).count)
 
 
 def test_phrases_are_groups_as_well():
@@ -268,14 +267,14 @@ def test_layers_may_come_in_any_order_and_twice():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_layer_that_there_is_not_is_refused(family, layer):
     ids, words = items(SIZES)
-    with pytest.raises(UserError, match=f"no block {layer}; the model has {BLOCKS} blocks, choose layers of 0 to 3"):
+    with pytest.raises(UserError, match=f"no block {layer}; the model has blocks 0 to {BLOCKS - 1}"):
         compute_cap_logits(make(family), ids, words, [1, layer], "max")
 
 
 def test_what_else_is_refused():
     model = make("gpt2")
     ids, words = items(SIZES)
-    with pytest.raises(UserError, match="no pooling 'min'; choose of max, mean, sum"):
+    with pytest.raises(UserError, match="no pooling 'min'; choose from max, mean, sum"):
         compute_cap_logits(model, ids, words, [1], "min")
     words[2] = -1
     with pytest.raises(UserError, match="item 2 of the batch has no word"):

@@ -8,19 +8,19 @@ import pytest
 
 from tests.interventions.small_lexicon import data_files, write_sources, write_tar
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.lexicon import read_wordnet
+from workflow_scripts.interventions.lexicon import read_synonym_lexicon
 
 REAL = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return read_wordnet(write_sources(tmp_path_factory.mktemp("sources"))[REAL])
+    return read_synonym_lexicon(write_sources(tmp_path_factory.mktemp("sources"))[REAL])
 
 
 @pytest.fixture(scope="module")
 def real(mirror):
-    return read_wordnet(mirror / REAL)
+    return read_synonym_lexicon(mirror / REAL)
 
 
 def test_words_of_all_synsets_with_the_part_of_speech(small):
@@ -48,10 +48,10 @@ def test_base_forms(small):
 def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
     files = data_files() | {"data.verb": "  licence\nno such line | gloss\n"}
     with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a synset with its gloss; get .* again$"):
-        read_wordnet(write_tar(tmp_path / "dict.tar", files))
+        read_synonym_lexicon(write_tar(tmp_path / "dict.tar", files))
     del files["verb.exc"]
     with pytest.raises(UserError, match=r"dict.tar: no WordNet dictionary, verb.exc missing"):
-        read_wordnet(write_tar(tmp_path / "dict.tar", files))
+        read_synonym_lexicon(write_tar(tmp_path / "dict.tar", files))
 
 
 def test_the_size_of_the_real_dictionary(real):

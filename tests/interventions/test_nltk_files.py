@@ -16,7 +16,7 @@ def test_texts_are_found_by_name_and_nothing_is_written(tmp_path, write):
     archive = write(inside / "archive", {"../outside/english": "the\n", "/etc/german": "der\n"})
     assert read_archive_texts(archive, ["english", "german"]) == {"english": "the\n", "german": "der\n"}
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["archive", "inside"]
-    with pytest.raises(UserError, match=r"archive holds no file french; fetch it again$"):
+    with pytest.raises(UserError, match=r"archive does not contain french; fetch it again$"):
         read_archive_texts(archive, ["french"])
 
 

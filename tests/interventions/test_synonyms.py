@@ -115,7 +115,7 @@ def test_no_word_becomes_the_label_nor_part_of_it():
 
 
 def test_errors_are_one_line():
-    with pytest.raises(UserError, match=r"^synonyms: rate 25 is not above 0 and up to 1; give a share"):
+    with pytest.raises(UserError, match=r"^synonyms: rate 25 is not in \(0, 1\]; give a share"):
         perturb(["dog"], {"dog": {}}, 25, 1)
-    with pytest.raises(UserError, match=r"^synonyms: the table of candidates lacks the content of item 'n01'"):
+    with pytest.raises(UserError, match=r"^synonyms: the table of candidates has no content of item 'n01'"):
         perturb(["dog"], {}, 0.25, 1, items=["n01"])

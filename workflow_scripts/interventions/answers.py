@@ -1,6 +1,6 @@
-"""A trained model with the prompts of a split, and its answers to the unchanged prompts."""
+"""Answers of a trained model to the prompts of a split, unchanged or under an intervention."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,10 +27,9 @@ BATCH_TOKENS = 8192
 
 @dataclass
 class AnsweredPrompts:
-    """N items whose answer is one token.
+    """A model and N prompts whose answer is one token.
 
-    contents, answers, items: their texts [N]; `correct`: readout -> [N] bool, for the unchanged prompts. `labels`: ids
-    of the answers if there are few, else None.
+    contents, answers, items: texts [N]; texts: of all tokens; labels: ids of the answers if there are few, else None.
     """
 
     model: nn.Module
@@ -43,12 +42,11 @@ class AnsweredPrompts:
     items: list[str]
     texts: np.ndarray
     match: str
-    labels: Tensor | None = None
-    correct: dict[str, np.ndarray] = field(default_factory=dict)
+    labels: Tensor | None
 
     @classmethod
     def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "AnsweredPrompts":
-        """Load the model of a run, read its prompts, and answer them unchanged."""
+        """Load the model of a run, and read its prompts."""
         run = read_checked_run(run_dir, data)
         model = load_model(run["spec"], run_dir / "checkpoint", device)
         folder = run_dir / "checkpoint"
@@ -56,17 +54,19 @@ class AnsweredPrompts:
         table = read_table(data, split, ["item", "content", "label"]).take(prompts.items)
         contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
         texts = decode_vocabulary(folder, model)
-        subject = cls(model, folder, run["spec"], device, prompts, contents, answers, items, texts, match)
         distinct = np.unique(prompts.label)
-        if len(distinct) <= FEW_ANSWERS:
-            subject.labels = torch.from_numpy(distinct)
-        subject.correct = subject.evaluate_answers(prompts)
-        return subject
+        labels = torch.from_numpy(distinct) if len(distinct) <= FEW_ANSWERS else None
+        return cls(model, folder, run["spec"], device, prompts, contents, answers, items, texts, match, labels)
 
     @cached_property
     def tokenizer(self) -> "Tokenizer":
-        """The run's own tokenizer, loaded once for all interventions."""
+        """The run's own tokenizer."""
         return load_tokenizer(self.folder)
+
+    @cached_property
+    def correct(self) -> dict[str, np.ndarray]:
+        """Readout -> [N] bool: whether the answers to the unchanged prompts are right."""
+        return self.evaluate_answers(self.prompts)
 
     def make_batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
         """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
@@ -81,7 +81,7 @@ class AnsweredPrompts:
         return found if self.labels is None else found | {"labels": chosen == self.prompts.label}
 
     def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
-        """Compute `rights` of the same items with other contents [N]."""
+        """Evaluate the answers for the same items with other contents [N]."""
         settings = self.spec["model"]
         bos = find_bos_id(self.model, settings.get("bos", False), str(self.folder))
         space = settings.get("label_space", False)

@@ -18,7 +18,7 @@ from workflow_scripts.interventions.lexical_vectors import (
     read_frequencies,
     select_common_words,
 )
-from workflow_scripts.interventions.lexicon import WordNet, read_wordnet
+from workflow_scripts.interventions.lexicon import SynonymLexicon, read_synonym_lexicon
 from workflow_scripts.interventions.nltk_files import load_tagger, read_stop_words
 from workflow_scripts.interventions.settings import SOURCES, WHERE, Options, is_installed
 from workflow_scripts.interventions.synonym_rules import (
@@ -46,12 +46,12 @@ def load_resources(sources: dict[str, Path]) -> SynonymResources:
             raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
         paths[need] = given[0]
     return SynonymResources(
-        read_stop_words(paths["stop words"]), load_tagger(paths["tagger"]), read_wordnet(paths["WordNet"])
+        read_stop_words(paths["stop words"]), load_tagger(paths["tagger"]), read_synonym_lexicon(paths["WordNet"])
     )
 
 
 def choose_vectors(
-    options: Options, lexicon: WordNet, nlp: "Language | None" = None
+    options: Options, lexicon: SynonymLexicon, nlp: "Language | None" = None
 ) -> tuple[Vectors, "Language | None"]:
     """Return the word vectors, and the spaCy pipeline that they are from. Raises UserError if it is missing."""
     model = options.spacy_model
@@ -144,11 +144,11 @@ def read_candidates(path: Path) -> "pyarrow.Table":
     try:
         table = pyarrow.parquet.read_table(path)
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; make the candidates first") from error
+        raise UserError(f"{path} does not exist; run the command candidates first") from error
     except pyarrow.ArrowInvalid as error:
-        raise UserError(f"{path}: not a Parquet file; delete it and make it again") from error
+        raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
     if b"candidates" not in (table.schema.metadata or {}):
-        raise UserError(f"{path}: not a table of candidates; delete it and make it again")
+        raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates")
     return table
 
 

@@ -10,11 +10,13 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.interventions.answers import AnsweredPrompts
 from workflow_scripts.interventions.candidates import map_candidates, read_candidates
+from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.interventions.variation import make_cv_rows
+from workflow_scripts.objectives.hidden_states import find_blocks
 
-# By readout, the names of the share of right answers, as in an evaluation, and of what is derived from it.
+# By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
 METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
 PREFIX = {"vocabulary": "", "labels": "constrained_"}
 
@@ -28,9 +30,9 @@ def intervene(
     device: torch.device,
     reporter: Reporter,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (answers, one row each; score rows) of the run in `run_dir` under CAP and with synonyms from `candidates`.
+    """Return (answers, score rows) of the run in `run_dir` under CAP and with synonyms from `candidates`.
 
-    `match` says when an answer counts as right; see `tasks.settings.Evaluation`.
+    `match` is the rule for right answers; see `tasks.settings.Evaluation`.
     """
     subject = AnsweredPrompts.read(run_dir, data, settings.split, match, device)
     reporter.set_stage("pool words")
@@ -42,9 +44,9 @@ def intervene(
 
 
 def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
-    """Return the blocks before which CAP pools: all but the first, `wanted` evenly spaced ones, or those of a list.
+    """Return the blocks before which CAP pools: a list of blocks as it is, or "all" but block 0, or a number of them.
 
-    Evenly spaced blocks go from block 1 to the last; a list names blocks from 0 to `count` - 1.
+    A number of blocks is evenly spaced from block 1 to the last.
     """
     if isinstance(wanted, list):
         return wanted
@@ -54,7 +56,7 @@ def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
 
 
 def score_share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) -> list[dict[str, Any]]:
-    """Return the score row of the share (percent) of `right` [N] among `rows` [N] bool; none if `rows` is empty."""
+    """Return [score row] of the share (percent) of `right` [N] among `rows` [N] bool; [] if no row is true."""
     count = int(rows.sum())
     value = {"metric": metric, "unit": "percent", "n": count, **where}
     return [value | {"value": 100 * float(right[rows].mean())}] if count else []
@@ -62,9 +64,6 @@ def score_share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) 
 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
     """Run CAP: return (answers, score rows) by block, pooling, readout and item set."""
-    from workflow_scripts.interventions.cap import predict_with_cap
-    from workflow_scripts.objectives.hidden_states import find_blocks
-
     layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
     order, batches = subject.make_batches(subject.prompts)
     found = predict_with_cap(
@@ -86,9 +85,9 @@ def evaluate_synonyms(
 ) -> tuple[list[pa.Table], list[dict[str, Any]]]:
     """Run synonym replacement: return (answers, score rows) by rate and seed.
 
-    `consistency` (ConsistSyn, Eqn 12) is the share of the items that were right before and still are. `cv` is its
-    standard deviation over its mean across seeds (Eqn 13), `cv_low` to `cv_high` the 95% interval, without an upper end
-    if the seeds set none.
+    `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right. `cv` is its standard deviation
+    over its mean across seeds (Eqn 13), with the 95% interval `cv_low` to `cv_high`; there is no `cv_high` if the data
+    set no upper bound.
     """
     table = map_candidates(read_candidates(candidates))
     labels = None if settings.may_be_label else subject.answers

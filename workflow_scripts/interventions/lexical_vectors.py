@@ -11,13 +11,13 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.lines import read_numbered_lines
-from workflow_scripts.interventions.lexicon import WordNet
+from workflow_scripts.interventions.lexicon import SynonymLexicon
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 DIMENSIONS = 100
-RANDOM_STATE = 0  # of the truncated SVD: the same dictionary gives the same vectors
+RANDOM_STATE = 0  # of the truncated SVD, so that a dictionary always gives the same vectors
 APART = re.compile(r"['-]")
 
 
@@ -40,7 +40,7 @@ def normalise_rows(matrix: np.ndarray) -> np.ndarray:
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0).astype(np.float32)
 
 
-def build_gloss_vectors(lexicon: WordNet) -> Vectors:
+def build_gloss_vectors(lexicon: SynonymLexicon) -> Vectors:
     """Latent semantic analysis of WordNet: words with similar glosses have similar vectors.
 
     The document of a word is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`.
@@ -54,8 +54,8 @@ def build_gloss_vectors(lexicon: WordNet) -> Vectors:
         for word in synset.lemmas:
             documents.setdefault(normalise_spelling(word), []).append(synset.gloss)
     words = sorted(documents)
-    # A term of fewer than 3 documents relates (almost) nothing; one of more than 5% of them is a function word. A
-    # dictionary of a few words, as in a test, has neither.
+    # A term of fewer than 3 documents relates almost no words, and one of more than 5% of them is a function word.
+    # These limits do not suit a dictionary of a few words, as in tests.
     rare, common = (3, 0.05) if len(words) > 1000 else (1, 1.0)
     counts = TfidfVectorizer(
         sublinear_tf=True, min_df=rare, max_df=common, token_pattern=r"[a-z]{2,}", dtype=np.float32
@@ -91,7 +91,7 @@ def build_spacy_vectors(nlp: "Language") -> Vectors:
 def select_common_words(
     nlp: "Language", counts: dict[str, float], min_log_probability: float, stop: frozenset[str]
 ) -> list[str]:
-    """Return lower-case alphabetic words with a vector that are frequent by `counts` and no stop words, in order."""
+    """Return the sorted lower-case alphabetic words with a vector that are frequent by `counts` and not in `stop`."""
     least = sum(counts.values()) * np.exp(min_log_probability)
     return sorted(
         word
@@ -101,9 +101,9 @@ def select_common_words(
 
 
 def read_frequencies(path: Path) -> dict[str, float]:
-    """Read lines of a word, a tab and its count, and add counts of equal lower-cased words.
+    """Read lines of a word, a tab and its count; counts of a word in different cases are added.
 
-    Raises UserError with the line.
+    Raises UserError for a malformed line.
     """
     counts: dict[str, float] = {}
     for number, line in read_numbered_lines(path):
@@ -113,6 +113,6 @@ def read_frequencies(path: Path) -> dict[str, float]:
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf:
-            raise UserError(f"{path}:{number}: not a word, a tab and its count; mend the line")
+            raise UserError(f"{path}:{number}: expected a word, a tab and its count; correct the line")
         counts[word.lower()] = counts.get(word.lower(), 0.0) + value
     return counts

@@ -1,7 +1,6 @@
 """WordNet as a table of synonyms: synsets, their words and glosses, and the base forms of inflected words.
 
-The rules are those of morphy(7WN). The index.* files of the dictionary only add an order of the senses, which nothing
-here depends on, and are not read.
+The rules are those of morphy(7WN). The index.* files of the dictionary are not needed: they only order the senses.
 """
 
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ ENDINGS = {
 
 
 @dataclass(frozen=True)
-class WordNet:
+class SynonymLexicon:
     """All synsets; `senses` maps (n, v, a or r; lower-case word with `_`) to positions in `synsets`."""
 
     synsets: list[Synset]
@@ -54,7 +53,7 @@ class WordNet:
         return {w for i in found if satellites or not self.synsets[i].satellite for w in self.synsets[i].lemmas}
 
 
-def read_wordnet(path: Path) -> WordNet:
+def read_synonym_lexicon(path: Path) -> SynonymLexicon:
     """Read a dictionary folder or an archive of one. Raises UserError with file and line, or with the missing files."""
     files = read_dictionary_files(path, DATA | EXCEPTIONS)
     synsets = list(read_synsets(path, files))
@@ -67,4 +66,4 @@ def read_wordnet(path: Path) -> WordNet:
         for part, letter in PARTS.items()
         for form, *bases in (line.split(" ") for _, line in iterate_dictionary_lines(path, files, f"{part}.exc"))
     }
-    return WordNet(synsets, senses, exceptions)
+    return SynonymLexicon(synsets, senses, exceptions)

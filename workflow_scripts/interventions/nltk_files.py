@@ -24,7 +24,7 @@ def read_archive_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise UserError(f"{archive}: a file in it is not UTF-8 text; fetch it again") from error
     if missing := sorted(set(names) - set(found)):
-        raise UserError(f"{archive} holds no file {missing[0]}; fetch it again")
+        raise UserError(f"{archive} does not contain {missing[0]}; fetch it again")
     return found
 
 

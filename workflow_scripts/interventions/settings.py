@@ -1,23 +1,22 @@
-"""The synonyms that each word of a data set may be replaced with: one table, made once, kept as a Parquet file.
+"""Settings of interventions, and of the candidate words that may replace the words of a data set.
 
-A content is a definition or sentence without its template. Its words are what stands between white space; punctuation
-glued to a word is not part of it. A word may be replaced if it has 3 characters or more, is no English stop word
-(NLTK's list), and the tagger, shown the whole content, takes it for a noun, verb, adjective or adverb. The tagger is
-that of the spaCy pipeline which gives the vectors, where it has one (the paper's way), else NLTK's.
+A content is a definition or sentence without its template. Its words are separated by white space, without the
+punctuation around them. A word may be replaced if it has at least 3 characters, is not an English stop word (NLTK's
+list), and is tagged in its content as a noun, verb, adjective or adverb. The tagger is that of the spaCy pipeline with
+the vectors, if it has one (as in the paper), else NLTK's.
 
-Options of `build`:
+Options of `candidates.build`:
 
-source: `wordnet` (what the official code does): the words of all synsets of the word with that part of speech, in
-  plain text, of 1 or 2 words. `vectors` (what the paper says): words of a spaCy model with a cosine above
-  `min_similarity`, alphabetic, common by `frequencies`, and of the same part of speech, which here means that WordNet
-  has them with it (a tagger cannot judge a word without context).
-resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` the made-up dictionary of the demo.
-top: so many are kept, by similarity_weight * cosine + (1 - similarity_weight) * (1 - |difference of polarity|).
-  Polarity is TextBlob's, in [-1, 1].
-vectors: which cosine `wordnet` is ranked by. `auto` is the spaCy model where it is installed, else `glosses`; the table
-  says which it was.
-satellites: whether adjective satellites are adjectives. The official code compares `s` with `a` and so loses most
-  adjectives: true mends that.
+source: `wordnet` (as in the official code): the words of all synsets of the word with its part of speech, in plain
+  text, of 1 or 2 words. `vectors` (as in the paper): words of a spaCy model with a cosine above `min_similarity`,
+  alphabetic, common by `frequencies`, and in WordNet with the same part of speech (a tagger needs a context).
+resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` is the small dictionary of the demo.
+top: how many candidates of a word are kept, ranked by similarity_weight * cosine + (1 - similarity_weight) *
+  (1 - |difference of polarity|). Polarity is TextBlob's, in [-1, 1].
+vectors: the cosine that ranks the source `wordnet`. `auto` is the spaCy model if it is installed, else `glosses`; the
+  table records the choice.
+satellites: whether adjective satellites are adjectives. The official code compares `s` with `a`, and so loses most
+  adjectives; true corrects that.
 """
 
 from importlib.util import find_spec
@@ -28,7 +27,7 @@ from pydantic import AfterValidator, Field
 from workflow_scripts.common.validation import Seeds, StrictModel, require_unique
 
 WHERE = "options of workflow_scripts.interventions.candidates"
-SOURCES = {  # what is needed -> the files that hold it, the preferred one first
+SOURCES = {  # resource -> files that contain it, the preferred one first
     "stop words": ["nltk/stopwords.zip"],
     "tagger": ["nltk/averaged_perceptron_tagger_eng.zip"],
     "WordNet": ["wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip"],
@@ -44,20 +43,22 @@ def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
 
 
 class Intervention(StrictModel):
-    """What is changed in a trained model or in its prompts to see what it answers then."""
+    """Changes of a trained model or of its prompts, under which its answers are scored."""
 
     split: str = "test"
     blocks: Annotated[Literal["all"] | int | list[int], AfterValidator(_pooled_blocks)] = Field(
         "all",
-        description="CAP pools before each block but the first, or before so many of them, evenly spread, or before "
-        "those of a list, which may hold block 0: before it the embeddings are pooled.",
+        description="CAP pools before each block except the first, before a number of evenly spaced blocks, or before "
+        "the blocks of a list. Before block 0 the embeddings are pooled.",
     )
     poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(require_unique)] = Field(
         ["max", "mean", "sum"], min_length=1
     )
-    bos_in_first_word: bool = Field(False, description="Whether CAP pools BOS with word 1 (official code: yes).")
+    bos_in_first_word: bool = Field(
+        False, description="Whether CAP pools BOS with the first word (official code: yes)."
+    )
     rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(require_unique)] = Field(
-        [0.25, 0.4], min_length=1, description="Shares of the words that synonyms take the place of."
+        [0.25, 0.4], min_length=1, description="Shares of the words that are replaced by synonyms."
     )
     seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
     may_be_label: bool = Field(False, description="Whether a synonym may be the answer (official code: yes).")
@@ -65,7 +66,7 @@ class Intervention(StrictModel):
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """Options of the candidates; see the module's docstring."""
 
     source: Literal["wordnet", "vectors"] = "wordnet"
     resources: Literal["upstream", "stand_in"] = "upstream"
@@ -83,13 +84,13 @@ class Options(StrictModel):
 
 
 def list_candidate_sources(options: Options) -> list[str]:
-    """The source files that `build` needs, as <dataset>/<file>."""
+    """List the source files that `candidates.build` needs, as <dataset>/<file>."""
     return [] if options.resources == "stand_in" else [names[0] for names in SOURCES.values()]
 
 
 def is_installed(package: str) -> bool:
-    """Whether there is a package of this name."""
+    """Return whether a package of this name is installed."""
     try:
         return find_spec(package) is not None
-    except (ImportError, ValueError):  # no package holds it, or no package could have the name
+    except (ImportError, ValueError):  # its parent package is missing, or no package can have the name
         return False

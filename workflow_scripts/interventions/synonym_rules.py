@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from workflow_scripts.interventions.lexical_vectors import Vectors, normalise_spelling
-from workflow_scripts.interventions.lexicon import WordNet
+from workflow_scripts.interventions.lexicon import SynonymLexicon
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger
@@ -18,11 +18,11 @@ TAGGER = "tagger"  # the name of spaCy's component
 PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}  # first two letters of a Penn Treebank tag -> WordNet's
 WORD = re.compile(r"(?P<before>(?:[^\w\s]|_)*)(?P<core>\S*?)(?P<after>(?:[^\w\s]|_)*)(?!\S)")
 TEXT = re.compile(r"[a-z]{2,}( [a-z]{2,})?")
-ROUND = 6  # decimals of a score: ties must not hang on the order in which a machine adds
+ROUND = 6  # decimals of a score, so that ties do not depend on the order of additions on a machine
 
 
 class Word(NamedTuple):
-    """Text between white space: the word (may be empty) at `start`, and the punctuation around it."""
+    """Text between white space: the word (possibly empty) at `start`, and the punctuation around it."""
 
     before: str
     core: str
@@ -36,7 +36,7 @@ class SynonymResources:
 
     stop_words: frozenset[str]
     tagger: "PerceptronTagger"
-    lexicon: WordNet
+    lexicon: SynonymLexicon
 
 
 class Query(NamedTuple):
@@ -57,7 +57,7 @@ def find_queries(content: str, resources: SynonymResources, nlp: "Language | Non
     The tags are those of the spaCy pipeline `nlp` if it has a tagger, else of the tagger of `resources`.
     """
     words = split_words(content)
-    # The tagger was trained on text whose punctuation stands alone.
+    # The tagger was trained on text in which punctuation marks are separate tokens.
     tokens: list[str] = []
     token_of = []
     for word in words:
@@ -75,7 +75,7 @@ def find_queries(content: str, resources: SynonymResources, nlp: "Language | Non
 
 
 def tag_with_spacy(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
-    """Return (token, Penn Treebank tag) by the pipeline, with the given tokens."""
+    """Return (token, Penn Treebank tag) of each token by the pipeline."""
     from spacy.tokens import Doc
 
     return [(token.text, token.tag_) for token in nlp(Doc(nlp.vocab, words=tokens))]
@@ -84,9 +84,9 @@ def tag_with_spacy(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
 def find_wordnet_synonyms(
     queries: Sequence[Query], resources: SynonymResources, satellites: bool, base_forms: bool
 ) -> list[tuple[int, str]]:
-    """Return (index of a query, candidate), in order: synonyms of 1 or 2 words, no stop word, not the word itself.
+    """Return (index of a query, candidate), in order: synonyms of 1 or 2 words without stop words and the word itself.
 
-    Without `base_forms`, the word of which it is an inflected form is left out too.
+    Without `base_forms`, the base forms of the word are left out too.
     """
     lexicon = resources.lexicon
     pairs = []

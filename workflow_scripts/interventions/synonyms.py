@@ -1,8 +1,7 @@
-"""Synonym replacement: the share of a model's answers that survive when words of the content are replaced.
+"""Synonym replacement: words of the content of a prompt, not of its template, are replaced by candidates.
 
-Only the content is changed, not the template. Of a content of n words, max(1, floor(rate * n)) are replaced, or all
-that have a candidate if these are fewer. The realised share can be below the rate, or above it for short contents; it
-is returned with the text.
+In a content of n words, max(1, floor(rate * n)) words are replaced, or all words with candidates if these are fewer.
+So the realised share can differ from the rate.
 
 Every content has its own random generator, seeded by (seed, rate, item), so that the texts do not depend on the order
 or the selection of items.
@@ -33,17 +32,17 @@ def perturb(
 ) -> tuple[list[str], list[float]]:
     """Return each content with some words replaced, and the share of its words that were replaced.
 
-    `candidates` is the table of `candidates.candidates_of`. `items` [N] are stable keys (default: the contents).
+    `candidates` is the table of `candidates.map_candidates`. `items` [N] are stable keys (default: the contents).
     `labels` [N] are words that a replacement must not be or contain; without them nothing is excluded, as in the
     official code. Raises UserError for a rate outside (0, 1] or a content that the table lacks.
     """
     if not 0 < rate <= 1:
-        raise UserError(f"synonyms: rate {rate} is not above 0 and up to 1; give a share of words such as 0.25")
+        raise UserError(f"synonyms: rate {rate} is not in (0, 1]; give a share of words such as 0.25")
     keys = contents if items is None else items
     texts, realised = [], []
     for content, key, label in zip(contents, keys, labels or [None] * len(contents), strict=True):
         if content not in candidates:
-            raise UserError(f"synonyms: the table of candidates lacks the content of item {key!r}; make it again")
+            raise UserError(f"synonyms: the table of candidates has no content of item {key!r}; rerun candidates")
         text, share = _replace(
             content, filter_candidates(candidates[content], label), rate, seed_generator(seed, rate, key)
         )
