@@ -15,7 +15,7 @@ from workflow_scripts.tasks.batching import (
     SequencePairs,
     bucket_by_length,
     make_bucketed_batches,
-    permute_batches,
+    shuffle_batches,
     to_sequences,
 )
 
@@ -132,13 +132,13 @@ def test_an_example_longer_than_the_budget_is_refused():
 
 @given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(0, 1000))
 def test_an_epoch_visits_every_batch_once_in_an_order_fixed_by_seed_and_epoch(count, seed, epoch):
-    order = permute_batches(count, seed, epoch)
+    order = shuffle_batches(count, seed, epoch)
     assert sorted(order.tolist()) == list(range(count))
-    assert order.tolist() == permute_batches(count, seed, epoch).tolist()
+    assert order.tolist() == shuffle_batches(count, seed, epoch).tolist()
 
 
 def test_the_order_differs_by_epoch_and_by_seed():
-    orders = {tuple(permute_batches(50, seed, epoch)) for seed in range(4) for epoch in range(4)}
+    orders = {tuple(shuffle_batches(50, seed, epoch)) for seed in range(4) for epoch in range(4)}
     assert len(orders) == 16
 
 

@@ -24,7 +24,7 @@ def definitions() -> list[tuple[str, str]]:
 
 
 def trained_tokenizer(texts: list[str], space: str = "") -> Tokenizer:
-    """A byte-level BPE tokenizer whose labels, behind `space`, are single tokens and most other words are several."""
+    """A byte-level BPE tokenizer whose labels, after `space`, are single tokens and most other words are several."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -54,7 +54,7 @@ def write_text(folder: Path, space: str = "") -> Path:
 def write_prompts(folder: Path, phrases: bool = False) -> Path:
     """A prepared folder of the kind `prompt`; some answers are no single token, and are left out by those who read it.
 
-    With `phrases` the last words of each content, behind its size, are one group.
+    With `phrases` the last words of each content, after its size, are one group.
     """
     folder.mkdir(parents=True)
     items, others = definitions(), [("a thing of many tokens", f"unspeakableness{letter}") for letter in "abcdefgh"]

@@ -158,7 +158,7 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
 
 
 @pytest.mark.quick_faults
-def test_asked_to_stop_in_its_last_step_or_behind_it_the_next_call_writes_the_results(runs, tmp_path):
+def test_asked_to_stop_in_its_last_step_or_after_it_the_next_call_writes_the_results(runs, tmp_path):
     """The signal comes when the last state is being saved, or the results are being written."""
     for _ in range(5):  # it may have ended before the signal arrives
         process = runs.start(tmp_path)

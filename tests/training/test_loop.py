@@ -116,7 +116,7 @@ def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
     assert logged["constant"] == [(4, 1.5), (8, 1.5), (12, 1.5)]
     assert [step for step, _ in logged["valid_score"]] == [5, 10, 12]
     assert model.calls == 12
-    assert torch.equal(model.seen, model.weight), "finish_step comes behind the optimiser's step"
+    assert torch.equal(model.seen, model.weight), "finish_step comes after the optimiser's step"
 
 
 def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
@@ -233,7 +233,7 @@ def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_
 
 
 @pytest.mark.parametrize("when", ["step", "validation", "save"])
-def test_a_signal_in_the_last_step_stops_behind_it_with_nothing_left_to_train(tmp_path, when):
+def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp_path, when):
     """It is not forgotten, whatever is being done when it comes: the next call only returns what is there."""
 
     model, store = Line(), Saves(tmp_path, {})
@@ -262,7 +262,7 @@ def test_a_signal_in_the_last_step_stops_behind_it_with_nothing_left_to_train(tm
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tmp_path, bad):
+def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_after_it(tmp_path, bad):
     calls = iter(range(1, 100))
 
     def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
@@ -275,7 +275,7 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_behind_it(tm
 
 
 class Saves(StateFolder):
-    """Remembers the steps of its saves; each takes so many seconds, and `during` happens meanwhile."""
+    """Remembers the steps of its saves; each takes `seconds`, and `during` happens meanwhile."""
 
     seconds, steps = 0.0, ()
 

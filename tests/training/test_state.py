@@ -135,7 +135,7 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
         if found.step == 2:
             assert torch.equal(found_model[0].weight, step_2)
             save_step(found_model, found_optimiser, found, store)
-        # Whether the child saved it or it is made again: step 3 is the same.
+        # Whether the child saved it or it is computed again: step 3 is the same.
         assert found.step == 3
         step_3 = found_model[0].weight.detach().clone() if step_3 is None else step_3
         assert torch.equal(found_model[0].weight, step_3)
@@ -166,7 +166,7 @@ def test_a_damaged_newest_state_falls_back_to_the_one_before(tmp_path, name, dam
 
 
 @pytest.mark.quick_faults
-def test_when_no_state_can_be_read_the_run_starts_anew(tmp_path):
+def test_when_no_state_can_be_read_the_run_starts_again(tmp_path):
     saved_steps(tmp_path, 2)
     for path in tmp_path.glob("step-*/state.json"):
         path.write_text("{")

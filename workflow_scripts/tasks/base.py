@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -33,31 +33,12 @@ class Problem:
     tie_break_metric: str | None = None
 
 
-class MakeProblem(Protocol):
-    """`tasks.<kind>.problem.make_problem`: make the problem of a run, with its tensors on `device`.
+# `tasks.<kind>.problem.make_problem(spec, settings, data, init, device)`: the problem of a run, tensors on `device`.
+# init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added later.
+# Raises UserError if a file is missing or broken, or if the spec does not fit the data.
+MakeProblem = Callable[[dict[str, Any], Training, Path, Path | None, torch.device], Problem]
 
-    init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added later.
-    Raises UserError if a file is missing or broken, or if the spec does not fit the data.
-    """
-
-    def __call__(
-        self, spec: dict[str, Any], settings: Training, data: Path, init: Path | None, device: torch.device
-    ) -> Problem: ...
-
-
-class Score(Protocol):
-    """`tasks.<kind>.scoring.score`: return (predictions, score rows) of a trained run on every split of `settings`.
-
-    run: content of run.json; checkpoint: folder with the weights; progress: how to show it (`common.progress`). A
-    metric that is undefined has a row with a `reason` instead of a value.
-    """
-
-    def __call__(
-        self,
-        run: dict[str, Any],
-        checkpoint: Path,
-        data: Path,
-        settings: Evaluation,
-        device: torch.device,
-        progress: str,
-    ) -> tuple[pa.Table, list[dict[str, Any]]]: ...
+# `tasks.<kind>.scoring.score(run, checkpoint, data, settings, device, progress)`: (predictions, score rows) of a run on
+# every split of `settings`. run: content of run.json; checkpoint: folder with the weights; progress: how to show it
+# (`common.progress`). A metric that is undefined has a row with a `reason` instead of a value.
+Score = Callable[[dict[str, Any], Path, Path, Evaluation, torch.device, str], tuple[pa.Table, list[dict[str, Any]]]]

@@ -156,7 +156,7 @@ def make_bucketed_batches(
     return batches if tokens > MAX_CACHED_TOKENS else list(batches)
 
 
-def permute_batches(count: int, seed: int, epoch: int) -> np.ndarray:
+def shuffle_batches(count: int, seed: int, epoch: int) -> np.ndarray:
     """Return the order [count] in which epoch `epoch` visits the batches, a function of the arguments alone.
 
     Therefore the position in the data needs no state except the step number.

@@ -69,13 +69,14 @@ class Training(StrictModel):
     precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
     gradient_checkpointing: bool = Field(
         False,
-        description="Keep the blocks' inputs alone and compute the rest anew in the backward pass; for "
-        "prompts and encoders.",
+        description="Store only the inputs of blocks and recompute the rest in the backward pass; for prompts and "
+        "encoders.",
     )
     torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
 
     @model_validator(mode="after")
-    def decay_fits(self) -> Self:
+    def check_decay(self) -> Self:
+        """Raise ValueError unless decay_steps fits the schedule."""
         if (self.schedule == "constant_then_linear") != bool(self.decay_steps):
             raise ValueError(
                 f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps with "
@@ -97,11 +98,13 @@ class Training(StrictModel):
 
 
 class Evaluation(StrictModel):
+    """Settings of scoring a run, of all kinds of tasks."""
+
     splits: list[str] = Field(min_length=1)
     beam: int = Field(1, ge=1, description="1 is greedy.")
     max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
     max_length_ratio: float = Field(
-        0.0, ge=0, description="So many tokens more for each source token, the end symbol among them."
+        0.0, ge=0, description="Tokens that each source token, the end symbol included, adds to max_length."
     )
     batch_tokens: int = Field(gt=0)
     joined: Literal["tokens", "words", "text"] = Field(
@@ -110,7 +113,7 @@ class Evaluation(StrictModel):
         "text without any spaces.",
     )
     measures: dict[str, dict[str, Any]] = Field(
-        {}, description="Modules that score the outputs beside exact match, each with its options."
+        {}, description="Modules that score the outputs in addition to exact match, each with its options."
     )
     match: Literal["token", "text"] = Field(
         "token",
@@ -132,7 +135,8 @@ class Search(StrictModel):
     )
 
     @model_validator(mode="after")
-    def both_or_none(self) -> Self:
+    def check_pairs(self) -> Self:
+        """Raise ValueError if only one of the two lists is given."""
         if bool(self.learning_rate) != bool(self.batch_sentences):
             raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
         return self

@@ -15,7 +15,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import permute_batches
+from workflow_scripts.tasks.batching import shuffle_batches
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.machine import describe_attempt, measure_usage
 from workflow_scripts.training.schedule import compute_learning_rate
@@ -93,7 +93,7 @@ def train(
         while state.step < settings.max_steps and not stop:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
-                order = permute_batches(len(batches), seed, epoch)
+                order = shuffle_batches(len(batches), seed, epoch)
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
             rate = compute_learning_rate(settings, state.step)

@@ -160,7 +160,7 @@ def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
 
 
 def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, folder):
-    """The capitalised keys stand first by the alphabet; `On` and `Tent` have no lower case."""
+    """The capitalised keys come first alphabetically; `On` and `Tent` have no lower case."""
     cases = {"GOAT": [5], "Goat": [0], "goat": [4, 1], "ON": [3], "On": [2, 3], "Tent": [5], "tents": [0]}
     lists = pa.array([cases[word] for word in sorted(cases)], pa.list_(pa.int32()))
     pq.write_table(pa.table({"word": sorted(cases), "sememes": lists}), folder / "sememes.parquet")
@@ -203,7 +203,7 @@ def test_words_are_found_however_many_there_are(tokenizer, folder):
         assert sorted(n for n in batch.gold[row, 1].tolist() if n != NONE) == expected
 
 
-def test_batches_of_a_run_are_drawn_anew_and_follow_numpys_generator(tokenizer):
+def test_batches_of_a_run_are_sampled_again_and_follow_numpys_generator(tokenizer):
     pairs = random_pairs(tokenizer, 200, next_sentence=True)
     drawn = RandomMaskBatches(pairs, bucket_pairs(pairs, 256, None), CPU)
     np.random.seed(5)

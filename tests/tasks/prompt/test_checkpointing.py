@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from workflow_scripts.models.causal_lm.model import build
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.hidden_states import find_blocks, record_outputs
 from workflow_scripts.tasks.prompt.batches import PromptBatch
-from workflow_scripts.tasks.prompt.loss import AnswerLoss
+from workflow_scripts.tasks.prompt.loss import compute_answer_loss
 from workflow_scripts.training import loop
 
 SIZES = {"layers": 4, "heads": 2, "width": 32, "feed_forward": 96, "dropout": 0.1, "positions": 64}
@@ -29,7 +30,7 @@ CARMA = {"weight": 0.3, "mi": 0.2, "stability": 0.3}
 
 
 def passes(family: str, checkpointed: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor], torch.Tensor, int]:
-    """(loss, gradients, state of the generator behind both passes, bytes kept between them) of CARMA."""
+    """(loss, gradients, state of the generator after both passes, bytes kept between them) of CARMA."""
     torch.manual_seed(0)
     model = build({**SIZES, "family": family}, 100)
     if checkpointed:
@@ -39,7 +40,7 @@ def passes(family: str, checkpointed: bool) -> tuple[torch.Tensor, dict[str, tor
     real = torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]
     batch = PromptBatch(ids, real, words.where(real, -1), real.sum(1) - 1, torch.arange(4))
     with kept_for_backward(model) as kept:
-        loss, _ = carma.build(OBJECTIVE | CARMA, AnswerLoss())(model, batch)
+        loss, _ = carma.build(OBJECTIVE | CARMA, partial(compute_answer_loss, label_smoothing=0.0))(model, batch)
     size = sum(kept.values())
     loss.backward()
     gradients = {name: parameter.grad for name, parameter in model.named_parameters()}

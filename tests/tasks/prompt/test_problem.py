@@ -19,7 +19,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
-from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, group_words
+from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, merge_groups
 from workflow_scripts.tasks.prompt.problem import read_prompts
 from workflow_scripts.tasks.settings import Training
 
@@ -212,7 +212,7 @@ def test_the_first_word_of_a_group(runs, before):
     runs = [run for run, after in zip(runs, [*runs[1:], (None, 0)], strict=True) if run[0] != after[0]]
     groups = [number for number, size in runs for _ in range(size)]
     count = before + len(groups) + 2
-    found = group_words(groups, before, count)
+    found = merge_groups(groups, before, count)
     starts = np.cumsum([0] + [size for _, size in runs])[:-1] + before
     expected = [start for start, (_, size) in zip(starts, runs, strict=True) for _ in range(size)]
     assert found.tolist() == [*range(before), *expected, count - 2, count - 1]

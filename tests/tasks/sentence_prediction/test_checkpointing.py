@@ -20,7 +20,7 @@ FAMILIES = ("bert", "roberta", "distilbert", "cat")
 
 
 def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[str, torch.Tensor], torch.Tensor, int]:
-    """(states, gradients, state of the generator behind both passes, bytes kept between them), with dropout."""
+    """(states, gradients, state of the generator after both passes, bytes kept between them), with dropout."""
     torch.manual_seed(0)
     codes = {"codes": 40, **more} if family == "cat" else {}
     model = import_model({"name": model_name(family)}).build(model_settings(family, layers=4, dropout=0.1, **codes), 50)

@@ -48,7 +48,7 @@ def test_end_to_end(tmp_path, family):
     predictions = pd.read_parquet(tmp_path / "ft/eval/predictions.parquet")
     right = (predictions["prediction"] == predictions["label"]).mean()
     assert value(scores, "accuracy") == pytest.approx(100 * right)
-    # A checkpoint is an encoder that Hugging Face reads, with the head beside it.
+    # A checkpoint is an encoder that Hugging Face reads, with a head.
     from transformers import AutoModel
 
     theirs = AutoModel.from_pretrained(tmp_path / "ft/checkpoint").state_dict()
@@ -70,7 +70,7 @@ def test_a_frozen_encoder_stays_as_it_is_and_its_head_learns(tmp_path):
     history = pd.read_csv(tmp_path / "frozen/training.csv")
     losses = history.query("name == 'loss'")["value"].tolist()
     assert losses[-1] < losses[0]
-    # The states that were kept are those of the evaluation, which reads the sentences anew.
+    # The states that were kept are those of the evaluation, which reads the sentences again.
     best = json.loads((tmp_path / "frozen/run.json").read_text())["best_validation"]["accuracy"]
     assert value(evaluate(tmp_path, "frozen", data, ["valid"]), "accuracy") == pytest.approx(best)
 

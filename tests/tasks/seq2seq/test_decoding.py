@@ -18,7 +18,7 @@ def ready_to_end(name, seed=0, vocabulary=12):
 
 
 def rows(ids):
-    """The rows of ids [B, T] without padding; padding within a row, or behind no end symbol, is an error."""
+    """The rows of ids [B, T] without padding; padding within a row, or after no end symbol, is an error."""
     found = []
     for row in ids.tolist():
         row = row[: row.index(2) + 1] + [0] * (len(row) - row.index(2) - 1) if 2 in row else row

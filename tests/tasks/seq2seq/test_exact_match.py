@@ -10,7 +10,7 @@ from workflow_scripts.tasks.seq2seq.exact_match import find_exact_matches, score
 
 
 def decoded_alone(model: torch.nn.Module, source: torch.Tensor, longest: int) -> list[int]:
-    """Greedy output for one sentence, the whole prefix anew at every step; padding is no token to predict."""
+    """Greedy output for one sentence, recomputing the whole prefix at every step; padding is never predicted."""
     output: list[int] = []
     while len(output) < longest and (not output or output[-1] != 2):
         logits = model(source[None], torch.tensor([[2, *output]])).logits[0, -1]

@@ -34,7 +34,7 @@ BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    """The made-up CoGnition as `prepare` writes it."""
+    """The stand-in of CoGnition as `prepare` writes it."""
     folder = tmp_path_factory.mktemp("cognition") / "data"
     spec = {"task": "cognition", "prepare": "workflow_scripts.data.datasets.cognition", "options": {"from": "stand_in"}}
     write_data(prepare(spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
@@ -129,7 +129,7 @@ def test_rows_of_subsets(subsets):
 
 @pytest.fixture(scope="module")
 def translated(data, tmp_path_factory) -> Path:
-    """A short run on the made-up CoGnition whose checkpoint BLEU chooses, trained and scored by the commands."""
+    """A short run on the stand-in of CoGnition whose checkpoint BLEU chooses, trained and scored by the commands."""
     folder = tmp_path_factory.mktemp("translated")
     catalogue = load_catalogue(ROOT)
     spec = resolve_run(catalogue, RUN, "demo")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,7 +16,7 @@ from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.language_modelling.batches import TextBatch, pad_texts, read_text_pieces
-from workflow_scripts.tasks.language_modelling.loss import TokenLoss, compute_token_nll
+from workflow_scripts.tasks.language_modelling.loss import compute_token_loss, compute_token_nll
 from workflow_scripts.tasks.language_modelling.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -42,7 +43,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     save_extra_files = make_companion_writer(model.config, data)
     return Problem(
         model,
-        TokenLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing),
+        partial(compute_token_loss, label_smoothing=parse_as(Settings, spec["problem"], "problem").label_smoothing),
         batches("train"),
         lambda model: compute_likelihood(model, valid),
         save_extra_files,

@@ -17,7 +17,7 @@ from workflow_scripts.tasks.encoder_inputs import join_sentences
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon
 
 MASKED, BY_MASK, BY_ANOTHER = 0.15, 0.8, 0.1  # shares of the tokens, and of the masked ones
-# A false second sentence is one of so many that are as long, in either direction: its length tells nothing.
+# A false second sentence is chosen among this many of the next shorter and longer ones, so its length tells nothing.
 NEIGHBOURS = 1000
 IGNORED = -100  # the label of what is not predicted
 
@@ -43,10 +43,7 @@ class MaskedBatch(TensorBatch):
 
 @dataclass(frozen=True)
 class Orders:
-    """Orders of the pairs of a split, see `data.formats.mapped_pairs`: by_second, rank [N].
-
-    by_length [N] and counts are needed to make batches.
-    """
+    """Orders of the pairs of a split; see `data.formats.mapped_pairs`. All but `counts` are [N]."""
 
     by_second: np.ndarray
     rank: np.ndarray
@@ -84,7 +81,7 @@ class SentencePairs:
         return len(self.first.length)
 
     def make_batch(self, rows: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
-        """The pairs of `rows` with masks, and second sentences, drawn from `rng`."""
+        """Make a batch of the pairs of `rows`. `rng` samples the masks and the false second sentences."""
         follows, partners = np.ones(len(rows), bool), rows
         if self.next_sentence:
             follows = rng.random(len(rows)) < 0.5
@@ -177,14 +174,14 @@ def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sen
 
     Lengths are without special tokens. The result equals `batching.bucket_by_length`, without reading the rows.
     """
-    behind = counts.cumsum()  # the last row of each length
+    last = counts.cumsum()  # the end of the rows of each length
     width = np.minimum(np.arange(len(counts)) + 3, limit)
     fitting = max(batch_tokens, limit) // width
     ends = [0]
-    while ends[-1] < behind[-1]:
-        shortest = int(np.searchsorted(behind, ends[-1], side="right"))
-        # Up to the last row of any length, as many as fit beside one of that length.
-        count = int(np.minimum(fitting[shortest:], behind[shortest:] - ends[-1]).max())
+    while ends[-1] < last[-1]:
+        shortest = int(np.searchsorted(last, ends[-1], side="right"))
+        # For each length that may be the longest: the rows up to it, as many as fit. The largest count is taken.
+        count = int(np.minimum(fitting[shortest:], last[shortest:] - ends[-1]).max())
         ends.append(ends[-1] + min(count, batch_sentences or count))
     return ends[1:]
 
@@ -221,6 +218,6 @@ def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, Rag
 
 def read_sentence_ids(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences]:
     """Read the first and second sentences of a split into memory, as ids without special tokens."""
-    # One side after the other: each lies in memory twice while it is read.
+    # One side after the other, because each is in memory twice while it is read.
     first, second = (to_sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
     return first, second

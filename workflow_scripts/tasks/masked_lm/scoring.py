@@ -62,8 +62,9 @@ def load_model(spec: dict, checkpoint: Path) -> Pretraining:
 
 
 def score_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
-    """Return for each pair, [B] float64: nats of its masked tokens, their number, how many are right, and whether the
-    answer on the second sentence is right.
+    """Return nats, number and right answers of the masked tokens of each pair, and whether `follows` is right.
+
+    All are [B] float64.
     """
     chosen = batch.labels.ne(IGNORED)
 

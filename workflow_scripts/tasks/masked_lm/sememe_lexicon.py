@@ -14,14 +14,15 @@ from workflow_scripts.tasks.batching import to_sequences
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-NONE = -1  # behind the last sememe of a word
-LONGEST = 4096  # pieces of a word, at most
+NONE = -1  # fills rows after the last sememe of a word
+MAX_PIECES = 4096  # of a word
 
 
 @dataclass(frozen=True)
 class SememeLexicon:
-    """R words. keys [R] uint64, ascending, computed from their pieces; sememes [R + 1, M] int32, filled with NONE;
-    counts [R + 1] of their sememes. The last row stands for all other words.
+    """The sememes of R words; the last row is that of all other words.
+
+    keys [R] uint64, ascending: hashes of their pieces; sememes [R + 1, M] int32, filled with NONE; counts [R + 1].
     """
 
     keys: np.ndarray
@@ -38,8 +39,8 @@ class SememeLexicon:
         """
         flat = words.ravel()
         tokens = ids.ravel()[flat]
-        behind = np.concatenate([[False], flat[:-1]])[flat]
-        begins = ~(continues[tokens] & behind)
+        after_word = np.concatenate([[False], flat[:-1]])[flat]
+        begins = ~(continues[tokens] & after_word)
         number = np.cumsum(begins) - 1
         starts = np.flatnonzero(begins)
         pieces = np.bincount(number, minlength=len(starts))
@@ -52,15 +53,15 @@ class SememeLexicon:
 
 
 def hash_words(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Compute a number [W] uint64 for the sequence of pieces of each word.
+    """Hash the sequence of pieces of each word: [W] uint64.
 
     tokens [n]; starts [W]: first token of each word; number [n]: word of each token. Two of a million words share a
-    number with a probability of 1 in 37 million.
+    hash with a probability of 1 in 37 million.
     """
     if not len(starts):
         return np.empty(0, np.uint64)
     place = np.arange(len(tokens)) - starts[number]
-    value = (tokens * LONGEST + place).astype(np.uint64)
+    value = (tokens * MAX_PIECES + place).astype(np.uint64)
     # The mixing function of SplitMix64.
     value += np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

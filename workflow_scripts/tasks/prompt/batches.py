@@ -71,7 +71,7 @@ def assign_words(text: str, ends: np.ndarray) -> np.ndarray:
     return word_of_character[np.maximum(ends - 1, 0)]
 
 
-def group_words(groups: Sequence[int], before: int, count: int) -> np.ndarray:
+def merge_groups(groups: Sequence[int], before: int, count: int) -> np.ndarray:
     """Return for each of the `count` words of a prompt [count] the first word of its group.
 
     groups [n] numbers the words of the content, which come after `before` words of the template. Neighbours with the
@@ -116,6 +116,6 @@ def encode_prompts(
                 raise UserError(
                     f"row {row + 1} has {len(groups[row])} groups for {count} words; give each word a number"
                 )
-            numbers = group_words(groups[row], before, text.count(" ") + 1)[numbers]
+            numbers = merge_groups(groups[row], before, text.count(" ") + 1)[numbers]
         words.append(np.concatenate([np.full(len(start), OUTSIDE), numbers]))
     return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,11 @@ from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
-from workflow_scripts.tasks.prompt.loss import AnswerLoss
+from workflow_scripts.tasks.prompt.loss import compute_answer_loss
 from workflow_scripts.tasks.prompt.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
-# A task with no more answers than this must not lose one, and is also scored with the choice among them alone.
+# A task with at most this many answers must not lose one, and is also scored by the choice among them alone.
 FEW_ANSWERS = 10
 COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -46,13 +47,11 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
             if (init / name).exists():
                 shutil.copyfile(init / name, folder / name)
 
-    def validate(trained: nn.Module) -> dict[str, float]:
-        return score_answers(trained, valid_batches)
-
-    # A share of right answers is often the same twice; the nats of the answers are the task's own loss.
-    tie_break_metric = "cross_entropy" if settings.validation["metric"] == "exact_match" else None
-    loss = AnswerLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
-    return Problem(model, loss, batches, validate, save_extra_files, tie_break_metric)
+    loss = partial(compute_answer_loss, label_smoothing=parse_as(Settings, spec["problem"], "problem").label_smoothing)
+    # Exact match is often the same twice.
+    return Problem(
+        model, loss, batches, lambda trained: score_answers(trained, valid_batches), save_extra_files, "cross_entropy"
+    )
 
 
 def check_model_settings(spec: dict) -> dict:
@@ -68,8 +67,8 @@ def check_model_settings(spec: dict) -> dict:
 def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
     """Read the prompts of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
 
-    The column `groups`, if there is one, says which words are one (see `encode_prompts`). Items whose answer has
-    several tokens are left out. With few answers that is an error, since one of them would be lost.
+    Items whose answer has several tokens are left out. With few answers that is an error. For the optional column
+    `groups` see `encode_prompts`.
     """
     table = read_table(data, split, ["content", "label"])
     settings = check_model_settings(spec)

@@ -22,8 +22,10 @@ from workflow_scripts.tasks.settings import Evaluation
 def score(
     run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """(predictions, score rows) of every split: `exact_match` over the whole vocabulary, `constrained` over the
-    answers of the split where these are few. Items whose answer is not one token are left out; `n` says how many stay.
+    """Return (predictions, score rows) of every split.
+
+    `exact_match` is over the whole vocabulary; `constrained` over the answers of the split, if these are few. Items
+    whose answer is not one token are left out; `n` counts the others.
     """
     model = load_model(run["spec"], checkpoint, device)
     splits = {split: read_prompts(run["spec"], model, checkpoint, data, split) for split in settings.splits}
@@ -56,7 +58,7 @@ def load_model(spec: dict[str, Any], checkpoint: Path, device: torch.device) -> 
 
 
 def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
-    """The text of each of a model's V tokens, without the spaces around it, by the tokenizer of a folder: [V] str.
+    """Return the text of each of a model's V tokens by the tokenizer of a folder, without spaces around it: [V] str.
 
     A model of the hub may have more tokens than its tokenizer, and may answer with one: their text is empty.
     """
@@ -66,7 +68,7 @@ def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
 
 
 def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: str) -> np.ndarray:
-    """[N] bool: the token ids `written` [N] are the answers `label` [N], as tokens or by their `texts` [V]."""
+    """Return whether `written` [N] are the answers `label` [N], as token ids or by their `texts` [V]: [N] bool."""
     if match == "token":
         return written == label
     lowered = np.char.lower(texts.astype(str))
@@ -82,7 +84,7 @@ def predict_answers(
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(the likeliest token of the vocabulary [N], the likeliest of `answers` [N]) behind each prompt, as ids."""
+    """Return the most probable next token of each prompt: (of the vocabulary [N], of `answers` [N]), as ids."""
     among = torch.from_numpy(answers).to(device)
     written, chosen = (np.empty(len(prompts.items), np.int64) for _ in range(2))
     for rows in bucket_texts(prompts.length, batch_tokens):

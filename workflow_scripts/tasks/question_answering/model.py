@@ -34,7 +34,7 @@ class SpanModel(EncoderWithHeads):
 
     def forward(self, batch: SpanBatch) -> Tensor:
         """Score each token as the first and the last one, [B, 2, S]; -inf outside of [CLS] and the paragraph."""
-        states = self.hidden(batch.ids, batch.real, batch.types)[self.readout]
+        states = self.compute_states(batch.ids, batch.real, batch.types)[self.readout]
         scores = self.heads["span"](states).transpose(1, 2)
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 

@@ -19,7 +19,8 @@ class Settings(StrictModel):
     longest_answer: AtLeastOne = 30  # tokens of an answer that is given
 
     @model_validator(mode="after")
-    def windows_move_on(self) -> Self:
+    def check_stride(self) -> Self:
+        """Raise ValueError if windows would not advance."""
         if self.longest - self.longest_question - 3 <= self.stride:
             raise ValueError(
                 f"longest is {self.longest}; it must be greater than longest_question {self.longest_question} + stride "

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def read_pairs(folder: Path, split: str) -> SequencePairs:
     """Read the id columns of a split. Raises UserError with file and row for a token outside the vocabulary."""
     vocabulary = read_vocabularies(folder)
-    # One side after the other: each lies in memory twice while it is read.
+    # One side after the other, because each is in memory twice while it is read.
     return SequencePairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
 
 

@@ -12,7 +12,7 @@ PAD, END = 0, 2
 
 @torch.no_grad()
 def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor, cached: bool = True) -> Tensor:
-    """The most probable token at every step: source [B, S] -> ids [B, T].
+    """Choose the most probable token at every step: source [B, S] -> ids [B, T].
 
     `cached=False` recomputes the whole prefix at every step: slow, to check the cache against.
     """
@@ -44,10 +44,10 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor, 
 def decode_with_beam(
     model: nn.Module, source: Tensor, beam: int, max_length: int | Tensor, length_penalty: float = 1.0
 ) -> Tensor:
-    """The best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
+    """Find the best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
 
-    A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) / T^length_penalty. A sentence is
-    done once `beam` hypotheses have ended; one without any ended hypothesis at max_length gives its best open one.
+    A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) / T^length_penalty. The search for a
+    sentence stops when `beam` hypotheses have ended, or at max_length; without an ended one the best open one counts.
     """
     sentences, device = source.size(0), source.device
     limit, longest = _limits(max_length, source)
@@ -88,7 +88,7 @@ def decode_with_beam(
         parents, tokens = parents.gather(1, slots), tokens.gather(1, slots)
         hypotheses = hypotheses.gather(1, parents[..., None].expand_as(hypotheses))
         hypotheses[..., step] = tokens
-        # A sentence that has come to its limit without an end gives its best hypothesis as it is.
+        # At the limit without an ended hypothesis, the best open one counts.
         cut = (limit == step + 1) & best.eq(-torch.inf)
         output[rows[cut]] = hypotheses[cut, 0]
         ended = ended.masked_fill(limit <= step + 1, beam)
