@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from typing import NamedTuple
 
 import pyarrow.parquet
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.data.prepared import Seq2SeqDataset, build_vocabulary, digest_data, write_data
-from workflow_scripts.data.splits import Example, SplitOptions, make_splits
+from workflow_scripts.data.splits import Example, SplitOptions, make_splits, split_by_key
 
 SPEC = {
     "task": "toy",
@@ -69,6 +70,25 @@ def test_a_limited_training_set_keeps_every_word(seed, limit):
     assert f"train: {limit} of 509 examples, drawn with seed {seed}" in notes
 
 
+class Keyed(NamedTuple):
+    source: str
+    key: str
+    text: str
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), min_size=1, max_size=200),
+    st.booleans(),
+    st.integers(0, 100),
+)
+def test_equal_keys_are_in_one_split(rows, shared, seed):
+    rows = [Keyed(source, f"key {key}", str(i)) for i, (source, key) in enumerate(rows)]
+    splits = split_by_key(rows, 0.1, shared, seed)
+    assert sorted(splits["train"] + splits["valid"]) == sorted(rows)
+    assert not {row.key for row in splits["train"]} & {row.key for row in splits["valid"]}
+    assert splits == split_by_key(rows, 0.1, shared, seed)
+
+
 @pytest.mark.parametrize(("size", "drawn"), [(7706, 1541), (4476, 895), (21000, 4200), (10800, 2160)])
 def test_a_fifth_is_rounded_down_as_in_the_paper(size, drawn):
     test = [Example(str(number), "x") for number in range(size)]
@@ -88,7 +108,7 @@ def test_the_files_of_a_data_folder(tmp_path):
         "vocabulary.json",
     ]
     words = json.loads((tmp_path / "toy/vocabulary.json").read_text())
-    assert words["source"][4:] == ["b", "a", "c"]  # d stands in the test set only
+    assert words["source"][4:] == ["b", "a", "c"]  # d is in the test set only
     table = pyarrow.parquet.read_table(tmp_path / "toy/test.parquet")
     assert [(field.name, str(field.type)) for field in table.schema] == [
         ("source", "string"),
@@ -147,7 +167,10 @@ def test_the_worse_protocol_is_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"protocol": "stand_in"}, "its data are made up"), ({"splits": {"train": TRAIN, "valid": []}}, "valid is empty")],
+    [
+        ({"protocol": "stand_in"}, "stand-in data, but the protocol is paper"),
+        ({"splits": {"train": TRAIN, "valid": []}}, "valid is empty"),
+    ],
 )
 def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
     write_data(toy(), SPEC, tmp_path / "toy")

@@ -57,7 +57,7 @@ def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path):
 
 
 def test_made_up_data_must_be_called_so(tmp_path):
-    with pytest.raises(UserError, match="task sst: its data are made up, but its protocol is paper"):
+    with pytest.raises(UserError, match="task sst: stand-in data, but the protocol is paper"):
         write_data(TableDataset({"train": ROWS}, [], "stand_in"), SPEC, tmp_path / "out")
 
 

@@ -175,14 +175,16 @@ def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict
     """
     task = spec["task"]
     if made.protocol == "stand_in" and spec["protocol"] != "stand_in":
-        raise UserError(f"task {task}: its data are made up, but its protocol is {spec['protocol']}; make it stand_in")
+        raise UserError(f"task {task}: stand-in data, but the protocol is {spec['protocol']}; set it to stand_in")
+    notes = ["stand-in data: generated, in the format of the real data"] if made.protocol == "stand_in" else []
     with write_atomically(out) as folder:
         folder.mkdir()
         content = made.write(folder)
         for name, counts in content["splits"].items():
             if not counts["rows"]:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-        content |= {"task": task, "protocol": find_worst_protocol(spec["protocol"], made.protocol), "notes": made.notes}
+        protocol = find_worst_protocol(spec["protocol"], made.protocol)
+        content |= {"task": task, "protocol": protocol, "notes": notes + made.notes}
         write_json(folder / "dataset.json", {**content, "spec": spec, "files": hash_files(folder)})
 
 

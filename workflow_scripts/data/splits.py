@@ -1,10 +1,10 @@
-"""Splits of sequence-to-sequence data sets: validation sets, size limits, and random samples of examples."""
+"""Splits of data sets: validation sets, size limits, and random samples of examples."""
 
 import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -97,3 +97,20 @@ def make_splits(
     else:
         notes.append(f"valid: {share}; they stay inside the test set, as in the paper")
     return {"train": splits["train"], "valid": valid, **{k: splits[k] for k in others}, "test": test}, notes
+
+
+def split_by_key(rows: Sequence[Any], valid_fraction: float, shared_keys: bool, seed: int = 42) -> dict[str, list]:
+    """Split rows with the fields `source` and `key` into train and valid, so that equal keys are in one split.
+
+    Of each source, `valid_fraction` of its keys, rounded up, is in `valid`, with all rows of these keys.
+
+    shared_keys: sources have many keys in common, so keys that are already in `valid` are not sampled again.
+    """
+    rng, valid = random.Random(seed), set()
+    for source in dict.fromkeys(row.source for row in rows):
+        keys = sorted({row.key for row in rows if row.source == source} - (valid if shared_keys else set()))
+        valid |= set(rng.sample(keys, math.ceil(len(keys) * valid_fraction)))
+    return {
+        "train": [row for row in rows if row.key not in valid],
+        "valid": [row for row in rows if row.key in valid],
+    }

@@ -86,7 +86,7 @@ def broken(**changes):
         ({"items": broken(questionPatternModEntities=7)}, "dataset.json, item 1: no text under 'questionPattern"),
         ({"items": [*ITEMS, 5]}, "dataset.json, item 4: no text under"),
         ({"items": broken(sparqlPatternModEntities="SELECT ?x0")}, "dataset.json, item 1: not a query of the form"),
-        ({"items": json.dumps(ITEMS)[:700].encode()}, "dataset.json: not JSON behind 3 items"),
+        ({"items": json.dumps(ITEMS)[:700].encode()}, "dataset.json: not JSON after 3 items"),
         ({"split": SPLIT | {"devIdxs": [4]}}, "devIdxs of splits/mcd2.json names item 4, but dataset.json has 4"),
         ({"split": SPLIT | {"devIdxs": [-1]}}, "mcd2.json: 'devIdxs' is not a list of item numbers"),
         ({"split": {"trainIdxs": []}}, "mcd2.json: 'devIdxs' is not a list of item numbers"),
@@ -111,7 +111,7 @@ def test_archives_that_are_none_or_lack_a_file(archive, tmp_path):
     for file, content in ((torn, None), (tmp_path / "text.tar.gz", b"<html>Sign in</html>")):
         if content:
             file.write_bytes(content)
-        with pytest.raises(UserError, match=rf"^{file}: cannot be read as a tar archive .*fetch it again$"):
+        with pytest.raises(UserError, match=rf"^{file} cannot be read .*fetch it again$"):
             prepare({"split": "mcd2"}, {"cfq/cfq.tar.gz": file})
 
 
@@ -122,7 +122,6 @@ def test_archives_that_are_none_or_lack_a_file(archive, tmp_path):
         ({}, "key 'split' is missing"),
         ({"split": "mcd4"}, "key 'split' is 'mcd4'"),
         ({"split": "mcd1", "preprocessing": "official", "inverse": True}, "'inverse' means nothing"),
-        ({"split": "mcd1", "from": "stand_in", "limit": {"dev": 3}}, "no split dev to limit here; known: train, valid"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(options, message):

@@ -116,16 +116,15 @@ def test_held_out_are_those_of_either_split():
     assert len(keys) < 250
 
 
-def test_the_stand_in_and_a_folder(tmp_path):
+def test_the_stand_in_and_the_same_folder_as_a_source(tmp_path):
     made = prepare({"from": "stand_in"}, {})
     assert made.protocol == "stand_in"
     assert {split: len(table["item"]) for split, table in made.tables.items()} == {
         "train": 248, "valid": 30, "test": 30
     }  # fmt: skip
     write_wordnet(tmp_path)
-    read = prepare({"folder": str(tmp_path)}, {})
+    read = prepare({}, {SOURCES[0]: tmp_path})
     assert read.tables == made.tables and read.protocol == "reduced"
-    assert f"dictionary folder {tmp_path.name}; sha256 of its data.noun: " in read.notes[0]
     keys = [key for table in made.tables.values() for key in table["item"]]
     assert len(set(keys)) == len(keys)
 
@@ -134,14 +133,13 @@ def test_a_dictionary_without_counts_is_one_line(tmp_path):
     write_wordnet(tmp_path)
     (tmp_path / "cntlist.rev").unlink()
     with pytest.raises(UserError, match=r"^\S+: cntlist\.rev, which counts [^\n]* is missing or empty; add it$"):
-        prepare({"folder": str(tmp_path)}, {})
+        prepare({}, {SOURCES[0]: tmp_path})
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, "needs the source wordnet/wordnet-3.0-dict.tar.xz or"),
-        ({"folder": "/nowhere"}, "folder /nowhere does not exist"),
         ({"split_by": "gloss"}, "key 'split_by' is 'gloss'"),
         ({"definienda": 0}, "key 'definienda' is 0"),
         ({"splitby": "item"}, "unknown key 'splitby'; did you mean 'split_by'?"),

@@ -21,8 +21,9 @@ from workflow_scripts.data.datasets.contamination import (
     normalise_words,
     read_evaluation_texts,
 )
-from workflow_scripts.data.datasets.pretraining_pairs import TextPair, iterate_wikitext_pairs, prepare, split_pairs
+from workflow_scripts.data.datasets.pretraining_pairs import TextPair, iterate_wikitext_pairs, prepare
 from workflow_scripts.data.formats import wordpiece
+from workflow_scripts.data.splits import split_by_key
 
 SMALL = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}
 
@@ -76,7 +77,7 @@ def test_no_definition_is_in_both_splits(made):
 
 def test_splits_take_the_asked_share_of_each_source():
     pairs = [TextPair(source, f"{source}-{n // 2}", str(n), "x") for source in ("a", "b") for n in range(200)]
-    splits = split_pairs(pairs, 0.1)
+    splits = split_by_key(pairs, 0.1, shared_keys=True)
     assert Counter(pair.source for pair in splits["valid"]) == {"a": 20, "b": 20}
     assert sorted(splits["train"] + splits["valid"]) == sorted(pairs)
 
@@ -94,7 +95,7 @@ def test_paragraphs_become_pairs_of_neighbours_in_usual_text(tmp_path):
 
 
 def test_a_tokenizer_is_berts_in_form_and_the_same_each_time():
-    texts = ["The Goat's horns, and Ünïque ones", "unhorned goats [UNK] stand"] * 20
+    texts = ["The Goat's horns, and Ünïque ones", "unhorned goats [UNK] graze"] * 20
     one, other = wordpiece.train_wordpiece(90, texts), wordpiece.train_wordpiece(90, texts)
     assert one.to_str() == other.to_str()
     encoded = one.encode("the goat", "horns")

@@ -1,6 +1,5 @@
 """Pre-training text: what is in it, and that nothing of the items that models are tested on is."""
 
-import random
 import re
 import zipfile
 
@@ -12,12 +11,10 @@ from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
 from workflow_scripts.data.datasets.inverse_dictionary import Item, clean_definition
 from workflow_scripts.data.datasets.pretraining_text import (
-    Document,
     HeldOutTexts,
     iterate_gloss_documents,
-    iterate_wikitext_paragraphs,
+    iterate_wikitext_documents,
     prepare,
-    split_documents,
 )
 from workflow_scripts.data.formats.wordnet import Synset, WordNet, read_wordnet
 from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
@@ -107,8 +104,8 @@ def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_pa
             archive.writestr(f"{split}.txt", content)
     (tmp_path / "dict").mkdir()
     made_up_dictionary.write_wordnet(tmp_path / "dict")
-    options = {"folder": str(tmp_path / "dict"), "tokenizer": "bpe", "vocabulary_size": 400}
-    prepared = prepare(options, {sst.SOURCE: tmp_path / "trees.zip"})
+    sources = {inverse_dictionary.SOURCES[0]: tmp_path / "dict", sst.SOURCE: tmp_path / "trees.zip"}
+    prepared = prepare({"tokenizer": "bpe", "vocabulary_size": 400}, sources)
     texts = {text for split in texts_of(prepared).values() for text in split}
     assert "quite long" in texts and not texts & {"good fun", "dull stuff"}
 
@@ -151,16 +148,6 @@ def test_held_out_texts_are_found_within_others():
         assert text not in held
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_splits_part_the_documents_by_their_texts(seed):
-    rng = random.Random(seed)
-    documents = [Document(rng.choice("ab"), f"key {rng.randrange(60)}", str(i)) for i in range(400)]
-    splits = split_documents(documents, 0.1)
-    assert sorted(splits["train"] + splits["valid"]) == sorted(documents)
-    assert not {d.key for d in splits["train"]} & {d.key for d in splits["valid"]}
-    assert splits == split_documents(documents, 0.1)
-
-
 def test_wikitext(tmp_path):
     lines = [
         " ",
@@ -169,7 +156,7 @@ def test_wikitext(tmp_path):
         " Only <unk> . ",
     ]
     (tmp_path / "valid.txt").write_text("\n".join(lines))
-    assert list(iterate_wikitext_paragraphs(tmp_path / "valid.txt")) == [
+    assert list(iterate_wikitext_documents(tmp_path / "valid.txt")) == [
         'A lobster (Homarus) is "big", doesn\'t swim-by. It weighs 1,000 g. Next!'
     ]
 
@@ -179,7 +166,7 @@ def test_text_and_inverse_dictionary_have_the_same_items_at_every_scale():
     for scale in catalogue.scales:
         specs = [resolve_data(catalogue, task, scale) for task in catalogue.tasks]
         options = {
-            tuple(getattr(module.Options(**spec["options"]), key) for key in ("origin", "folder", "definienda"))
+            tuple(getattr(module.Options(**spec["options"]), key) for key in ("origin", "definienda"))
             for spec in specs
             for module in (inverse_dictionary, pretraining_text)
             if spec["prepare"] == module.__name__

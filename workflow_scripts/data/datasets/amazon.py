@@ -18,8 +18,9 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, find_source, shuffle_rows
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.amazon"
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
@@ -39,7 +40,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     music, video = (
-        shuffle_rows(read_amazon_reviews(find_source(sources, [name], WHERE)), settings.seed, name)
+        shuffle_rows(read_amazon_reviews(find_source(sources, WHERE, name)), settings.seed, name)
         for name in (MUSIC, VIDEO)
     )
     held_out = settings.train + settings.valid

@@ -19,12 +19,11 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     build_table,
-    find_source,
     parse_number,
     read_tsv,
-    resolve_source_files,
 )
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import bird as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.bird"
@@ -41,10 +40,9 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the split. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with resolve_source_files(settings.origin, sources, stand_in.write_bird) as files:
-        pairs = read_bird(find_source(files, [SOURCES[settings.pairs]], WHERE))
-    notes = ["made-up pairs in the format of BiRD"] if settings.origin == "stand_in" else []
-    return build_table({"test": pairs}, None, settings, notes)
+    with open_sources(settings.origin, sources, stand_in.write_bird) as files:
+        pairs = read_bird(find_source(files, WHERE, SOURCES[settings.pairs]))
+    return build_table({"test": pairs}, None, settings, [])
 
 
 def read_bird(path: Path) -> list[Sentence]:

@@ -9,19 +9,16 @@ preprocessing: of the queries. Questions always get spaces around punctuation.
               `data.formats.sparql`.
 inverse: for grouped: first replaces ten predicates by their inverses. Upstream does this for MCD2 and MCD3.
 from: `upstream` reads the archive; `stand_in` first writes a small stand-in archive (`stand_ins.cfq`).
-limit, seed: split -> maximum number of examples, sampled at random, and the seed of the sample.
+seed: seed of the stand-in data.
 
 Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`.
 """
 
 import json
 import string
-import tarfile
-import tempfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Annotated, Any, Literal
+from typing import IO, Any, Literal
 
 from pydantic import Field
 
@@ -29,7 +26,9 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import sparql
 from workflow_scripts.data.prepared import Seq2SeqDataset
-from workflow_scripts.data.splits import Example, limit_splits
+from workflow_scripts.data.sources.archives import report_broken, stream_tar
+from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cfq as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.cfq"
@@ -45,7 +44,6 @@ class Options(StrictModel):
     preprocessing: Literal["grouped", "official"] = "grouped"
     inverse: bool = False
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    limit: dict[str, Annotated[int, Field(gt=0)]] = {}
     seed: int = 0
 
 
@@ -54,23 +52,14 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     settings = parse_as(Options, options, WHERE)
     if settings.inverse and settings.preprocessing == "official":
         raise UserError(f"{WHERE}: key 'inverse' means nothing for preprocessing official; leave it out")
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            archive = Path(folder) / "cfq.tar.gz"
-            stand_in.write_cfq(archive, settings.seed)
-            splits = read_cfq(archive, settings)
-    elif ARCHIVE in sources:
-        splits = read_cfq(sources[ARCHIVE], settings)
-    else:
-        raise UserError(f"{WHERE}: from: upstream needs the source {ARCHIVE}; name it in the task's sources")
-    splits, notes = limit_splits(splits, settings.limit, settings.seed)
+    with open_sources(settings.origin, sources, stand_in.write_cfq, settings.seed) as files:
+        splits = read_cfq(find_source(files, WHERE, ARCHIVE), settings)
+    notes = []
     if settings.preprocessing == "grouped":
         notes.append("queries: triples with common parts are one item, items are sorted")
     if settings.inverse:
         notes.append(f"queries: {len(sparql.INVERSE)} predicates are turned into their inverses")
-    if settings.origin == "stand_in":
-        return Seq2SeqDataset(splits, ["made-up questions in the format of CFQ", *notes], "stand_in")
-    return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper")
+    return Seq2SeqDataset(splits, notes, "stand_in" if settings.origin == "stand_in" else "paper")
 
 
 def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
@@ -79,20 +68,14 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
     Raises UserError with the archive, the file in it and, for a wrong item, its number from 0.
     """
     pairs = indices = None
-    try:
-        with tarfile.open(archive, "r|*") as members:
-            for member in members:
-                path = PurePosixPath(member.name)
-                where = f"{archive}: {member.name}"
-                if not member.isfile():
-                    continue
-                if path.name == "dataset.json" and pairs is None:
-                    items = read_items(members.extractfile(member), where)
-                    pairs = [_pair(item, settings, f"{where}, item {i}") for i, item in enumerate(items)]
-                elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
-                    indices = _indices(members.extractfile(member).read(), where)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise UserError(f"{archive}: cannot be read as a tar archive ({error}); fetch it again") from error
+    with report_broken(archive):
+        for name, content in stream_tar(archive):
+            path, where = PurePosixPath(name), f"{archive}: {name}"
+            if path.name == "dataset.json" and pairs is None:
+                items = read_items(content, where)
+                pairs = [_pair(item, settings, f"{where}, item {i}") for i, item in enumerate(items)]
+            elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
+                indices = _indices(content.read(), where)
     for found, name in ((pairs, "dataset.json"), (indices, f"splits/{settings.split}.json")):
         if found is None:
             raise UserError(f"{archive}: has no {name}; fetch it again")
@@ -119,7 +102,7 @@ def read_items(stream: IO[bytes], where: str) -> Iterator[Any]:
             number += 1
     except ijson.JSONError as error:
         reason = " ".join(str(error).split())[:80]
-        raise UserError(f"{where}: not JSON behind {number} items ({reason}); fetch the archive again") from error
+        raise UserError(f"{where}: not JSON after {number} items ({reason}); fetch the archive again") from error
 
 
 def _pair(item: Any, settings: Options, where: str) -> Example:

@@ -14,8 +14,7 @@ byte-pair encoding (`@@` joins a subword to the next one). Source tokens are wor
 """
 
 import random
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,8 +22,10 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.data.datasets.contamination import iterate_ngrams
 from workflow_scripts.data.formats.lines import read_aligned_lines, read_text_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.sources.inputs import open_sources
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, find_phrase_type, split_compound
@@ -68,19 +69,14 @@ def read_cognition_lexicon(path: Path) -> Lexicon:
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits and lexicon.json. Raises UserError for wrong options or missing or malformed sources."""
     settings = parse_as(Options, options, WHERE)
-    if settings.origin == "upstream":
-        return build_cognition(settings, {name.removeprefix("cognition/"): path for name, path in sources.items()})
-    with tempfile.TemporaryDirectory() as folder:
-        stand_in.write_cognition(Path(folder), settings.seed)
-        made = build_cognition(settings, {path.name: path for path in Path(folder).iterdir()})
-    made.notes.insert(0, "made-up sentences in the format of CoGnition")
-    made.protocol = "stand_in"
-    return made
+    with open_sources(settings.origin, sources, stand_in.write_cognition, settings.seed) as found:
+        return build_cognition(settings, {name.removeprefix("cognition/"): path for name, path in found.items()})
 
 
 def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
     """Build the data set from upstream's files, given by name."""
     reduced = settings.training == "valid_and_test"
+    protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if reduced else "paper"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
     needed = [f"{split}.{side}" for split in splits for side in ("en", "zh")]
     for name in [*needed, *NEW_COMPOUNDS, LEXICON, CODE]:
@@ -114,7 +110,7 @@ def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset
     return Seq2SeqDataset(
         made,
         notes,
-        "reduced" if reduced else "paper",
+        protocol,
         columns={"cg_test": {"compound": compounds}},
         files={"lexicon.json": lexicon},
         whole_targets=["cg_test"],
@@ -130,8 +126,9 @@ def sample_splits(
     pairs: list[Pair], compounds: list[str], settings: Options
 ) -> tuple[dict[str, list[Pair]], list[str]]:
     """Sample train, valid and test from the pairs whose source has none of `compounds`. Returns (splits, notes)."""
-    new, longest = set(compounds), max(len(compound.split(" ")) for compound in compounds)
-    kept = [pair for pair in pairs if new.isdisjoint(iterate_spans(pair[0], longest))]
+    new = {tuple(compound.split(" ")) for compound in compounds}
+    lengths = {len(words) for words in new}
+    kept = [pair for pair in pairs if new.isdisjoint(iterate_ngrams(tuple(pair[0].split(" ")), lengths))]
     if len(kept) <= 2 * settings.held_out:
         raise UserError(
             f"{WHERE}: key 'held_out' is {settings.held_out}; of {len(kept)} pairs less than half can be held out"
@@ -146,14 +143,6 @@ def sample_splits(
         f"left out: {len(pairs) - len(kept)} pairs with a compound of cg_test",
         f"valid and test: {settings.held_out} pairs each, drawn with seed {settings.seed}",
     ]
-
-
-def iterate_spans(sentence: str, longest: int) -> Iterator[str]:
-    """Yield all n-grams of at most `longest` words."""
-    words = sentence.split(" ")
-    for start in range(len(words)):
-        for end in range(start + 1, min(start + longest, len(words)) + 1):
-            yield " ".join(words[start:end])
 
 
 def load_segmenter(code: Path) -> Callable[[str], str]:

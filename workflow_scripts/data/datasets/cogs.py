@@ -8,7 +8,6 @@ Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, from the 
 (upstream's gen, the paper's test set) and `valid`, sampled from it. `subset` is the kind of generalisation.
 """
 
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 from workflow_scripts.data.stand_ins import cogs as stand_in
 
@@ -35,15 +35,8 @@ class Options(SplitOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for wrong options, missing sources or malformed lines."""
     settings = parse_as(Options, options, WHERE)
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            stand_in.write_cogs(Path(folder), settings.seed)
-            made = {split: read_cogs(Path(folder) / f"{file}.tsv") for split, file in SPLITS.items()}
-    else:
-        for file in (f"cogs/{file}.tsv" for file in SPLITS.values()):
-            if file not in sources:
-                raise UserError(f"{WHERE}: from: upstream needs the source {file}; name it in the task's sources")
-        made = {split: read_cogs(sources[f"cogs/{file}.tsv"]) for split, file in SPLITS.items()}
+    with open_sources(settings.origin, sources, stand_in.write_cogs, settings.seed) as files:
+        made = {split: read_cogs(find_source(files, WHERE, f"cogs/{file}.tsv")) for split, file in SPLITS.items()}
     train, test = made.pop("train"), made.pop("test")
     splits, notes = make_splits(train, test, made, settings)
     found = sorted({example.subset for example in splits["test"]})
@@ -51,9 +44,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
         "lexical": [subset for subset in found if subset not in STRUCTURAL],
         "structural": [subset for subset in found if subset in STRUCTURAL],
     }
-    if settings.origin == "stand_in":
-        return Seq2SeqDataset(splits, ["made-up sentences in the format of COGS", *notes], "stand_in", groups)
-    return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper", groups)
+    protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if settings.limit else "paper"
+    return Seq2SeqDataset(splits, notes, protocol, groups)
 
 
 def read_cogs(path: Path) -> list[Example]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.lines import read_numbered_lines
 
-SHORT, RUN = 6, 8  # words
+SHORT, RUN = 6, 8  # words; a shorter text, such as `a small town`, may occur inside others by chance
 MARKS = re.compile(r"[^\w\s]|_")
 
 
@@ -57,15 +57,30 @@ def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[t
     return (words[i : i + n] for n in lengths for i in range(len(words) - n + 1))
 
 
+class NgramIndex:
+    """Word sequences that are looked up by their first SHORT words; shorter sequences are ignored."""
+
+    def __init__(self, sequences: Iterable[tuple[str, ...]]):
+        self.by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        for words in sequences:
+            if len(words) >= SHORT:
+                self.by_start.setdefault(words[:SHORT], set()).add(words)
+
+    def occurs_in(self, words: tuple[str, ...]) -> bool:
+        """Return whether a text contains one of the sequences."""
+        return any(
+            words[start : start + len(found)] == found
+            for start, first in enumerate(iterate_ngrams(words, [SHORT]))
+            for found in self.by_start.get(first, ())
+        )
+
+
 class EvaluationTexts:
     """Held-out sentences, and pairs of phrases that must not both occur in one text."""
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
         self.whole = {normalise_words(sentence) for sentence in sentences}
-        self.by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
-        for words in self.whole:
-            for run in iterate_ngrams(words, [min(len(words), RUN)] if len(words) >= SHORT else ()):
-                self.by_start.setdefault(run[:SHORT], set()).add(run)
+        self.parts = NgramIndex(part for words in self.whole for part in iterate_ngrams(words, [min(len(words), RUN)]))
         self.partners: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for pair in pairs:
             first, second = map(normalise_words, pair)
@@ -80,9 +95,8 @@ class EvaluationTexts:
         words = tuple(chain.from_iterable(parts))
         if words in self.whole or not self.whole.isdisjoint(parts):
             return True
-        for start, first in enumerate(iterate_ngrams(words, [SHORT])):
-            if any(words[start : start + len(run)] == run for run in self.by_start.get(first, ())):
-                return True
+        if self.parts.occurs_in(words):
+            return True
         phrases = set(iterate_ngrams(words, self.lengths))
         return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())
 

@@ -22,13 +22,13 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     build_table,
-    find_source,
     parse_class,
     read_tsv,
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
+from workflow_scripts.data.sources.inputs import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.glue"
 DEV_IDS = "glue/mrpc_dev_ids.tsv"
@@ -100,7 +100,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     layout = LAYOUTS[settings.task]
     found = {split: read_glue(sources, settings.task, split) for split in layout.files}
     if settings.task == "mrpc":
-        wanted = read_dev_ids(find_source(sources, [DEV_IDS], WHERE))
+        wanted = read_dev_ids(find_source(sources, WHERE, DEV_IDS))
         if unknown := wanted - {row.item for row in found["train"]}:
             pair = min(unknown).replace("/", " ")
             raise UserError(f"{sources[DEV_IDS]}: no pair {pair} in the training set; fetch the file again")
@@ -119,7 +119,7 @@ def read_glue(
     """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
     layout = LAYOUTS[task]
     name, file = layout.files[split]
-    path = find_source(sources, [name], where)
+    path = find_source(sources, where, name)
     if task == "qqp":  # upstream's file has broken lines
         lines = [(n, line.split("\t")) for n, line in read_lines(path, file)]
         columns = lines[0][1] if lines else []

@@ -6,8 +6,6 @@ Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's tes
 """
 
 import re
-import tarfile
-import zlib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,11 +18,12 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     build_table,
-    find_source,
     shuffle_rows,
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.archives import report_broken, stream_tar
+from workflow_scripts.data.sources.inputs import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.imdb"
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
@@ -40,7 +39,7 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    found = read_imdb(find_source(sources, [ARCHIVE], WHERE))
+    found = read_imdb(find_source(sources, WHERE, ARCHIVE))
     valid, in_distribution = split_off(found["test"], len(found["test"]) // 2, settings.seed, "halves")
     # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
     splits = {
@@ -56,16 +55,13 @@ def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
     """Read `train` and `test` in one pass, sorted by class and number. Raises UserError if the archive is broken or a
     review is not UTF-8 text."""
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
-    try:
-        with tarfile.open(archive, "r|*") as members:
-            for member in members:
-                if member.isfile() and (match := REVIEW.fullmatch(member.name)):
-                    text = members.extractfile(member).read()
-                    found[match[1]].append((match[2], int(match[3]), text.decode("utf-8")))
-    except UnicodeDecodeError:
-        raise UserError(f"{archive}: {member.name}: not UTF-8 text; fetch it again") from None
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise UserError(f"{archive} cannot be read ({error}); fetch it again") from error
+    with report_broken(archive):
+        for name, content in stream_tar(archive):
+            if match := REVIEW.fullmatch(name):
+                try:
+                    found[match[1]].append((match[2], int(match[3]), content.read().decode("utf-8")))
+                except UnicodeDecodeError:
+                    raise UserError(f"{archive}: {name}: not UTF-8 text; fetch it again") from None
     if empty := [split for split, rows in found.items() if not rows]:
         raise UserError(f"{archive}: no reviews under {empty[0]}/neg and {empty[0]}/pos; fetch it again")
     return {

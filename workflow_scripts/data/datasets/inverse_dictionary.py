@@ -3,7 +3,6 @@
 Options of `prepare`:
 
 from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` first writes a small one of the same format.
-folder: an installed dictionary folder to read instead of the sources, such as /usr/share/wordnet.
 definienda: only this many most frequent words, by WordNet's counts in tagged texts, may be answers. This replaces the
     paper's filter, words that are one token of the first LLaMA tokenizer.
 split_by: `item` may put senses of one word into different splits, as in the paper; `word` puts all items that share the
@@ -15,7 +14,6 @@ Words that are not one token of a model's tokenizer are dropped when that model 
 
 import random
 import re
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -23,18 +21,16 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet
+from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.inverse_dictionary"
 SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")
 SPLIT_SEED = 42
 ONE_WORD = re.compile(r"[A-Za-z]{2,}")
-# Examples come after the definition, in double quotes: "a tall boy".
-EXAMPLES = re.compile(r"(?:^|[;:,])\s*\"")
 TOPIC = re.compile(r"^\(([^()]*)\)\s*")
 USAGE = re.compile(r"\([^()]*followed by[^()]*\)")
 JOINT = re.compile(r"--+|/|\s-\s")
@@ -45,7 +41,6 @@ class DictionaryOptions(StrictModel):
     """Options that select the dictionary and its items; see the module's docstring."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    folder: str | None = None
     definienda: Annotated[int, Field(gt=0)] = 2500
 
 
@@ -66,8 +61,7 @@ class Item(NamedTuple):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed dictionary."""
     settings = parse_as(Options, options, WHERE)
-    wordnet, notes = load_dictionary(settings, sources)
-    items = find_items(wordnet, settings.definienda)
+    items = find_items(load_dictionary(settings, sources), settings.definienda)
     tables = {}
     for split, positions in split_items(items, settings.split_by).items():
         chosen = [items[i] for i in positions]
@@ -78,37 +72,21 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
             "subset": [""] * len(chosen),
         }
     named = sum(item.label in item.content.split() for item in items)
-    notes += [
+    notes = [
         f"{len(items)} items: one for each synset with a word among the {settings.definienda} most frequent ones of "
         f"WordNet's tagged texts (in place of: one token of the LLaMA tokenizer) and a definition of two or more words",
-        f"{len({item.label for item in items})} words; {named} definitions hold their own word",
+        f"{len({item.label for item in items})} words; {named} definitions contain their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
     return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "reduced")
 
 
-def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> tuple[WordNet, list[str]]:
-    """Read the dictionary of the options. Returns it and notes. Raises UserError if it is missing or malformed."""
-    if settings.origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            stand_in.write_wordnet(Path(folder))
-            return read_counted_wordnet(Path(folder)), ["a made-up dictionary in the format of WordNet"]
-    if settings.folder:
-        folder = Path(settings.folder)
-        if not folder.is_dir():
-            raise UserError(f"options: folder {folder} does not exist; install WordNet's dictionary or leave it out")
-        digest = hash_files(folder).get("data.noun", "none")
-        return read_counted_wordnet(folder), [f"dictionary folder {folder.name}; sha256 of its data.noun: {digest}"]
-    named = [name for name in SOURCES if name in sources]
-    if not named:
-        raise UserError(f"options: from: upstream needs the source {' or '.join(SOURCES)}, or the option folder")
-    return read_counted_wordnet(sources[named[0]]), [f"dictionary {named[0]}"]
-
-
-def read_counted_wordnet(path: Path) -> WordNet:
-    """Read the dictionary at `path`. Raises UserError if it lacks word counts, which are needed to select words."""
-    wordnet = read_wordnet(path)
-    if not wordnet.counts:
+def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
+    """Read the dictionary of the options. Raises UserError if it is missing, malformed or has no word counts."""
+    with open_sources(settings.origin, sources, stand_in.write_wordnet) as files:
+        path = find_source(files, WHERE, *SOURCES)
+        wordnet = read_wordnet(path)
+    if not wordnet.counts:  # needed to select words
         raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")
     return wordnet
 
@@ -152,18 +130,13 @@ def collect_topic_words(wordnet: WordNet) -> set[str]:
     }
 
 
-def strip_examples(gloss: str) -> str:
-    """Return the gloss without its examples."""
-    return EXAMPLES.split(gloss, maxsplit=1)[0].strip()
-
-
 def clean_definition(gloss: str, topics: set[str]) -> str:
     """Return the definition as plain words, e.g. `in law a formal claim and a demand`. May be empty.
 
     Parts between semicolons are joined by `and`. Topic domains (a whole part, or brackets at its start) come first.
     Usage remarks and parts that start with a dash are omitted. Punctuation is deleted (`cold-blooded`: `coldblooded`).
     """
-    text = USAGE.sub(" ", strip_examples(gloss)).strip()
+    text = USAGE.sub(" ", split_gloss(gloss)[0]).strip()
     fields, parts = [], []
     for part in (part.strip() for part in text.split(";")):
         if part.startswith("-") or "followed by" in part:

@@ -25,13 +25,12 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     build_table,
-    find_source,
     parse_class,
     read_tsv,
-    resolve_source_files,
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import paws as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.paws"
@@ -52,23 +51,19 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     if settings.origin == "stand_in" or settings.pairs == "dev_test":
-        with resolve_source_files(
-            settings.origin, sources, lambda folder: stand_in.write_paws(folder, settings.seed)
-        ) as files:
-            splits, notes = split_dev_and_test(*(find_source(files, [name], WHERE) for name in (DEV, TEST)), settings)
-        if settings.origin == "stand_in":
-            notes = ["made-up pairs in the format of PAWS", *notes]
+        with open_sources(settings.origin, sources, stand_in.write_paws, settings.seed) as files:
+            splits, notes = split_dev_and_test(*(find_source(files, WHERE, name) for name in (DEV, TEST)), settings)
         return build_table(splits, LABELS, settings, notes, "reduced")
-    swap = find_source(sources, [SWAP], WHERE)
+    swap = find_source(sources, WHERE, SWAP)
     test = [pair._replace(subset="swap") for pair in read_paws(swap, "train.tsv", None, "swap")]
     if settings.pairs == "wiki":
-        final = find_source(sources, [FINAL], WHERE)
+        final = find_source(sources, WHERE, FINAL)
         parts = {"train": "train.tsv", "valid": "dev.tsv", "in_distribution": "test.tsv"}
         splits = {split: read_paws(final, file, None, split) for split, file in parts.items()}
         return build_table(splits | {"test": test}, LABELS, settings, ["train: PAWS-Wiki final; test: swap-only"])
-    index = find_source(sources, [paws_qqp.INDEX], WHERE)
-    questions = find_source(sources, [paws_qqp.QUESTIONS], WHERE)
-    made, notes = paws_qqp.rebuild_paws_qqp(index, questions, find_source(sources, [paws_qqp.PUNKT], WHERE))
+    index = find_source(sources, WHERE, paws_qqp.INDEX)
+    questions = find_source(sources, WHERE, paws_qqp.QUESTIONS)
+    made, notes = paws_qqp.rebuild_paws_qqp(index, questions, find_source(sources, WHERE, paws_qqp.PUNKT))
     splits = {"train": made["train"], "valid": made["dev_and_test"][::2], "in_distribution": made["dev_and_test"][1::2]}
     return build_table(splits | {"test": test}, LABELS, settings, [*notes, "test: swap-only pairs of PAWS-Wiki"])
 

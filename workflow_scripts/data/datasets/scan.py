@@ -32,6 +32,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.sources.inputs import find_source
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, sample_indices
 
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]
@@ -70,8 +71,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
     if settings.origin == "upstream":
         name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
-        test = read_scan(_source(sources, f"scan/tasks_test_{name}.txt"))
-        train = [] if renaming else read_scan(_source(sources, f"scan/tasks_train_{name}.txt"))
+        test = read_scan(find_source(sources, WHERE, f"scan/tasks_test_{name}.txt"))
+        train = [] if renaming else read_scan(find_source(sources, WHERE, f"scan/tasks_train_{name}.txt"))
     elif settings.set == "around_right":
         train, test = make_around_right_split()
     else:
@@ -148,7 +149,7 @@ def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Examp
         f"train: {len(context)} of {total} context sentences over {len(CONTEXT_PRIMITIVES) * len(numbers)} primitives"
         f"{sampled}; a reconstruction, since the paper's generator is not published",
         f"train: {len(lone)} lone primitives, {renaming.atomic_copies} x each, and jump once more; "
-        f"jump and its {renaming.multiple} renamed copies stand in no context",
+        f"jump and its {renaming.multiple} renamed copies occur only alone",
     ]
     return context + lone * renaming.atomic_copies + jump, len(context) == total, notes
 
@@ -182,9 +183,3 @@ def read_scan(path: Path) -> list[Example]:
             raise UserError(f"{path}:{number}: not of the form 'IN: <command> OUT: <actions>'; fetch the file again")
         examples.append(Example(*match.groups()))
     return examples
-
-
-def _source(sources: dict[str, Path], file: str) -> Path:
-    if file not in sources:
-        raise UserError(f"{WHERE}: from: upstream needs the source {file}; name it in the task's sources")
-    return sources[file]

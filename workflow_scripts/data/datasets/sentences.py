@@ -1,9 +1,7 @@
 """Shared parts of data sets with one or two sentences and a class or score: options, rows of text files, tables."""
 
 import random
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
@@ -40,18 +38,6 @@ class SentenceOptions(StrictModel):
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     limit: dict[str, Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, lt=1)]] = {}
     seed: int = 0
-
-
-@contextmanager
-def resolve_source_files(
-    origin: Literal["upstream", "stand_in"], sources: dict[str, Path], make: Callable[[Path], dict[str, Path]]
-) -> Iterator[dict[str, Path]]:
-    """Yield the files to read, by source name: upstream's, or those that `make` writes into a temporary folder."""
-    if origin == "upstream":
-        yield sources
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield make(Path(folder))
 
 
 def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
@@ -96,14 +82,6 @@ def build_table(
         for split, rows in splits.items()
     }
     return TableDataset(tables, notes, protocol, described={"labels": labels})
-
-
-def find_source(sources: dict[str, Path], names: Sequence[str], where: str) -> Path:
-    """Return the first of these sources that the task has. Raises UserError if it has none."""
-    found = next((sources[name] for name in names if name in sources), None)
-    if found is None:
-        raise UserError(f"{where}: from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
-    return found
 
 
 def read_tsv(path: Path, name: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, str]]]:

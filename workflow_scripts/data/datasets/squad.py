@@ -12,6 +12,7 @@ Splits: `train`, `valid`, `test` (upstream's dev set), `add_sent` and `add_one_s
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -19,8 +20,9 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.datasets.sentences import find_source, resolve_source_files, shuffle_rows
+from workflow_scripts.data.datasets.sentences import shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import squad as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.squad"
@@ -54,28 +56,22 @@ class Options(StrictModel):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with resolve_source_files(
-        settings.origin, sources, lambda folder: stand_in.write_squad(folder, settings.seed)
-    ) as files:
-        found = {split: read_squad(find_source(files, [name], WHERE)) for split, name in SOURCES.items()}
+    with open_sources(settings.origin, sources, stand_in.write_squad, settings.seed) as files:
+        found = {split: read_squad(find_source(files, WHERE, name)) for split, name in SOURCES.items()}
     train, valid = split_by_paragraph(found["train"], settings.validation, settings.seed)
     if not train:
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
     notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
     tables = {
         split: {name: [getattr(row, name) for row in rows] for name in Question._fields}
-        for split, rows in {"train": train, "valid": valid, **{k: v for k, v in found.items() if k != "train"}}.items()
+        for split, rows in ({"train": train, "valid": valid} | {k: v for k, v in found.items() if k != "train"}).items()
     }
-    if settings.origin == "stand_in":
-        return TableDataset(tables, ["made-up questions in the format of SQuAD", *notes], "stand_in")
-    return TableDataset(tables, notes)
+    return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "paper")
 
 
 def split_by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:
     """Split into (other questions, at least `count` questions), so that no paragraph has questions in both."""
-    size: dict[str, int] = {}
-    for row in rows:
-        size[row.context] = size.get(row.context, 0) + 1
+    size = Counter(row.context for row in rows)
     kept, chosen = 0, set()
     for context in shuffle_rows(list(size), seed, "validation"):
         if kept >= count:

@@ -10,7 +10,6 @@ gives other labels only for scores of exactly 0.4 or 0.6.
 """
 
 import re
-import tempfile
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -22,6 +21,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_members
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import sst as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sst"
@@ -66,9 +66,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
             "subset": [""] * len(found),
         }
     notes = ["labels from the five classes of the trees: 0 and 1 negative, 2 neutral, 3 and 4 positive"]
-    if settings.origin == "stand_in":
-        return TableDataset(tables, ["made-up sentences in the format of SST", *notes], "stand_in")
-    return TableDataset(tables, notes)
+    return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "paper")
 
 
 def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
@@ -76,17 +74,9 @@ def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int,
 
     Raises UserError if the source is missing, has no trees or a malformed one.
     """
-    if origin == "stand_in":
-        with tempfile.TemporaryDirectory() as folder:
-            stand_in.write_sst(Path(folder))
-            return _read(Path(folder))
-    if SOURCE not in sources:
-        raise UserError(f"{WHERE}: from: upstream needs the source {SOURCE}; name it in the task's sources")
-    return _read(sources[SOURCE])
-
-
-def _read(path: Path) -> dict[str, list[tuple[int, str, int]]]:
-    files = read_members(path, set(SPLITS.values()))
+    with open_sources(origin, sources, stand_in.write_sst) as found:
+        path = find_source(found, WHERE, SOURCE)
+        files = read_members(path, set(SPLITS.values()))
     if missing := sorted(set(SPLITS.values()) - set(files)):
         raise UserError(f"{path}: {', '.join(missing)} missing; fetch the archive again")
     return {split: list(parse_trees(path, file, files[file])) for split, file in SPLITS.items()}

@@ -21,13 +21,12 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     build_table,
-    find_source,
     parse_class,
     read_tsv,
-    resolve_source_files,
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import sst2 as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sst2"
@@ -44,9 +43,7 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with resolve_source_files(
-        settings.origin, sources, lambda folder: stand_in.write_sst2(folder, settings.seed)
-    ) as files:
+    with open_sources(settings.origin, sources, stand_in.write_sst2, settings.seed) as files:
         found = read_sst2(files)
     if settings.test >= len(found["train"]):
         raise UserError(f"{WHERE}: key 'test' is {settings.test}; the training set has {len(found['train'])} phrases")
@@ -54,8 +51,6 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     notes = [
         f"test: {len(test)} phrases of GLUE's training set, drawn with seed {settings.seed}; valid: GLUE's dev set"
     ]
-    if settings.origin == "stand_in":
-        notes = ["made-up phrases in the format of SST-2", *notes]
     return build_table({"train": train, "valid": found["dev"], "test": test}, LABELS, settings, notes)
 
 
@@ -72,5 +67,5 @@ def read_sst2(sources: dict[str, Path], parts: Sequence[str] = ("train", "dev"))
             for line, row in read_tsv(path, f"{split}.tsv")
         ]
         for split in parts
-        for path in [find_source(sources, [ARCHIVE, f"sst2/{split}.tsv"], WHERE)]
+        for path in [find_source(sources, WHERE, ARCHIVE, f"sst2/{split}.tsv")]
     }

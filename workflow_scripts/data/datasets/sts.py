@@ -16,12 +16,11 @@ from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
     build_table,
-    find_source,
     parse_number,
     read_tsv,
-    resolve_source_files,
 )
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import sts as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sts"
@@ -40,9 +39,7 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
-    with resolve_source_files(
-        settings.origin, sources, lambda folder: stand_in.write_sts(folder, settings.seed)
-    ) as files:
+    with open_sources(settings.origin, sources, stand_in.write_sts, settings.seed) as files:
         found = read_sts(files)
     known = {source for rows in found.values() for source, _ in rows}
     for key in ("in_distribution", "test"):
@@ -56,8 +53,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     if settings.in_distribution:
         splits["in_distribution"] = of("test", settings.in_distribution)
     splits["test"] = of("test", settings.test)
-    notes = ["made-up pairs in the format of the STS benchmark"] if settings.origin == "stand_in" else []
-    return build_table(splits, None, settings, notes)
+    return build_table(splits, None, settings, [])
 
 
 def read_sts(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
@@ -76,5 +72,5 @@ def read_sts(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
             for line, row in read_tsv(path, f"sts-{part}.csv", COLUMNS)
         ]
         for part in PARTS
-        for path in [find_source(sources, [ARCHIVE, f"stsb/sts-{part}.csv"], WHERE)]
+        for path in [find_source(sources, WHERE, ARCHIVE, f"stsb/sts-{part}.csv")]
     }

@@ -9,7 +9,6 @@ Options of `prepare`:
 from: `upstream` reads the sources; `stand_in` first writes small stand-in files (`stand_ins.corpora`).
 longest: maximum number of pieces of a sentence, which is truncated; a sequence of 128 has room for 125 of both.
 validation_every: every n-th pair is used for validation.
-documents: maximum number of articles, and of lines of BookCorpus, for trials.
 
 Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
 `train.mapped/`, memory-mapped arrays for training (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
@@ -17,13 +16,10 @@ Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids
 """
 
 import os
-import tarfile
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,6 +32,8 @@ from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks
 from workflow_scripts.data.prepared import StreamedDataset
+from workflow_scripts.data.sources.archives import report_broken, stream_tar
+from workflow_scripts.data.sources.inputs import find_source, open_sources
 from workflow_scripts.data.stand_ins import corpora as stand_in
 
 if TYPE_CHECKING:
@@ -56,7 +54,6 @@ class Options(StrictModel):
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     longest: Positive = 125
     validation_every: Annotated[int, Field(gt=1)] = 10_000
-    documents: Positive | None = None
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
@@ -64,29 +61,19 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     settings = parse_as(Options, options, WHERE)
     notes = [
         "each sentence is in one pair; no text of evaluation sets is left out, as in the paper",
-        f"sentences are cut behind {settings.longest} pieces",
+        f"sentences are truncated after {settings.longest} pieces",
         f"valid: the last of each {settings.validation_every} pairs",
     ]
-    if settings.origin == "stand_in":
-        made = ["made-up articles and books in the form of Wikipedia and BookCorpus", *notes]
-        return StreamedDataset(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
-    needed = (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *hownet.SOURCES)
-    missing = [name for name in needed if name not in sources]
-    missing += [] if any(name.startswith(WIKIPEDIA) for name in sources) else [f"{WIKIPEDIA}<file>.parquet"]
-    if missing:
-        raise UserError(f"{WHERE}: from: upstream needs the source {missing[0]}; name it in the task's sources")
-    if settings.documents:
-        notes.append(f"at most {settings.documents} articles and lines of books")
-    return StreamedDataset(
-        lambda folder: write_corpus_pairs(folder, settings, sources),
-        notes,
-        "reduced" if settings.documents else "paper",
-    )
+    if settings.origin == "upstream":
+        shard = next((name for name in sources if name.startswith(WIKIPEDIA)), f"{WIKIPEDIA}<file>.parquet")
+        for name in (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *hownet.SOURCES, shard):
+            find_source(sources, WHERE, name)
 
+    def fill(folder: Path) -> dict[str, Any]:
+        with open_sources(settings.origin, sources, stand_in.write_corpora) as files:
+            return write_corpus_pairs(folder, settings, files)
 
-def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as made:
-        return write_corpus_pairs(folder, settings, stand_in.write_corpora(Path(made)))
+    return StreamedDataset(fill, notes, "stand_in" if settings.origin == "stand_in" else "paper")
 
 
 def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:
@@ -103,7 +90,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     writers = {split: pq.ParquetWriter(folder / f"{split}.parquet", columns, compression="zstd") for split in SPLITS}
     number = 0
     try:
-        for source, pairs in iterate_corpus_pairs(settings, sources):
+        for source, pairs in iterate_corpus_pairs(sources):
             sides = [
                 tokenizer.encode_batch_fast(list(side), add_special_tokens=False) for side in zip(*pairs, strict=True)
             ]
@@ -136,7 +123,7 @@ def read_tokenizer_file(path: Path) -> "Tokenizer":
         raise UserError(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
 
 
-def iterate_corpus_pairs(settings: Options, sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
+def iterate_corpus_pairs(sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
     """Yield (name of the corpus, some of its pairs): first Wikipedia, then BookCorpus, each in file order."""
     shards = [path for name, path in sorted(sources.items()) if name.startswith(WIKIPEDIA)]
     workers = len(os.sched_getaffinity(0))
@@ -144,20 +131,13 @@ def iterate_corpus_pairs(settings: Options, sources: dict[str, Path]) -> Iterato
     load_splitter(archive)  # so that a broken archive is reported once, not by every process
     with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
         try:
-            for pairs in map_in_order(
-                pool, pair_article_sentences, islice_documents(read_articles(shards), settings.documents, ARTICLES)
-            ):
+            for pairs in map_in_order(pool, pair_article_sentences, chunks(read_articles(shards), ARTICLES)):
                 yield from [("wikipedia", pairs)] if pairs else []
         except BrokenProcessPool as error:
             raise UserError("a process that splits sentences was killed; see that there is enough memory") from error
-    for lines in islice_documents(read_book_lines(sources[BOOKCORPUS]), settings.documents, LINES):
+    for lines in chunks(read_book_lines(sources[BOOKCORPUS]), LINES):
         if pairs := pair_consecutive(lines):
             yield "bookcorpus", pairs
-
-
-def islice_documents(documents: Iterator[str], count: int | None, size: int) -> Iterator[list[str]]:
-    """Yield lists of `size` documents, from at most `count` documents."""
-    return chunks(islice(documents, count), size)
 
 
 def read_articles(shards: Sequence[Path]) -> Iterator[str]:
@@ -177,16 +157,11 @@ def read_articles(shards: Sequence[Path]) -> Iterator[str]:
 
 def read_book_lines(archive: Path) -> Iterator[str]:
     """Yield the non-blank lines of the text files in an archive, without unpacking it."""
-    try:
-        with tarfile.open(archive, "r|*") as members:
-            for member in members:
-                if member.isfile() and member.name.endswith(".txt"):
-                    for line in members.extractfile(member):
-                        if text := line.decode("utf-8", "replace").strip():
-                            yield text
-    except (tarfile.TarError, EOFError, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(f"{archive}: cannot be read as a tar archive ({reason}); fetch it again") from error
+    with report_broken(archive):
+        for name, content in stream_tar(archive):
+            for line in content if name.endswith(".txt") else ():
+                if text := line.decode("utf-8", "replace").strip():
+                    yield text
 
 
 SPLITTER: list["PunktSentenceTokenizer"] = []  # the splitter of this worker process

@@ -9,7 +9,6 @@ validation_every: every n-th training line is used for validation instead.
 merges: maximum number of merges of the byte-pair encoding, which both languages share.
 longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or more
     than `ratio` times the pieces of the other side.
-lines: maximum number of lines of each corpus, for trials.
 from: `upstream` reads the archives; `stand_in` first writes small stand-in archives (`stand_ins.wmt`).
 
 Splits: `train`, `valid` and `test`. They have the columns of all sequence-to-sequence sets, with text as pieces
@@ -19,7 +18,6 @@ reference translation).
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -37,6 +35,7 @@ from workflow_scripts.data.formats import byte_pairs
 from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import chunks, extract_files, iterate_lines, pair_lines, read_segments
 from workflow_scripts.data.prepared import StreamedDataset
+from workflow_scripts.data.sources.inputs import open_sources
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.wmt"
@@ -61,7 +60,6 @@ class Options(StrictModel):
     merges: Positive
     longest: Positive = 250
     ratio: Annotated[float, Field(ge=1)] = 1.5
-    lines: Positive | None = None
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
 
@@ -79,21 +77,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
         f"{settings.ratio} times as many pieces on one side",
         f"valid: the last of each {settings.validation_every} training lines",
     ]
-    if settings.origin == "stand_in":
-        made = ["made-up sentences in the format of WMT", *notes]
-        return StreamedDataset(lambda folder: _fill_with_stand_in(folder, settings), made, "stand_in")
-    if settings.lines:
-        notes.append(f"train: at most {settings.lines} lines of each corpus")
-    return StreamedDataset(
-        lambda folder: write_translations(folder, settings, sources), notes, "reduced" if settings.lines else "paper"
-    )
+    corpora, test = ([(c.archive, c.files) for c in corpora] for corpora in (settings.corpora, [settings.test]))
 
+    def fill(folder: Path) -> dict[str, Any]:
+        with open_sources(settings.origin, sources, stand_in.write_wmt, corpora, *test) as archives:
+            return write_translations(folder, settings, archives)
 
-def _fill_with_stand_in(folder: Path, settings: Options) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as made:
-        corpora = [(corpus.archive, corpus.files) for corpus in settings.corpora]
-        archives = stand_in.write_wmt(Path(made), corpora, (settings.test.archive, settings.test.files))
-        return write_translations(folder, settings, archives)
+    return StreamedDataset(fill, notes, "stand_in" if settings.origin == "stand_in" else "paper")
 
 
 def write_translations(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
@@ -146,7 +136,7 @@ def write_training_text(
             raw = {corpus.files[side]: scratch / f"raw.{side}" for side in sides}
             extract_files(archives[corpus.archive], raw)
             where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
-            lines = pair_lines(*raw.values(), where, settings.lines)
+            lines = pair_lines(*raw.values(), where)
             for *texts, found, ends in map_in_order(pool, tokenise_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
                 characters |= found
                 last |= ends

@@ -3,14 +3,13 @@
 import gzip
 import re
 import shutil
-import tarfile
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources.archives import report_broken, stream_tar
 
 Item = TypeVar("Item")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
@@ -23,33 +22,23 @@ def extract_files(archive: Path, files: dict[str, Path]) -> None:
     Raises UserError if the archive is broken or lacks a file.
     """
     missing = dict(files)
-    try:
-        with tarfile.open(archive, "r|*") as members:
-            for member in members:
-                target = missing.pop(str(PurePosixPath(member.name)), None) if member.isfile() else None
-                if target is None:
-                    continue
-                content = members.extractfile(member)
-                with open(target, "wb") as out:
-                    if member.name.endswith(".gz"):
-                        with gzip.open(content) as decompressed:
-                            shutil.copyfileobj(decompressed, out, 2**20)
-                    else:
-                        shutil.copyfileobj(content, out, 2**20)
-                if not missing:
-                    return
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise UserError(f"{archive}: cannot be read as a tar archive ({error}); fetch it again") from error
+    with report_broken(archive):
+        for name, content in stream_tar(archive):
+            if target := missing.pop(str(PurePosixPath(name)), None):
+                with open(target, "wb") as out, gzip.open(content) if name.endswith(".gz") else content as text:
+                    shutil.copyfileobj(text, out, 2**20)
+            if not missing:
+                return
     raise UserError(f"{archive}: has no {next(iter(missing))}; fetch it again")
 
 
-def pair_lines(source: Path, target: Path, where: str, limit: int | None = None) -> Iterator[tuple[str, str]]:
-    """Yield the aligned lines of two files, at most `limit`. Raises UserError with `where` if one side has more lines.
+def pair_lines(source: Path, target: Path, where: str) -> Iterator[tuple[str, str]]:
+    """Yield the aligned lines of two files. Raises UserError with `where` if one side has more lines.
 
     Only LF ends a line. Bytes that are not UTF-8, which web text contains, become U+FFFD.
     """
     with open(source, "rb") as one, open(target, "rb") as other:
-        for number, (left, right) in enumerate(islice(zip_longest(one, other), limit), start=1):
+        for number, (left, right) in enumerate(zip_longest(one, other), start=1):
             if left is None or right is None:
                 rest = 1 + sum(1 for _ in (one if right is None else other))
                 counts = (number - 1 + rest, number - 1) if right is None else (number - 1, number - 1 + rest)

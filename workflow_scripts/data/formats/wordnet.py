@@ -23,6 +23,9 @@ NEEDED = DATA | INDEX
 OPTIONAL = {"cntlist.rev"} | EXCEPTIONS
 # A syntactic marker after an adjective, as in galore(ip).
 MARKER = re.compile(r"\((?:a|p|ip)\)$")
+# Examples come after the definition, in double quotes: "a tall boy".
+EXAMPLES = re.compile(r"(?:^|[;:,])\s*\"")
+QUOTED = re.compile(r'"([^"]+)"')
 
 
 class Synset(NamedTuple):
@@ -44,6 +47,13 @@ class WordNet:
 
     synsets: dict[str, Synset]
     counts: dict[tuple[str, str], int]
+
+
+def split_gloss(gloss: str) -> tuple[str, list[str]]:
+    """Split a gloss into the definition and the usage examples."""
+    examples = EXAMPLES.search(gloss)
+    end = examples.start() if examples else len(gloss)
+    return gloss[:end].strip(), QUOTED.findall(gloss[end:])
 
 
 def read_wordnet(path: Path) -> WordNet:

@@ -6,13 +6,32 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from workflow_scripts.common.errors import UserError
 
 LARGEST = 64 * 2**20  # bytes of one file; the largest file needed, WordNet's data.noun, has 15 MB
+BROKEN = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
+
+
+@contextmanager
+def report_broken(path: Path) -> Iterator[None]:
+    """Raise UserError for an error that occurs in the block because a file or archive is missing or broken."""
+    try:
+        yield
+    except BROKEN as error:
+        reason = str(error).partition("\n")[0].rstrip(":")
+        raise UserError(f"{path} cannot be read ({reason}); fetch it again") from error
+
+
+def stream_tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield (name, content) of the regular files of a tar archive in one pass; use it in `report_broken`."""
+    with tarfile.open(archive, "r|*") as members:
+        for member in members:
+            if member.isfile():
+                yield member.name, members.extractfile(member)
 
 
 def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
@@ -33,7 +52,7 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
             raise UserError(f"{path}: {member} has {size} bytes, more than {LARGEST}; fetch the archive again")
         found[name] = read()
 
-    try:
+    with report_broken(path):
         if path.is_dir():
             for file in sorted(path.iterdir()):
                 if file.is_file():
@@ -48,11 +67,6 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
                 for member in archive:
                     if member.isfile():
                         keep(member.name, member.size, lambda member=member: archive.extractfile(member).read())
-    except (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as error:
-        reason = str(error).partition("\n")[0].rstrip(":")
-        raise UserError(
-            f"{path}: cannot be read as a folder, zip or tar archive, or Debian package ({reason}); get it again"
-        ) from error
     return found
 
 
@@ -62,17 +76,13 @@ def read_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
     Lines are read lazily, because the file may be large. Raises UserError if the archive has no such file or is broken,
     or if a line is not UTF-8.
     """
-    number = 0
-    try:
-        with ExitStack() as opened:
-            for number, line in enumerate(_member(path, name, opened), start=1):
+    with report_broken(path), ExitStack() as opened:
+        for number, line in enumerate(_member(path, name, opened), start=1):
+            try:
                 # Only LF ends a line: texts may contain the other characters at which str.splitlines splits.
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: {name}:{number}: not UTF-8 text; fetch it again") from None
-    except (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as error:
-        reason = str(error).partition("\n")[0].rstrip(":")
-        raise UserError(f"{path} cannot be read ({reason}); fetch it again") from error
+            except UnicodeDecodeError:
+                raise UserError(f"{path}: {name}:{number}: not UTF-8 text; fetch it again") from None
 
 
 def _member(path: Path, name: str, opened: ExitStack) -> IO[bytes]:
@@ -98,11 +108,8 @@ def _tar(path: Path) -> io.BytesIO:
         return io.BytesIO(content)
     start = 8
     while header := content[start : start + 60]:
-        name, length = (
-            header[:16].decode("ascii", "replace").strip().rstrip("/"),
-            header[48:58].decode("ascii", "replace"),
-        )
-        if not (header.endswith(b"`\n") and length.strip().isdecimal()):
+        name, length = (header[part].decode("ascii", "replace").strip() for part in (slice(16), slice(48, 58)))
+        if not (header.endswith(b"`\n") and length.isdecimal()):
             break
         start += 60
         if name.startswith("data.tar"):

@@ -4,12 +4,12 @@ As in the MCD splits, training and test have the same words but other compounds:
 `HELD_OUT` occur only in validation and test questions.
 """
 
-import io
 import itertools
 import json
 import random
-import tarfile
 from pathlib import Path
+
+from workflow_scripts.data.sources.inputs import write_tar
 
 ROLES = {  # noun: (verb after `Did`, past participle, predicate of a person, its inverse, of a film)
     "director": ("direct", "directed", "film.director.film", "film.film.directed_by"),
@@ -32,8 +32,8 @@ ITEMS = 1500
 ROWS = {"trainIdxs": 800, "devIdxs": 60, "testIdxs": 120}
 
 
-def write_cfq(archive: Path, seed: int) -> None:
-    """Write a tar.gz with `cfq/dataset.json` and `cfq/splits/mcd1.json` to `mcd3.json`, each an independent sample."""
+def write_cfq(folder: Path, seed: int) -> dict[str, Path]:
+    """Write an archive of `cfq/dataset.json` and `cfq/splits/mcd1.json` to `mcd3.json`, each an independent sample."""
     rng = random.Random(f"{seed}/cfq stand-in")
     items: dict[str, tuple[dict, bool]] = {}
     while len(items) < ITEMS:
@@ -48,12 +48,9 @@ def write_cfq(archive: Path, seed: int) -> None:
             "devIdxs": drawn[: ROWS["devIdxs"]],
             "testIdxs": drawn[ROWS["devIdxs"] :],
         }
-    with tarfile.open(archive, "w:gz") as tar:
-        for name, content in files.items():
-            text = json.dumps(content, indent=2).encode()
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text))
+    archive = folder / "cfq.tar.gz"
+    write_tar(archive, "w:gz", {name: json.dumps(content, indent=2).encode() for name, content in files.items()})
+    return {"cfq/cfq.tar.gz": archive}
 
 
 def generate_question(rng: random.Random) -> tuple[dict, bool]:

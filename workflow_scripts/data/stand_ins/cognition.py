@@ -41,10 +41,10 @@ COMPOUNDS = 12  # new compounds of each phrase type
 DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
 
 
-def write_cognition(folder: Path, seed: int) -> None:
+def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
     """Write {train,valid,test}.{en,zh}, cg-test_cg-test.{en,zh,compound}, eval_lexicon and processed_code.
 
-    No English sentence is repeated in the splits train, valid and test.
+    No English sentence is repeated in the splits train, valid and test. Returns the paths by source name.
     """
     rng = random.Random(f"{seed}/cognition stand-in")
     new: dict[str, list[tuple[str, str]]] = {}
@@ -81,6 +81,7 @@ def write_cognition(folder: Path, seed: int) -> None:
     words = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
     code = ["#version: 0.2", *dict.fromkeys(merge for word in words for merge in list_merges(word))]
     (folder / "processed_code").write_text("\n".join(code) + "\n", encoding="utf-8")
+    return {f"cognition/{path.name}": path for path in folder.iterdir()}
 
 
 def list_merges(word: str) -> list[str]:

@@ -224,8 +224,8 @@ GENERALISATIONS = {
 }
 
 
-def write_cogs(folder: Path, seed: int) -> None:
-    """Write {train,dev,test,gen}.tsv, without a repeated sentence in all of them."""
+def write_cogs(folder: Path, seed: int) -> dict[str, Path]:
+    """Write {train,dev,test,gen}.tsv, in which no sentence is repeated. Returns their paths by source name."""
     rng = random.Random(f"{seed}/cogs stand-in")
     seen: set[str] = set()
 
@@ -253,3 +253,4 @@ def write_cogs(folder: Path, seed: int) -> None:
     for file, lines in files.items():
         rng.shuffle(lines)
         (folder / f"{file}.tsv").write_text("\n".join(lines) + "\n")
+    return {f"cogs/{file}.tsv": folder / f"{file}.tsv" for file in files}

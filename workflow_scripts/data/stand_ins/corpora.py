@@ -3,15 +3,13 @@
 The sentences come from the stand-in translations (`stand_ins.wmt`).
 """
 
-import io
 import random
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from workflow_scripts.data.formats import hownet, wordpiece
-from workflow_scripts.data.stand_ins import sememes as sememes_stand_in
-from workflow_scripts.data.stand_ins import wmt
+from workflow_scripts.data.formats import wordpiece
+from workflow_scripts.data.sources.inputs import write_tar
+from workflow_scripts.data.stand_ins import sememes, wmt
 
 ARTICLES, PARAGRAPHS, LINES = 60, 3, 400
 VOCABULARY = 300
@@ -32,15 +30,11 @@ def write_corpora(folder: Path) -> dict[str, Path]:
     }
     shard, archive, tokenizer = paths.values()
     pq.write_table(pa.table({"id": [str(i) for i in range(ARTICLES)], "text": texts}), shard, row_group_size=20)
-    with tarfile.open(archive, "w:bz2") as tar:
-        for name, part in (("books_large_p1.txt", lines[::2]), ("books_large_p2.txt", lines[1::2])):
-            content = "".join(f"{line.lower()}\n" for line in part).encode()
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+    parts = {"books_large_p1.txt": lines[::2], "books_large_p2.txt": lines[1::2]}
+    books = {name: "".join(f"{line.lower()}\n" for line in part).encode() for name, part in parts.items()}
+    write_tar(archive, "w:bz2", books)
     wordpiece.train_wordpiece(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
-    sememes_stand_in.write_sememes(folder)
-    return paths | {name: folder / Path(name).name for name in hownet.SOURCES}
+    return paths | sememes.write_sememes(folder)
 
 
 def generate_article(rng: random.Random, number: int) -> str:

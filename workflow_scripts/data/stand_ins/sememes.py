@@ -39,8 +39,8 @@ def list_compositions() -> dict[str, list[str]]:
     return words | OTHERS
 
 
-def write_sememes(folder: Path) -> None:
-    """Write `HowNet.idx` and `sememe.idx`."""
+def write_sememes(folder: Path) -> dict[str, Path]:
+    """Write `HowNet.idx` and `sememe.idx`. Returns their paths by source name."""
     words = list_compositions()
     names = list(dict.fromkeys(name for sememes in words.values() for name in sememes))
     number = {name: i for i, name in enumerate(names)}
@@ -50,3 +50,4 @@ def write_sememes(folder: Path) -> None:
     }
     for name, content in files.items():
         (folder / name).write_bytes(pickle.dumps(content, protocol=4))
+    return {f"sememes/{name}": folder / name for name in files}

@@ -17,8 +17,11 @@ ADVERBS = ["really", "simply", "certainly", "again", "often"]
 ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- and it 's long -RRB-", "with new music"]
 
 
-def write_sst(folder: Path) -> None:
-    """Write `train.txt`, `dev.txt` and `test.txt`, without a repeated sentence in all of them."""
+def write_sst(folder: Path) -> dict[str, Path]:
+    """Write `train.txt`, `dev.txt` and `test.txt`, without a repeated sentence in all of them.
+
+    Returns the folder, which is read like the archive, by the archive's source name.
+    """
     rng = random.Random("sst stand-in")
     seen: set[str] = set()
     for file, rows in ROWS.items():
@@ -31,6 +34,7 @@ def write_sst(folder: Path) -> None:
                 lines.append(line)
         rng.shuffle(lines)
         (folder / f"{file}.txt").write_text("\n".join(lines) + "\n")
+    return {"sst/trainDevTestTrees_PTB.zip": folder}
 
 
 def generate_tree(rng: random.Random, kind: int) -> str:

@@ -5,10 +5,10 @@ words are spelt backwards, except numbers, names and words with a hyphen.
 """
 
 import gzip
-import io
 import random
-import tarfile
 from pathlib import Path
+
+from workflow_scripts.data.sources.inputs import write_tar
 
 SUBJECTS = ["the commission", "the council", "a member", "the report", "Mr. Smith", "the well-known agency"]
 VERBS = ["supports", "rejects", "prepares", "discusses", "welcomes", "delays"]
@@ -34,12 +34,10 @@ def write_wmt(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, F
     paths = {}
     for archive, content in archives.items():
         paths[archive] = folder / archive.replace("/", "-")
-        with tarfile.open(paths[archive], "w:gz" if archive.endswith("gz") else "w") as tar:
-            for name, text in content.items():
-                member = tarfile.TarInfo(name)
-                text = gzip.compress(text, mtime=0) if name.endswith(".gz") else text
-                member.size = len(text)
-                tar.addfile(member, io.BytesIO(text))
+        packed = {
+            name: gzip.compress(text, mtime=0) if name.endswith(".gz") else text for name, text in content.items()
+        }
+        write_tar(paths[archive], "w:gz" if archive.endswith("gz") else "w", packed)
     return paths
 
 

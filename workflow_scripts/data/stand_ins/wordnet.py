@@ -72,8 +72,11 @@ class Entry(NamedTuple):
     topic: bool = False
 
 
-def write_wordnet(folder: Path) -> None:
-    """Write data.*, index.*, *.exc, cntlist.rev, lexnames and index.sense."""
+def write_wordnet(folder: Path) -> dict[str, Path]:
+    """Write data.*, index.*, *.exc, cntlist.rev, lexnames and index.sense.
+
+    Returns the folder, which is read like the archive, by the archive's source name.
+    """
     entries = make_entries()
     counts: list[str] = []
     keys: list[str] = []
@@ -105,6 +108,7 @@ def write_wordnet(folder: Path) -> None:
     (folder / "cntlist.rev").write_text("".join(sorted(counts)))
     (folder / "index.sense").write_text("".join(sorted(keys)))
     (folder / "lexnames").write_text(LEXNAMES)
+    return {"wordnet/wordnet-3.0-dict.tar.xz": folder}
 
 
 def make_entries() -> dict[str, list[Entry]]:

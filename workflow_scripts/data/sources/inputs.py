@@ -1,0 +1,42 @@
+"""Source files of one task, by source name: upstream's, or stand-in files of the same formats."""
+
+import io
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+
+
+@contextmanager
+def open_sources(
+    origin: str, sources: dict[str, Path], write_stand_in: Callable[..., dict[str, Path]], *arguments: object
+) -> Iterator[dict[str, Path]]:
+    """Yield the files to read: `sources`, or for the origin `stand_in` those that are written to a temporary folder.
+
+    arguments: further arguments of `write_stand_in`, after the folder.
+    """
+    if origin != "stand_in":
+        yield sources
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield write_stand_in(Path(folder), *arguments)
+
+
+def find_source(sources: dict[str, Path], where: str, *names: str) -> Path:
+    """Return the first of these sources that the task has. Raises UserError if it has none."""
+    for name in names:
+        if name in sources:
+            return sources[name]
+    raise UserError(f"{where}: from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
+
+
+def write_tar(archive: Path, mode: str, files: dict[str, bytes]) -> None:
+    """Write an archive of stand-in files: name -> content."""
+    with tarfile.open(archive, mode) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
