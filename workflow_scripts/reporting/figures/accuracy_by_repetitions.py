@@ -1,4 +1,4 @@
-"""Accuracy as each primitive stands alone more often in the training set (figure 4 in numbers)."""
+"""Accuracy by the number of copies of each lone primitive in the training set (figure 4 in numbers)."""
 
 import re
 
@@ -15,10 +15,7 @@ SEEDS, PUBLISHED, BOUND = "seeds and mean", "published", "published upper bound"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A bar (mean) and a dot per seed for each entry of `runs`; returns the figure and the plotted numbers.
-
-    An entry may name the cell of its published number: `published: ...`; a bound in words is written out.
-    """
+    """Draw a bar (mean) and a dot per seed for each entry of `runs`, and the published number that it names."""
     entries, accuracy, rows = inputs.display["runs"], inputs.select_accuracies(), []
     figure = make_figure(COLUMN, 2.5)
     axes = figure.subplots()

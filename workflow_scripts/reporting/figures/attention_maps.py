@@ -18,13 +18,12 @@ TITLES, LEFT, BELOW, BAR, EMPTY = 0.42, 0.42, 0.42, 0.5, 0.4
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A row per entry of `runs` (its seed of median test accuracy), a panel per sentence; returns the figure and
-    the plotted weights.
+    """Draw a row per entry of `runs` (its seed of median test accuracy), a panel per sentence.
 
     options:
-        sentences: which of the analysis' sentences to show; the first is the one that the others are compared with.
-        highlight: a head is framed where its divergence from the first sentence, averaged over queries, is above this
-            (nats). The paper framed maps by eye.
+        sentences: the analysis' sentences to show; the others are compared with the first.
+        highlight: frame a head if its divergence from the first sentence, averaged over queries, is larger (nats). The
+            paper framed maps by eye.
     """
     entries, options = inputs.display["runs"], inputs.read_options(sentences=[], highlight=0.1)
     sentences = options["sentences"]
@@ -68,19 +67,19 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(shown, ignore_index=True) if shown else weights.head(0)
 
 
-def split_tokens(sentence: str) -> list[str]:
+def _split_tokens(sentence: str) -> list[str]:
     return [*sentence.split(), "</s>"]
 
 
 def get_aspect(table: pandas.DataFrame, sentence: str) -> float:
-    """Height of a panel in units of its width."""
-    step = len(split_tokens(sentence)) + GAP
+    """Compute the height of a panel in units of its width."""
+    step = len(_split_tokens(sentence)) + GAP
     return (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
 
 
 def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
-    """Maps of all layers (downwards) and heads (across) of one run and sentence; queries downwards, keys across."""
-    words = split_tokens(sentence)
+    """Draw all layers (downwards) and heads (across) of one run and sentence; queries downwards, keys across."""
+    words = _split_tokens(sentence)
     layers, heads, size = table["layer"].max(), table["head"].max(), len(words)
     maps = table.sort_values(["layer", "head", "query", "key"])["weight"].to_numpy()
     maps = maps.reshape(layers, heads, size, size)
@@ -99,7 +98,7 @@ def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
 
 def mark_heads(axes: Axes, heads: pandas.DataFrame, sentence: str, above: float) -> None:
     """Frame the maps whose divergence is larger than `above`."""
-    size = len(split_tokens(sentence))
+    size = len(_split_tokens(sentence))
     for layer, head, divergence in heads[["layer", "head", "attention_kl"]].itertuples(index=False):
         if divergence > above:
             corner = ((head - 1) * (size + GAP), (layer - 1) * (size + GAP))

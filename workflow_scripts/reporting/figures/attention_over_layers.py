@@ -13,10 +13,9 @@ COLOURS = "viridis"  # its lightness rises steadily: it can be read in grey
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """For each entry of `runs` a map of the encoder and one of the decoder: layers upwards, what they read across.
+    """Draw a map of the encoder and one of the decoder for each entry of `runs`: layers upwards, fused layers across.
 
-    A cell is the weight in percent, the mean over positions, heads and seeds. Returns the figure and the weight of each
-    cell by seed.
+    A cell is the weight in percent, the mean over positions, heads and seeds.
     """
     inputs.read_options()
     entries, table = inputs.display["runs"], inputs.read_table("mean_weights")
@@ -42,7 +41,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def draw_layer_map(axes: Axes, weights: pandas.DataFrame) -> None:
-    """The map of one side of one variant; `weights` has a row per seed, layer and fused layer."""
+    """Draw one side of one variant; `weights` has a row per seed, layer and fused layer."""
     cells = weights.groupby(["layer", "fused_layer"])["weight"].mean().unstack()
     values = 100 * cells.to_numpy()
     axes.imshow(values, COLOURS, vmin=0, vmax=100, aspect="auto", origin="lower")

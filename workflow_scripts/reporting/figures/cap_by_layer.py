@@ -11,29 +11,25 @@ from matplotlib.figure import Figure
 from workflow_scripts.reporting.figures.inputs import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
+COLUMNS = 4  # panels next to each other
 POINT_COLUMNS = [*RUN_COLUMNS, "layer", "depth", "value", "series"]
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A panel per `panel` of `runs`, a line per `series`: its mean over seeds, in a band from lowest to highest.
+    """Draw a panel per `panel` of `runs`, a line per `series`: its mean over seeds, in a band from lowest to highest.
 
-    All panels have one axis of accuracies, from the quarter below the lowest point to 100.
+    All panels share the axis of accuracies. `depth` is the block's index in percent of the last block's.
 
-    options:
-        poolings: those that get a column of panels each; none: the mean over all, `columns` panels side by side.
-        item_set: the items that are scored (own_correct).
-        columns: panels side by side (4).
-    Returns the figure and a row per point and seed; `depth` is the block's index in percent of the last block's.
+    options: poolings: each has a column of panels; without any, a panel is the mean over all.
     """
-    options = inputs.read_options(poolings=[], item_set="own_correct", columns=4)
-    entries, poolings = inputs.display["runs"], options["poolings"]
+    entries, poolings = inputs.display["runs"], inputs.read_options(poolings=[])["poolings"]
     table = inputs.select_scores("exact_match", "cap")
-    table = table[table["item_set"] == options["item_set"]]
+    table = table[table["item_set"] == "own_correct"]
     table = table.assign(depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max"))
     looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
     names = list(dict.fromkeys(entry["panel"] for entry in entries))
     panels = [(name, pooling) for name in names for pooling in poolings or [None]]
-    columns = len(poolings) or min(options["columns"], len(names))
+    columns = len(poolings) or min(COLUMNS, len(names))
     rows = math.ceil(len(panels) / columns)
     figure = make_figure(PAGE, rows * (1.1 if poolings else 1.5) + 0.6)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -67,20 +63,20 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def collect_points(entries: list[dict], table: pandas.DataFrame) -> pandas.DataFrame:
-    """The points of a panel, a row per entry, seed and block: the mean over the poolings of `table`."""
+    """Collect the points of a panel, a row per entry, seed and block: the mean over the poolings of `table`."""
     points = [select_entry(table, entry).assign(series=entry["series"]) for entry in entries]
     names = [name for name in POINT_COLUMNS if name != "value"]
     return pandas.concat(points).groupby(names, as_index=False, sort=False)["value"].mean()
 
 
 def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:
-    """The highest of 0, 25, 50 and 75 percent that no point of `tables` lies below."""
+    """Find the highest of 0, 25, 50 and 75 percent that is not above any point of `tables`."""
     lowest = min((table["value"].min() for table in tables if len(table)), default=0)
     return min(75, 25 * int(lowest // 25))
 
 
 def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict, bottom: int) -> dict[str, Artist]:
-    """A line with its band for each series, on an axis from `bottom` percent; returns handles for a legend."""
+    """Draw a line with its band for each series, on an axis from `bottom` percent; return handles for a legend."""
     handles = {}
     for name, mine in points.groupby("series"):
         look, by_depth = looks[name], mine.groupby("depth")["value"]

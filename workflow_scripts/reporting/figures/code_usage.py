@@ -12,10 +12,9 @@ LEAST = 0.01  # percent
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """For each entry of `runs` a map: layers downwards, the codes of a layer across, in parts of equal size.
+    """Draw a map for each entry of `runs`: layers downwards, the codes of a layer across, in parts of equal size.
 
-    A cell is the percentage of tokens that use a code, the mean over the codes of its part and over seeds. Returns the
-    figure and the cells by seed.
+    A cell is the percentage of tokens that use a code, the mean over the codes of its part and over seeds.
     """
     inputs.read_options()
     entries, table = inputs.display["runs"], inputs.read_table("usage")

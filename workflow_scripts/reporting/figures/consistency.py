@@ -25,14 +25,13 @@ WIDTH = 0.8  # of the bars of a model, side by side
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
+    """Draw a row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
 
     A bar is the mean over seeds, a dot a seed, a diamond the published number. options:
-        panels: for each a title, a metric, a label for its axis, and what else fixes the score: rate, item_set; split;
-            readouts, by series. Under an intervention the scores of one seed are averaged over its repetitions.
+        panels: for each a title, a metric, a label for its axis, and other selectors of the score: rate, item_set,
+            split; readouts, by series. Scores under an intervention are averaged over its repetitions.
         published: the cell of the published number, with {panel}, {series} and the entries of the panel; none if empty.
-        series_names: how the series are called there, if not as here.
-    Returns the figure and the plotted seeds and published numbers.
+        series_names: the names of the series in `published`, if they differ.
     """
     options = inputs.read_options(panels=[], published="", series_names={})
     entries = inputs.display["runs"]
@@ -63,7 +62,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def select_panel_scores(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.DataFrame:
-    """One score per entry and seed: model, series, seed, value."""
+    """Select one score per entry and seed: model, series, seed, value."""
     shown = []
     for entry in entries:
         scores = inputs.select_scores(panel["metric"], entry.get("intervention"), panel.get("split", "test"))
@@ -80,7 +79,7 @@ def select_panel_scores(inputs: Inputs, panel: dict, entries: list[dict]) -> pan
 
 
 def select_panel_published(inputs: Inputs, panel: dict, entries: list[dict], options: dict) -> pandas.DataFrame:
-    """The published number of each entry, where the paper prints one."""
+    """Select the published number of each entry, if the paper prints one."""
     rows = []
     for entry in entries if options["published"] else ():
         series = options["series_names"].get(entry["series"], entry["series"])
@@ -100,7 +99,7 @@ def draw_bars(
     looks: dict[str, Look],
     end: float,
 ) -> None:
-    """The bars, dots and diamonds of one panel, whose axis ends at `end`."""
+    """Draw the bars, dots and diamonds of one panel, whose axis ends at `end`."""
     step = WIDTH / len(looks)
     for place, (name, look) in enumerate(looks.items()):
         for at, model in enumerate(models):
@@ -119,10 +118,10 @@ def draw_bars(
 
 
 def find_axis_end(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> float:
-    """Where the axis ends: percent go to 100, and where all lie below 20, to a quarter above the highest; CVs end above
-    the ninth tenth of what is shown, and above every seed.
+    """Return the end of the axis: 105 for percentages, or 1.25 times the highest if all are below 20.
 
-    The paper has CVs far beyond all others, two of them misprints: they would leave nothing of the rest to be seen.
+    CVs end above 90% of the values and above every seed: the paper has CVs far above all others, two of them misprints,
+    which would hide the rest.
     """
     everything = pandas.concat([values["value"], printed["value"]]).astype(float)
     if panel["metric"] != "cv":
@@ -132,7 +131,7 @@ def find_axis_end(panel: dict, values: pandas.DataFrame, printed: pandas.DataFra
 
 
 def make_bar_handles(looks: dict[str, Look], published: bool) -> list[Artist]:
-    """A patch per series, and what dots and diamonds are."""
+    """Make a patch per series, and handles for dots and diamonds."""
     handles = [
         Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)
         for name, look in looks.items()

@@ -18,18 +18,17 @@ END = "</s>"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """One panel per entry of `runs`, its seed of median test accuracy; returns the figure and the plotted words.
+    """Draw one panel per entry of `runs`, its seed of median test accuracy.
 
     options:
         label: words to label, the most important first (all of them). A label without a free place is left out.
-        columns: panels side by side (2).
-        height: of a panel, in inches (2.9).
+        columns: panels next to each other (2).
         codes: join the words of one code by a thin tree (true).
     """
-    entries, options = inputs.display["runs"], inputs.read_options(label=None, columns=2, height=2.9, codes=True)
+    entries, options = inputs.display["runs"], inputs.read_options(label=None, columns=2, codes=True)
     columns = options["columns"]
     rows = math.ceil(len(entries) / columns)
-    figure = make_figure(PAGE, rows * options["height"] + 0.45)
+    figure = make_figure(PAGE, rows * 2.9 + 0.45)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     words, accuracies = inputs.read_table("words"), inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
@@ -69,12 +68,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def get_marker_area(table: pandas.DataFrame) -> float:
-    """Square points; the many words of COGS get small markers."""
+    """Return square points; the many words of COGS get small markers."""
     return 26 if len(table) < 100 else 9
 
 
 def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], codes: bool) -> None:
-    """The words of one run, by class; `</s>` is a black dot."""
+    """Draw the words of one run, by class; `</s>` is a black dot."""
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
             for ends in join_points(members[["x", "y"]].to_numpy()):
@@ -88,12 +87,12 @@ def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], code
 
 
 def make_class_handles(looks: dict[str, Look]) -> list[Line2D]:
-    """One marker per class."""
+    """Make one marker per class."""
     edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
     return [Line2D([], [], marker=look.marker, color=look.colour, label=name, **edge) for name, look in looks.items()]
 
 
 def join_points(points: np.ndarray) -> list[np.ndarray]:
-    """Edges [2, 2] (from, to) of the shortest tree that joins points [N, 2]."""
+    """Return the edges [2, 2] (from, to) of the shortest tree that joins points [N, 2]."""
     edges = minimum_spanning_tree(squareform(pdist(points))).tocoo()
     return [points[[start, end]] for start, end in zip(edges.row, edges.col, strict=True)]

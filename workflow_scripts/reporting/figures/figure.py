@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Below a figure: how far what it shows is from the paper's own setting.
+# Text below a figure, by protocol.
 FOOTERS = {
     "paper": "",
     "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
-    "stand_in": "Scale {scale}: some data are made up; the figure only shows that every step works",
+    "stand_in": "Scale {scale}: some data are stand-ins; the figure only shows that every step works",
 }
 
 
 @dataclass(frozen=True)
 class RenderedFigure:
-    """A figure, the plotted data as the text of its CSV, and what stands below it."""
+    """A figure, the plotted data as the text of its CSV, and the text below it."""
 
     figure: "Figure"
     csv: str
@@ -36,11 +36,11 @@ class RenderedFigure:
 def draw_figure(
     catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path
 ) -> RenderedFigure:
-    """The figure of `runs`, from what lies under `results`, the folder of the scale."""
+    """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
     display = catalogue.papers[paper].displays[name]
     evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(display), results, intervened([display]))
 
-    # matplotlib takes a second to import: a wrong name should be said before.
+    # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.inputs import Inputs
     from workflow_scripts.reporting.figures.style import use_style
 

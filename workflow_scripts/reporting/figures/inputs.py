@@ -1,4 +1,4 @@
-"""What a figure reads: its entry in displays.yaml, files of analyses, scores of runs, published numbers."""
+"""Inputs of a figure: its entry in displays.yaml, files of analyses, scores of runs, published numbers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,7 @@ RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
 @dataclass(frozen=True)
 class Inputs:
-    """One figure at one scale. `requested` are the runs of its panels that the scale asks for.
-
-    Each entry of `display["runs"]` names a task, a method and a variant, and says how the figure shows them.
-    """
+    """The inputs of one figure at one scale. `requested` are the runs of its panels that the scale requests."""
 
     display: dict[str, Any]
     requested: list[Run]
@@ -31,40 +28,39 @@ class Inputs:
     evidence: Evidence
 
     def read_options(self, **defaults: Any) -> dict[str, Any]:
-        """The options of the display, over `defaults`. Raises UserError for an unknown one."""
+        """Return the options of the display, over `defaults`. Raises UserError for an unknown one."""
         return merge_options(self.display.get("options", {}), **defaults)
 
     @property
     def scale(self) -> str:
+        """Name of the scale."""
         return self.evidence.scale
 
     def read_table(self, name: str) -> pandas.DataFrame:
-        """<name>.csv of all analyses of the figure, one under the other."""
+        """Read <name>.csv of all analyses of the figure as one table."""
         folder = self.results / "analyses" / self.evidence.paper
         tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
-        # One without rows has columns of no type, which would make those of the others columns of objects.
+        # The columns of an empty table have no type and would turn those of the others into objects.
         return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
     def select_accuracies(self) -> pandas.DataFrame:
-        """Exact match (percent) on the whole test split: task, method, variant, seed, value."""
+        """Select exact match (percent) on the whole test split: task, method, variant, seed, value."""
         return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
     def select_scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
-        """A score of the runs on a whole split, without an intervention or under one, of a run's own checkpoint where
-        it has several: task, method, variant, seed, layer, pooling, rate, intervention_seed, item_set, readout, value.
-        """
+        """Select a score of the runs on a whole split, with or without an intervention, as columns of scores.csv."""
         wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
         rows = [row for scores in self.evidence.scores.values() for row in select_rows(scores, wanted)]
         columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, *columns])
 
     def select_analysis_scores(self, metric: str) -> pandas.DataFrame:
-        """A score of the figure's analyses: task, method, variant, seed, value."""
+        """Select a score of the figure's analyses: task, method, variant, seed, value."""
         rows = [row for scores in self.evidence.analyses.values() for row in scores if row["metric"] == metric]
         return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
 
     def read_curves(self, name: str) -> pandas.DataFrame:
-        """The values called `name` in training.csv: task, method, variant, seed, step, value."""
+        """Read the values called `name` in training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
             table = _read(self.results / run_folder(run) / "training.csv")
@@ -73,13 +69,15 @@ class Inputs:
         return pandas.concat(tables[1:] or tables, ignore_index=True)
 
     def list_seeds(self, entry: dict[str, Any]) -> list[int]:
-        """The seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
+        """List the seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
         name = (entry["task"], entry["method"], entry["variant"])
         return sorted(run.seed for run in self.requested if run.unseeded == name)
 
     def find_median_seed(self, entry: dict[str, Any]) -> int | None:
-        """The seed of an entry of `runs` with the median test accuracy: of an even number the lower of the two in the
-        middle, of equal ones the lowest seed; None if the scale does not run it."""
+        """Find the seed of an entry of `runs` with the median test accuracy; None if the scale does not run it.
+
+        An even number of seeds has the lower of the two medians; of equal accuracies the lowest seed counts.
+        """
         table = select_entry(self.select_accuracies(), entry).sort_values(["value", "seed"])
         if table.empty:
             return None
@@ -87,21 +85,19 @@ class Inputs:
         return int(table.loc[table["value"] == median, "seed"].iloc[0])
 
     def describe_seed(self, entry: dict[str, Any]) -> str:
-        """`median seed 22`, or `seed 21` where there is no other."""
+        """Format `median seed 22`, or `seed 21` for a single seed."""
         return f"{'median ' if len(self.list_seeds(entry)) > 1 else ''}seed {self.find_median_seed(entry)}"
 
     def get_published(self, cell: str) -> Published:
-        """A published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
+        """Return a published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
         key = tuple(cell.split("/"))
         if key not in self.evidence.published:
-            raise UserError(
-                f"displays.yaml: a figure shows the published number {cell}, which published.csv does not have"
-            )
+            raise UserError(f"displays.yaml: a figure shows the published number {cell}, which published.csv lacks")
         return self.evidence.published[key]
 
 
 def select_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = None) -> pandas.DataFrame:
-    """The rows of `table` that belong to an entry of `runs`, and to one seed if given."""
+    """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
     wanted = pandas.Series(True, table.index)
     for name in ("task", "method", "variant"):
         wanted &= table[name] == entry[name]
@@ -111,7 +107,7 @@ def select_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | Non
 def _read(file: Path) -> pandas.DataFrame:
     verify_checksum(file)
     try:
-        # A word of a vocabulary may be spelt like one of pandas' signs for "missing".
+        # A word of a vocabulary may be "null" or "nan", which pandas would read as missing.
         return pandas.read_csv(file, keep_default_na=False, na_values=[""])
     except FileNotFoundError as error:
         raise MissingFileError(file) from error

@@ -8,11 +8,11 @@ from matplotlib.lines import Line2D
 from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
-SMALLEST = 1e-5  # nats; a smaller divergence is drawn here: a logarithm has no zero
+SMALLEST = 1e-5  # nats; smaller divergences are drawn at this one, since a logarithmic axis has no zero
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Accuracy by complexity beside accuracy by divergence, a point per seed; returns the figure and the points.
+    """Draw accuracy by complexity next to accuracy by divergence, a point per seed.
 
     Each entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
     """
@@ -52,7 +52,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 def draw_training_set(
     left: Axes, right: Axes, number: int, label: str, points: pandas.DataFrame, printed: dict[str, float | None]
 ) -> None:
-    """The seeds of one training set filled, the paper's numbers hollow."""
+    """Draw the seeds of one training set filled, the paper's numbers hollow."""
     look = LOOKS[number]
     spread = [number + 0.1 * (at - (len(points) - 1) / 2) for at in range(len(points))]
     filled = {

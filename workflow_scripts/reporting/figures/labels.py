@@ -10,13 +10,13 @@ from matplotlib.text import Annotation
 
 DIRECTIONS = 16
 RINGS = (2, 6, 11, 17, 24, 32, 41)  # gaps between point and label, in points
-HALO = [withStroke(linewidth=1.5, foreground="white")]  # so that a line behind a label does not strike it through
+HALO = [withStroke(linewidth=1.5, foreground="white")]  # keeps a label readable where a line crosses it
 AIR = 0.6  # around a label, in points
-LEADER_FROM = 11  # gaps from which a line ties the label to its point
+LEADER_FROM = 11  # gaps from which a line joins the label to its point
 
 
 def list_positions(width: float, height: float, gaps: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    """(x, y, gap): lower left corners, relative to the point, of boxes that stand `gap` away from it, nearest first."""
+    """Yield (x, y, gap): lower left corners, relative to the point, of boxes `gap` away from it, nearest first."""
     for gap in gaps:
         for step in range(DIRECTIONS):
             angle = 2 * math.pi * step / DIRECTIONS
@@ -48,16 +48,8 @@ def place_labels(
     frame = axes.get_window_extent(renderer)
     placed = []
     for index in labelled:
-        label = axes.annotate(
-            texts[index],
-            xy[index],
-            (0, 0),
-            textcoords="offset points",
-            fontsize=size,
-            ha="left",
-            va="bottom",
-            path_effects=HALO,
-        )
+        look = {"fontsize": size, "ha": "left", "va": "bottom", "path_effects": HALO}
+        label = axes.annotate(texts[index], xy[index], (0, 0), textcoords="offset points", **look)
         extent = label.get_window_extent(renderer)
         width, height = extent.width / dot, extent.height / dot
         for x, y, gap in list_positions(width, height, [marker / 2 + ring for ring in RINGS]):

@@ -13,13 +13,13 @@ SHADE = "0.92"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
+    """Draw a panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
 
     options:
-        mean: whether the mean is drawn; a step at which not all seeds were validated has none. Else seeds alone are.
+        mean: also draw the mean, at steps at which all seeds were validated.
         shade_falling_rate: shade the updates at the end of a panel in which the learning rate falls after it was
             constant. A rate that falls from its peak on is not shaded.
-    The axis of a panel ends at its highest value. Returns the figure and the plotted values.
+    The axis of a panel ends at its highest value.
     """
     options = inputs.read_options(mean=True, shade_falling_rate=False)
     entries, curves, shown = inputs.display["runs"], inputs.read_curves("valid_exact_match"), []
@@ -53,7 +53,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             for first, last in dict.fromkeys(falls):
                 axes.axvspan(first, last, color=SHADE, linewidth=0, zorder=0)
                 shade = [Patch(color=SHADE, label="learning rate falls")]
-        # Its own range for each panel: where all is under 10%, an axis up to 100% shows nothing.
+        # Each panel has its own range: values below 10% would be invisible on an axis up to 100%.
         top = max([1.0, *(table["value"].max() for table in shown if table["panel"].iloc[0] == name)])
         axes.set(ylim=(-0.03 * top, 1.03 * top), xlabel="updates")
         axes.margins(x=0.02)
@@ -66,7 +66,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def _mean(axes: Axes, table: pandas.DataFrame, name: str, look: Look) -> Line2D:
-    """The thick line of a series: the mean over its seeds."""
+    """Draw the thick line of a series: the mean over its seeds."""
     mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
     marks = max(1, len(mean) // 8)
     shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
@@ -74,8 +74,10 @@ def _mean(axes: Axes, table: pandas.DataFrame, name: str, look: Look) -> Line2D:
 
 
 def find_falling_rate(rates: pandas.DataFrame) -> tuple[float, float] | None:
-    """The updates from which to which the learning rate falls after it was constant, by what one run logged of it; None
-    where it was never constant, or does not fall."""
+    """Find the first and last update of the fall of the learning rate after it was constant, in the log of one run.
+
+    None if it was never constant, or does not fall.
+    """
     if rates.empty:
         return None
     one = rates[rates["seed"] == rates["seed"].min()].sort_values("step")

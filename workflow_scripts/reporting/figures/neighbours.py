@@ -1,4 +1,4 @@
-"""The words nearest to a word, the paper's beside ours, marked by syntactic class (table 5)."""
+"""The words nearest to a word, the paper's next to ours, marked by syntactic class (table 5)."""
 
 import pandas
 from matplotlib.axes import Axes
@@ -15,16 +15,15 @@ from workflow_scripts.reporting.figures.word_lines import (
     write_text,
 )
 
-MODEL, WORDS = 0.75, 1.6  # inches at which the columns behind the words start
+MODEL, WORDS = 0.75, 1.6  # inches at which the columns after the words start
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """For each word a line of the paper's neighbours and one per entry of `runs` (its seed of median test accuracy).
+    """Draw, for each word, the paper's neighbours and those of each entry of `runs` (its seed of median test accuracy).
 
     options:
         space: tsne or embedding.
         published: the cell of the published neighbours, with {word} for the word.
-    Returns the figure and a row per line: word, model, seed, neighbours and how many of them are of the word's class.
     """
     options, table = inputs.read_options(space="tsne", published=""), inputs.read_table("neighbours")
     table = table[table["space"] == options["space"]]
@@ -50,16 +49,16 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def list_published_words(inputs: Inputs, cell: str) -> list[str]:
-    """The words whose neighbours the paper prints, in its order."""
+    """List the words whose neighbours the paper prints, in its order."""
     before, after = (part.split("/") for part in cell.split("{word}"))
     keys = [key for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
     return [key[1] for key in keys]
 
 
 def write_neighbours(axes: Axes, lines: list[dict], of_class: dict[str, str], scale: str) -> None:
-    """A heading and the lines; a neighbour of another class is grey and struck through.
+    """Write a heading and the lines; a neighbour of another class is grey and struck through.
 
-    Classes are known for words of the training data only, of which a made-up set has few.
+    Classes are known for words of the training data only, of which stand-in data have few.
     """
     for x, heading, align in ((LEFT, "word", "left"), (WORDS, "closest words", "left"), (RIGHT, "own class", "right")):
         write_text(axes, x, 0, heading, fontweight="bold", ha=align)

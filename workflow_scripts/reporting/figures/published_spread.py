@@ -16,12 +16,11 @@ NEEDED = {"runs_needed_cv": "runs for CV", "runs_needed_score": "runs for Consis
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A line per published cell: the ratio of CVs on the left, the runs that would be needed on the right.
+    """Draw a line per published cell: the ratio of CVs on the left, the runs that would be needed on the right.
 
     options:
-        runs: runs behind each published number.
-        tasks: task -> how it is called, in the order of the lines.
-    Returns the figure and the plotted cells.
+        runs: runs of each published number.
+        tasks: title of each task, in the order of the lines.
     """
     options = inputs.read_options(runs=6, tasks={})
     names, cells = options["tasks"], inputs.read_table("cv_ratios")
@@ -51,7 +50,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def draw_ratios(axes: Axes, cells: pandas.DataFrame, looks: dict) -> None:
-    """Points on a logarithmic axis over the range of ratios that equal spreads give."""
+    """Draw points on a logarithmic axis over the range of ratios that equal spreads give."""
     axes.axvspan(cells["low"].iloc[0], cells["high"].iloc[0], color=BAND, linewidth=0, zorder=0)
     axes.axvline(1, color=GREY, linewidth=0.6, zorder=1)
     mean = float(np.exp(np.log(cells["ratio"].dropna()).mean()))
@@ -69,7 +68,7 @@ def draw_ratios(axes: Axes, cells: pandas.DataFrame, looks: dict) -> None:
 
 
 def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
-    """Two points a line, joined to the axis so that they can be followed."""
+    """Draw two points a line, on a thin rule that leads to the axis."""
     axes.axvline(runs, color="black", linewidth=0.8)
     for handle, name in zip(make_needed_handles(), NEEDED, strict=True):
         shown = cells.dropna(subset=name)
@@ -83,8 +82,8 @@ def draw_needed(axes: Axes, cells: pandas.DataFrame, runs: int) -> None:
 
 
 def make_needed_handles() -> list[Line2D]:
-    """The points of the right panel, for the legend."""
-    looks = (("s", "white", 5), ("o", "black", 3))  # where both fall together, the point stands in the square
+    """Make the points of the right panel, for the legend."""
+    looks = (("s", "white", 5), ("o", "black", 3))  # where both coincide, the point is inside the square
     return [
         Line2D([], [], marker=marker, color="black", markerfacecolor=face, markersize=size, linestyle="", label=name)
         for (marker, face, size), name in zip(looks, NEEDED.values(), strict=True)

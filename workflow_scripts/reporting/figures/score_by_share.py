@@ -12,11 +12,10 @@ STEP = 0.07  # between the models, side by side at one share
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A line per `series` of `runs` through the means over seeds, a dot per seed; `panel` of `runs` is the share.
+    """Draw a line per `series` of `runs` through the means over seeds, a dot per seed; `panel` of `runs` is the share.
 
-    The axis spans what is shown: models differ by little, and no bar has to begin at 0. A share at which not all seeds
-    of a model ran has no mean. options: metric, a label for its axis, split, readouts by series. Returns the figure and
-    the plotted seeds.
+    The axis has the range of the values, since models differ by little. A share that some seeds of a model lack has no
+    mean. options: metric, a label for its axis, split, readouts by series.
     """
     options = inputs.read_options(metric="", label="", split="test", readouts={})
     values = select_panel_scores(inputs, options, inputs.display["runs"])

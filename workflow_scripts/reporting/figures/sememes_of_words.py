@@ -1,4 +1,4 @@
-"""The sememes that a word is composed of, beside those that its code attends to."""
+"""The sememes of a word, next to those that its code attends to."""
 
 import pandas
 from matplotlib.axes import Axes
@@ -8,14 +8,13 @@ from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY
 from workflow_scripts.reporting.figures.word_lines import LEFT, get_line_y, make_text_page, start_word, write_text
 
-MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns behind the words start
+MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns after the words start
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """For each word a line of its sememes in HowNet, and one per entry of `runs` (its lowest seed) with the sememes of
-    the largest weights and their share in percent; in black those that are the word's own.
+    """Draw, for each word, its sememes in HowNet, and those with the largest weights for each entry of `runs`.
 
-    options: words. Returns the figure and a row per line.
+    An entry shows its lowest seed, with shares in percent; the word's own sememes are black. options: words.
     """
     words = inputs.read_options(words=[])["words"]
     table, gold = inputs.read_table("words"), inputs.read_table("gold")
@@ -38,7 +37,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def write_sememe_lines(axes: Axes, lines: list[dict], scale: str) -> None:
-    """A heading and the lines; a sememe that is not the word's own is grey."""
+    """Write a heading and the lines; a sememe that is not the word's own is grey."""
     for x, heading in ((LEFT, "word"), (SEMEMES, "sememes (% of the weights)")):
         write_text(axes, x, 0, heading, fontweight="bold")
     for number, line in enumerate(lines, start=1):

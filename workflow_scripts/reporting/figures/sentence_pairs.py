@@ -1,4 +1,4 @@
-"""Pairs of sentences that the paper gives one sequence of codes, with what our models make of each (table 6)."""
+"""Pairs of sentences with one sequence of codes in the paper, and how our models treat each pair (table 6)."""
 
 import pandas
 from matplotlib.axes import Axes
@@ -8,15 +8,15 @@ from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY
 from workflow_scripts.reporting.figures.word_lines import RIGHT, get_line_y, make_text_page, start_word, write_text
 
-SENTENCES, COLUMN = 0.35, 1.0  # inches: where the sentences start, and how far the columns on the right lie apart
+SENTENCES, COLUMN = 0.35, 1.0  # inches: start of the sentences, and distance of the columns on the right
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """For each pair two lines. On the right, for each entry of `runs`, the share of heads that attend most to the same
-    token in both, the mean over seeds; and in how many seeds our codes, too, are one sequence.
+    """Draw two lines for each pair, with the agreement of each entry of `runs` on the right.
 
-    options: published: the display whose rows 1, 2, ... hold the two sentences of a pair.
-    Returns the figure and a row per pair and entry; `published` says that it holds the printed sentences alone.
+    Agreement is the share of heads that attend most to the same token in both sentences, the mean over seeds. The last
+    column counts the seeds in which our codes are one sequence, too. options: published: the display whose rows 1, 2,
+    ... have the two sentences of a pair. In the plotted data, `published` marks rows without a measurement.
     """
     display, entries = inputs.read_options(published="")["published"], inputs.display["runs"]
     table = inputs.read_table("pairs")
@@ -38,7 +38,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def write_pairs(axes: Axes, pairs: dict[str, tuple], shown: pandas.DataFrame, run: list[str]) -> None:
-    """The headings and the pairs; two sentences of unequal length, which cannot be compared, are grey."""
+    """Write the headings and the pairs; two sentences of unequal length, which cannot be compared, are grey."""
     models = list(dict.fromkeys(shown["model"]))
     places = [RIGHT - COLUMN * (len(models) - number) for number in range(len(models) + 1)]
     write_text(axes, SENTENCES, 0, "sentences of a pair", fontweight="bold")

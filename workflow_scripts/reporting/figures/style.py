@@ -65,21 +65,21 @@ RC = {
 
 @contextmanager
 def use_style() -> Iterator[None]:
-    """What is drawn inside has the style of the project."""
+    """Draw in the style of the project inside this context."""
     with matplotlib.rc_context(), seaborn.axes_style("ticks"):
         matplotlib.rcParams.update(RC)
         yield
 
 
 def make_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
-    """An empty figure, in inches, whose texts can be measured before it is saved."""
+    """Make an empty figure, in inches, whose texts can be measured before it is saved."""
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
 
 
 def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
-    """A legend below all panels, in rows of `columns`; nothing without handles."""
+    """Add a legend below all panels, in rows of `columns`; nothing without handles."""
     if handles:
         where = {"loc": "outside lower center", "ncols": columns}
         figure.legend(handles=handles, handletextpad=0.4, columnspacing=1.2, **where)
@@ -98,7 +98,7 @@ def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for legend in figure.legends:
-        # It hangs on the lower edge, which the footer moves: pin it where it is.
+        # A legend follows the lower edge, which the footer moves, so its position is fixed first.
         box = legend.get_window_extent().transformed(figure.transFigure.inverted())
         legend.set_loc("center")
         legend.set_bbox_to_anchor(box, figure.transFigure)

@@ -17,14 +17,13 @@ COLOURS = "PuOr_r"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """A heat map per entry of `maps`, side by side; a cell is the mean gain over the baseline of the same seed.
+    """Draw a heat map per entry of `maps`, next to each other; a cell is the mean gain over the baseline by seed.
 
     options:
-        baseline: the `series` of `runs` that gains are gains over.
+        baseline: the `series` of `runs` that is subtracted.
         maps: for each a title, labels x and y of its axes, labels of its `columns`, and `rows`: each a label, the
-            series of its `cells`, one a column, the metric, and what else fixes the score: rate, item_set, layer.
-    Under an intervention the scores of one seed are averaged over its repetitions. Returns the figure and the gain of
-    each cell and seed.
+            series of its `cells`, one a column, the metric, and other selectors of the score: rate, item_set, layer.
+    Scores of one seed under an intervention are averaged over its repetitions.
     """
     options = inputs.read_options(baseline="", maps=[])
     entries = {entry["series"]: entry for entry in inputs.display["runs"]}
@@ -44,7 +43,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], baseline: str) -> pandas.DataFrame:
-    """map, row, column (labels), seed, value, gain: of the seeds that the cell shares with the baseline."""
+    """Return map, row, column (labels), seed, value and gain, for seeds that a cell shares with the baseline."""
     found = []
     for row in panel["rows"]:
         scores = {name: _by_seed(inputs, row, entries[name]) for name in {baseline, *row["cells"]}}
@@ -62,7 +61,7 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
 
 
 def _by_seed(inputs: Inputs, row: dict[str, Any], entry: dict[str, Any]) -> pandas.Series:
-    """The score of an entry of `runs` by seed."""
+    """Return the score of an entry of `runs` by seed."""
     under = {name: row[name] for name in ("rate", "layer", "item_set") if name in row}
     table = select_entry(inputs.select_scores(row["metric"], row.get("intervention")), entry)
     for name, value in under.items():

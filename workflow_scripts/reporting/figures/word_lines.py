@@ -10,7 +10,7 @@ LEFT, RIGHT = 0.05, PAGE - 0.1  # where the first column starts, and the last on
 
 
 def make_text_page(lines: int) -> tuple[Figure, Axes]:
-    """A figure for a heading and so many lines, between two rules; its axes count in inches, the heading is at 0."""
+    """Make a figure for a heading and `lines` lines between two rules; its axes are in inches, the heading at 0."""
     figure = make_figure(PAGE, LINE * (lines + 3), layout=None)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (lines + 2), LINE))
     axes.set_axis_off()
@@ -20,17 +20,17 @@ def make_text_page(lines: int) -> tuple[Figure, Axes]:
 
 
 def get_line_y(number: int) -> float:
-    """Where line `number`, from 1, stands."""
+    """Return the position of line `number`, counted from 1."""
     return -LINE * (number + 0.3)
 
 
 def write_text(axes: Axes, x: float, y: float, text: str, **look: object) -> float:
-    """Write text from x on; returns where it ends."""
+    """Write text from x on; return its right end."""
     drawn = axes.text(x, y, text, va="baseline", fontsize=6.5, **look)
     return drawn.get_window_extent(axes.figure.canvas.get_renderer()).x1 / axes.figure.dpi
 
 
 def start_word(axes: Axes, y: float, word: str) -> None:
-    """The word of this line and those below, with a thin rule over it."""
+    """Write the word of this line and those below, with a thin rule above it."""
     axes.plot([LEFT, RIGHT], [y + 0.1] * 2, color="0.85", linewidth=0.5)
     write_text(axes, LEFT, y, word, fontweight="bold")

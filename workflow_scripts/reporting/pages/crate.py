@@ -1,9 +1,10 @@
-"""The content of a Workflow Run RO-Crate of a scale: https://www.researchobject.org/workflow-run-crate/"""
+"""The content of a Workflow Run RO-Crate of a scale (https://www.researchobject.org/workflow-run-crate/)."""
 
 import mimetypes
 from pathlib import Path
 
 from rocrate.model.creativework import CreativeWork
+from rocrate.model.file import File
 from rocrate.rocrate import ROCrate
 
 from workflow_scripts.common.files import hash_file, read_json
@@ -17,13 +18,13 @@ PROFILES = {
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
 }
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
-# What the results were made with; `verify` recomputes their numbers from it.
+# Files that made the results; `verify` recomputes the numbers from them.
 WORKFLOW = (
-    *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*.csv"),
+    *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "catalogue/*.csv"),
     *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock"),
 )
 SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "overview.html", "report.html")
-# How each result was made.
+# Records of how each result was made.
 RECORDS = (
     *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/record.json", "runs/*/*/*/*/*/record.json"),
     *("analyses/*/*/record.json", "tables/*/*.json", "figures/*/*.json", "claims.json"),
@@ -41,9 +42,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     """Make the crate of the configuration's results under `results`, the folder of its scale; describe its content."""
     crate = ROCrate(version="1.1")  # which the run profiles are written for
     crate.name = f"Recompose: results at scale {config.scale}"
-    crate.description = (
-        "Published numbers beside reproduced ones, verdicts on claims, scores and provenance of all runs"
-    )
+    crate.description = "Published and reproduced numbers, verdicts on claims, scores and provenance of all runs"
     crate.license = crate.add(CreativeWork(crate, LICENCE, {"name": "Apache License 2.0"}))
     crate.root_dataset["conformsTo"] = [
         crate.add(CreativeWork(crate, url, {"name": name, "version": url.rsplit("/", 1)[1]}))
@@ -63,7 +62,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     made = [record for record in found if "started" in record]  # not so in older results
     action = crate.add_action(workflow, object=given, result=shown + scores)
     action["name"] = f"./reproduce --config scale={config.scale}"
-    action["description"] = f"{len(made)} commands, each with a JSON file beside what it wrote"
+    action["description"] = f"{len(made)} commands, each with a JSON file next to its output"
     commits = sorted({record["commit"] for record in made if record["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
     action["startTime"], action["endTime"] = min(r["started"] for r in made), max(r["finished"] for r in made)
@@ -85,7 +84,8 @@ def select_requested_files(
     return [file for file in list_matching_files(results, patterns) if file in expected or file.parent in analyses]
 
 
-def add_file(crate: ROCrate, file: Path):
+def add_file(crate: ROCrate, file: Path) -> File:
+    """Add a file to the crate under its path."""
     return crate.add_file(file, file.as_posix(), properties=describe_file(file))
 
 
