@@ -21,12 +21,30 @@ settings.register_profile("recompose", deadline=None)
 settings.load_profile("recompose")
 
 
+# Tests get files from outside the repository by the fixtures `mirror` and `paper_texts` only. The variables have
+# other names in all other tests and in what these start, so that those run as on a machine without the files.
+for name in ("MIRROR", "PAPERS"):
+    if folder := os.environ.pop(f"RECOMPOSE_{name}", None):
+        os.environ[f"TESTS_{name}"] = folder
+
+
 @pytest.fixture(scope="session")
 def mirror() -> Path:
-    """Folder of upstream's files."""
-    if not os.environ.get("RECOMPOSE_MIRROR"):
-        pytest.skip("needs upstream's files: set RECOMPOSE_MIRROR to a folder <dataset>/<file>")
-    return Path(os.environ["RECOMPOSE_MIRROR"])
+    """Return the folder of upstream's files, `<dataset>/<file>`."""
+    return find_outside_folder("MIRROR")
+
+
+@pytest.fixture(scope="session")
+def paper_texts() -> Path:
+    """Return the folder of the papers' texts, `<paper>.txt`."""
+    return find_outside_folder("PAPERS")
+
+
+def find_outside_folder(name: str) -> Path:
+    """Return the folder of an environment variable. Skips the test if it is not set."""
+    if f"TESTS_{name}" not in os.environ:
+        pytest.skip(f"RECOMPOSE_{name} is not set")
+    return Path(os.environ[f"TESTS_{name}"])
 
 
 @pytest.fixture
@@ -42,8 +60,10 @@ LONGEST = ("slurm", "workflow", "training", "data")
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick faults are faults. The folders that take longest come first, in their own order."""
+    """Mark the tests that read files from outside, and quick faults as faults; sort the slowest folders first."""
     for item in items:
+        if {"mirror", "paper_texts"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("outside_files")
         if item.get_closest_marker("quick_faults"):
             item.add_marker("faults")
     place = {name: number for number, name in enumerate(LONGEST)}

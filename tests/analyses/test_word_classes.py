@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import pandas
@@ -90,12 +89,8 @@ def test_the_stand_in_for_cogs_is_classified_whole() -> None:
     ] == []
 
 
-@pytest.mark.skipif(
-    "RECOMPOSE_MIRROR" not in os.environ, reason="needs COGS: set RECOMPOSE_MIRROR to a folder <dataset>/<file>"
-)
-def test_the_words_of_cogs() -> None:
-    file = Path(os.environ["RECOMPOSE_MIRROR"]) / "cogs/train.tsv"
-    table = pandas.read_csv(file, sep="\t", names=["sentence", "form", "kind"])
+def test_the_words_of_cogs(mirror: Path) -> None:
+    table = pandas.read_csv(mirror / "cogs/train.tsv", sep="\t", names=["sentence", "form", "kind"])
     classes = find_cogs_classes(table[["sentence", "form"]].itertuples(index=False))
     counts = pandas.Series(classes).value_counts()
     assert counts.sum() == 743

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from tests.config.copies import ROOT
-from tests.reporting.test_papers import paper_text
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
@@ -323,9 +322,9 @@ def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two
 
 
 @pytest.mark.parametrize("display", ["table1", "table4", "table5"])
-def test_the_two_numbers_of_a_printed_line_stand_side_by_side(display):
+def test_the_two_numbers_of_a_printed_line_stand_side_by_side(display, paper_texts):
     """A line has version, task, rate, ConsistSyn and CV; that it is the model's, another test says."""
-    text = re.sub(r"</?b>", "", paper_text(FOLDER))
+    text = re.sub(r"</?b>", "", (paper_texts / "carma.txt").read_text(encoding="utf-8"))
     lines = re.findall(r"^[^\t\n]*\t(CARMA|FT|Org)\t(IDM|SC)\t(\d+%)\t([\d.]+)\t([\d.]+)$", text, re.MULTILINE)
     cells = {
         key[1:]: number.printed for key, number in read_published(FOLDER / "published.csv").items() if key[0] == display

@@ -1,6 +1,5 @@
 """What papers/*/ say about displays, published numbers and claims holds together, and stands in the papers."""
 
-import os
 import re
 from collections import Counter
 from functools import cache
@@ -125,24 +124,22 @@ def test_every_display_has_its_caption(folder):
     assert named == set(displays(folder))
 
 
-def paper_text(folder):
+@pytest.fixture
+def paper_text(folder, paper_texts):
     if not read_published(folder / "published.csv"):
         pytest.skip("no paper, but displays of our own")
-    texts = os.environ.get("RECOMPOSE_PAPERS")
-    if not texts:
-        pytest.skip("the papers' texts are not at hand: set RECOMPOSE_PAPERS to a folder with <paper>.txt")
-    return (Path(texts) / f"{folder.name}.txt").read_text(encoding="utf-8")
+    return (paper_texts / f"{folder.name}.txt").read_text(encoding="utf-8")
 
 
-def test_what_is_printed_stands_in_the_paper(folder):
-    text = " ".join(paper_text(folder).split())
+def test_what_is_printed_stands_in_the_paper(folder, paper_text):
+    text = " ".join(paper_text.split())
     for key, number in read_published(folder / "published.csv").items():
         # What other publications print of their own models.
         assert number.source.startswith("elsewhere: ") or number.printed in text, key
 
 
-def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
-    lines = [re.sub(r"<[^>]*>|\*|[${}]|\\mathrm", "", line) for line in paper_text(folder).splitlines()]
+def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder, paper_text):
+    lines = [re.sub(r"<[^>]*>|\*|[${}]|\\mathrm", "", line) for line in paper_text.splitlines()]
     for (display, row, *_), number in read_published(folder / "published.csv").items():
         if re.fullmatch(r"table\d+", display) and row not in NUMBERED.get((folder.name, display), ()):
             # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.
@@ -154,9 +151,9 @@ def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder):
             )
 
 
-def printed_table(folder, display):
+def printed_table(text, folder, display):
     """The rows of "Table N" in the paper's text, of cells between tabs, without headings and names."""
-    lines = paper_text(folder).splitlines()
+    lines = text.splitlines()
     caption = next(i for i, line in enumerate(lines) if line.startswith(f"Table {display.removeprefix('table')}:"))
     step = 1 if folder.name in UNDER_CAPTION else -1
     behind = dropwhile(lambda line: not line, lines[caption + step :: step])
@@ -165,14 +162,15 @@ def printed_table(folder, display):
     return [line.split("\t")[NAMES.get(key, 1) :] for line in lines[HEADINGS.get(key, 1) :]]
 
 
-def test_no_number_of_a_table_is_missing_nor_of_the_text_counted_by_hand(folder):
+def test_no_number_of_a_table_is_missing_nor_of_the_text_counted_by_hand(folder, paper_text):
     counted = Counter(
         key[0] for key, n in read_published(folder / "published.csv").items() if not n.source.startswith("elsewhere: ")
     )
-    text = paper_text(folder)
-    tables = {f"table{number}" for number in re.findall(r"^Table (\d+):", text, re.MULTILINE)}
+    tables = {f"table{number}" for number in re.findall(r"^Table (\d+):", paper_text, re.MULTILINE)}
     expected = {
-        display: sum(cell.strip() not in ("", "-") for row in printed_table(folder, display) for cell in row)
+        display: sum(
+            cell.strip() not in ("", "-") for row in printed_table(paper_text, folder, display) for cell in row
+        )
         for display in tables & set(displays(folder))
     }
     assert counted == expected | IN_TEXT[folder.name]

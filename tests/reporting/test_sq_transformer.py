@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from tests.config.copies import ROOT
-from tests.reporting.test_papers import paper_text, printed_table
+from tests.reporting.test_papers import printed_table
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.published import read_published
@@ -198,8 +198,8 @@ def test_a_panel_shows_the_data_and_the_model_of_its_name():
 
 
 @pytest.mark.parametrize("display", ["table1", "table2", "table3", "table4"])
-def test_printed_numbers_stand_in_the_columns_of_the_paper(display):
-    paper_text(FOLDER)
+def test_printed_numbers_stand_in_the_columns_of_the_paper(display, paper_texts):
+    text = (paper_texts / "sq_transformer.txt").read_text(encoding="utf-8")
     cells = {
         key[1:]: number.printed for key, number in read_published(FOLDER / "published.csv").items() if key[0] == display
     }
@@ -210,7 +210,7 @@ def test_printed_numbers_stand_in_the_columns_of_the_paper(display):
     found = [[by_place.get((row, column), "-") for column in columns] for row in rows]
     printed = [
         [re.sub(r"<sup>.*?</sup>|<[^>]*>|\*", "", cell).strip() for cell in row]
-        for row in printed_table(FOLDER, display)
+        for row in printed_table(text, FOLDER, display)
     ]
     assert found == [row for row in printed if any(row)]
 

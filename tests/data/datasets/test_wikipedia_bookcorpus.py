@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 import tarfile
@@ -28,14 +27,12 @@ SHARD = "wikipedia/train-00000-of-00041.parquet"
 
 
 @pytest.fixture
-def sources(tmp_path):
+def sources(tmp_path, mirror):
     """The stand-in's files under the names of upstream's."""
     (tmp_path / "sources").mkdir()
     found = corpora.write_corpora(tmp_path / "sources")
     shard = found.pop("wikipedia/train-00000-of-00001.parquet")
-    if not os.environ.get("RECOMPOSE_MIRROR"):
-        pytest.skip("needs NLTK's Punkt: set RECOMPOSE_MIRROR to a folder <dataset>/<file>")
-    return {SHARD: shard, punkt.SOURCE: os.path.join(os.environ["RECOMPOSE_MIRROR"], punkt.SOURCE), **found}
+    return {SHARD: shard, punkt.SOURCE: mirror / punkt.SOURCE, **found}
 
 
 def made(tmp_path, sources, **options):

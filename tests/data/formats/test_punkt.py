@@ -1,9 +1,7 @@
 """The splitter of sentences from either packing of its files."""
 
-import os
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +12,8 @@ TEXT = "Mr. Smith went to Washington, D.C. on Jan. 5. He met Dr. Jones there."
 SENTENCES = ["Mr. Smith went to Washington, D.C. on Jan. 5.", "He met Dr. Jones there."]
 
 
-def test_upstreams_zip_of_all_languages_gives_the_same_splitter(tmp_path):
-    packed = Path(os.environ["RECOMPOSE_MIRROR"], punkt.SOURCE)
+def test_upstreams_zip_of_all_languages_gives_the_same_splitter(tmp_path, mirror):
+    packed = mirror / punkt.SOURCE
     with tarfile.open(packed) as content, zipfile.ZipFile(tmp_path / "punkt_tab", "w") as upstream:
         for member in content:
             if member.isfile():

@@ -1,7 +1,6 @@
 """Checks without training: against the official files where they are at hand, and on a grammar with a mistake."""
 
 import csv
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,10 +22,8 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_digests_are_those_of_the_official_files(name):
-    if "RECOMPOSE_MIRROR" not in os.environ:
-        pytest.skip("needs the official files: RECOMPOSE_MIRROR is not set")
-    examples = scan.read_scan(Path(os.environ["RECOMPOSE_MIRROR"]) / "scan" / FILES[name])
+def test_the_digests_are_those_of_the_official_files(name, mirror):
+    examples = scan.read_scan(mirror / "scan" / FILES[name])
     assert digest_pairs((example.source, example.target) for example in examples) == OFFICIAL[name]
 
 

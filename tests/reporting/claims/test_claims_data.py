@@ -1,11 +1,8 @@
 """What papers/*/claims.yaml say stands in the papers: quotes word for word, and controls that are called ours."""
 
-import os
 import re
 import unicodedata
 from pathlib import Path
-
-import pytest
 
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim
@@ -66,13 +63,8 @@ def test_a_quote_may_be_interrupted_by_a_caption_a_footnote_or_a_table():
     assert not is_quoted("CARMA gains 1.7 points.", text.replace("\nFigure 3:", "\nFar below 3:"))
 
 
-def test_every_quote_stands_in_its_paper():
-    folder = os.environ.get("RECOMPOSE_PAPERS")
-    if not folder:
-        pytest.skip("the papers' texts are not at hand: set RECOMPOSE_PAPERS to a folder with <paper>.txt")
-    texts = {
-        paper: (Path(folder) / f"{paper}.txt").read_text(encoding="utf-8") for paper in {name for name, _ in PAPER}
-    }
+def test_every_quote_stands_in_its_paper(paper_texts):
+    texts = {paper: (paper_texts / f"{paper}.txt").read_text(encoding="utf-8") for paper in {name for name, _ in PAPER}}
     missing = [
         (paper, claim.claim) for paper, claim in PAPER if claim.quote and not is_quoted(claim.quote, texts[paper])
     ]
