@@ -66,7 +66,7 @@ def main() -> None:
         models[variant] = build_model(spec["model"], vocabulary).eval()
         if variant == "sinusoidal":
             marian = marian_like(spec["model"], len(vocabulary["source"]), len(vocabulary["target"]))
-    for model in models.values():  # the end symbol is never the likeliest
+    for model in models.values():  # the end symbol is never the most probable
         with torch.no_grad():
             model.target_embedding.weight[EOS] = 0
     table = read_table(args.data, "cg_test", ["source_ids"])

@@ -1,4 +1,4 @@
-"""Makes the pinned environment's files: `python envs/lock.py`, where all that pyproject.toml asks for is installed.
+"""Write the files of the pinned environment: `python envs/lock.py`, where all packages of pyproject.toml are installed.
 
 requirements.lock is the closure of pyproject.toml at the installed versions; environment.yaml (conda) and container.def
 (Apptainer) are made from requirements.lock.
@@ -18,8 +18,8 @@ MADE_BY = "# Made by envs/lock.py from {}; do not edit."
 LOCK_NOTES = """\
 # Install torch first and by itself, then this file, as ./reproduce does:
 #   pip install torch=={torch} && pip install -r envs/requirements.lock
-# torch stands here without a local version such as +cpu: on a machine with an NVIDIA GPU the same line installs the
-# CUDA build, which brings its own pinned CUDA libraries; to have another build, install that one first.
+# torch has no local version such as +cpu here: on a machine with an NVIDIA GPU the same line installs the
+# CUDA build, which brings its own pinned CUDA libraries. For another build, install that build first.
 """
 CONTAINER = """\
 {made_by}
@@ -37,18 +37,18 @@ From: python:{python}-slim
 """
 
 
-def closure(project: dict) -> dict[str, str]:
-    """Name -> installed version of everything that the [project] table needs, `dev` included."""
+def find_closure(project: dict) -> dict[str, str]:
+    """Return the installed version of each package that the [project] table needs, including `dev`."""
     waiting = [Requirement(line) for line in project["dependencies"] + project["optional-dependencies"]["dev"]]
     found: dict[str, str] = {}
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
-        # CUDA libraries are pinned by the CUDA build of torch itself and exist for it alone.
+        # The CUDA build of torch pins its own CUDA libraries, and no other package needs them.
         if (name in found and not requirement.extras) or name.startswith(("nvidia-", "cuda-", "triton")):
             continue
         installed = distribution(name)
-        # A local version (+cpu) says which build is here, not which one is wanted.
+        # A local version (+cpu) names the installed build, which others may not need.
         found[name] = Version(installed.version).public
         for line in installed.requires or []:
             needed = Requirement(line)
@@ -59,8 +59,8 @@ def closure(project: dict) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def requirements_lock(pins: dict[str, str]) -> str:
-    """The text of requirements.lock."""
+def format_lock(pins: dict[str, str]) -> str:
+    """Format requirements.lock."""
     lines = [f"{name}=={version}" for name, version in pins.items()]
     return "\n".join(
         [MADE_BY.format("pyproject.toml"), LOCK_NOTES.format(torch=pins["torch"]) + lines[0], *lines[1:], ""]
@@ -68,12 +68,12 @@ def requirements_lock(pins: dict[str, str]) -> str:
 
 
 def read_lock(text: str) -> dict[str, str]:
-    """Name -> version of the lines of a requirements.lock."""
+    """Return the version of each package in the text of a requirements.lock."""
     return dict(line.split("==") for line in text.splitlines() if line and not line.startswith("#"))
 
 
-def environment_yaml(pins: dict[str, str], python: str) -> str:
-    """The text of environment.yaml. Python is conda's; the packages are pip's, as everywhere else."""
+def format_environment(pins: dict[str, str], python: str) -> str:
+    """Format environment.yaml. Conda installs Python, and pip the packages, as everywhere else."""
     lines = [
         MADE_BY.format("envs/requirements.lock"),
         "# Use:  ./reproduce --sdm conda",
@@ -89,8 +89,8 @@ def environment_yaml(pins: dict[str, str], python: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def container_def(pins: dict[str, str], python: str) -> str:
-    """The text of container.def."""
+def format_container(pins: dict[str, str], python: str) -> str:
+    """Format container.def."""
     return CONTAINER.format(made_by=MADE_BY.format("envs/requirements.lock"), python=python, torch=pins["torch"])
 
 
@@ -98,10 +98,10 @@ def main() -> None:
     """Write the three files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     python = project["requires-python"].removeprefix(">=")
-    pins = closure(project)
-    (ROOT / "envs/requirements.lock").write_text(requirements_lock(pins))
-    (ROOT / "envs/environment.yaml").write_text(environment_yaml(pins, python))
-    (ROOT / "envs/container.def").write_text(container_def(pins, python))
+    pins = find_closure(project)
+    (ROOT / "envs/requirements.lock").write_text(format_lock(pins))
+    (ROOT / "envs/environment.yaml").write_text(format_environment(pins, python))
+    (ROOT / "envs/container.def").write_text(format_container(pins, python))
     print(f"{len(pins)} packages pinned", file=sys.stderr)
 
 

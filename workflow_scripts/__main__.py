@@ -1,4 +1,4 @@
-"""The commands behind the rules: `python -m workflow_scripts COMMAND --help`."""
+"""Run a command of a rule: `python -m workflow_scripts COMMAND --help`."""
 
 import argparse
 import importlib
@@ -19,29 +19,29 @@ COMMANDS = {
     "search": ("workflow_scripts.commands.search", "choose a variant's learning rate and batch size on one seed"),
     "train": ("workflow_scripts.commands.train", "train one run; resumes where it was stopped"),
     "evaluate": ("workflow_scripts.commands.evaluate", "decode and score one trained run"),
-    "candidates": ("workflow_scripts.commands.candidates", "find what a task's words may be replaced with"),
+    "candidates": ("workflow_scripts.commands.candidates", "find replacements for the words of a task"),
     "intervene": ("workflow_scripts.commands.intervene", "change a trained model or its prompts, and score it"),
     "analyse": ("workflow_scripts.commands.analyse", "compute one analysis from trained runs"),
-    "table": ("workflow_scripts.commands.table", "write one table, published beside reproduced"),
+    "table": ("workflow_scripts.commands.table", "write one table, published next to reproduced"),
     "figure": ("workflow_scripts.commands.figure", "draw one figure"),
-    "checks": ("workflow_scripts.commands.checks", "what can be decided without training"),
+    "checks": ("workflow_scripts.commands.checks", "run the checks that need no training"),
     "claims": ("workflow_scripts.commands.claims", "give a verdict on every claim"),
     "readme": ("workflow_scripts.commands.readme", "print README's tables of claims, or write them into it"),
     "export": (
         "workflow_scripts.commands.export",
         "copy measured tables, figures, claims, scores and provenance to results/reference",
     ),
-    "why": ("workflow_scripts.commands.why", "say why each job would run: what changed, from what to what"),
-    "check": ("workflow_scripts.commands.check", "list the results that are not what would be made now, and why"),
+    "why": ("workflow_scripts.commands.why", "print why each job would run: the change, before and after"),
+    "check": ("workflow_scripts.commands.check", "list the results that differ from the current configuration"),
     "crate": ("workflow_scripts.commands.crate", "pack results and provenance as a Workflow Run RO-Crate"),
     "verify": ("workflow_scripts.commands.verify", "check a crate's files, and its numbers against its scores"),
-    "cter": ("workflow_scripts.commands.cter", "score anybody's translations of CoGnition's new compounds"),
-    "plan": ("workflow_scripts.commands.plan", "say what would run, and what it would cost"),
+    "cter": ("workflow_scripts.commands.cter", "score any translations of CoGnition's new compounds"),
+    "plan": ("workflow_scripts.commands.plan", "print the runs of a configuration and their cost"),
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 done, 1 an error that the user can mend)."""
+    """Run one command; returns the exit code (0 done, 1 an error that the user can fix)."""
     summary = "\n".join(f"  {name:11} {what}" for name, (_, what) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="python -m workflow_scripts",
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # The reader has gone (`| head`): Python must not try to write the rest at exit.
+        # The reader of the output has ended (`| head`). Python must not write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except IsADirectoryError as error:
@@ -69,19 +69,19 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except OSError as error:
         # Disk full, no permission: the machine's state, not a defect of ours.
-        # Of two files the second is the one that is written; a failed write names none.
+        # If the error names two files, the second was being written. A failed write names none.
         where = (
             error.filename2 or error.filename or getattr(given, "out", None) or getattr(given, "downloads", "output")
         )
         print(f"error: {where}: {error.strerror or error}; nothing was replaced", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; call the same command again to go on", file=sys.stderr)
+        print("interrupted; run the same command again to continue", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
 
 
 if __name__ == "__main__":
-    # What is being written under another name is removed. Trainings save their state first.
+    # SIGTERM becomes an exit, so that temporary files are removed and trainings save their state.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     sys.exit(main())

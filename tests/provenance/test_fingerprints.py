@@ -101,7 +101,7 @@ def test_candidates_are_given_the_content_of_the_frequencies(tmp_path):
     spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
     file = tmp_path / "counts.tsv"
     spec = spec | {"options": spec["options"] | {"source": "vectors", "frequencies": str(file)}}
-    with pytest.raises(UserError, match=rf"key 'frequencies': there is no file {file}; name one that is there$"):
+    with pytest.raises(UserError, match=rf"key 'frequencies': {file} does not exist; name an existing file$"):
         fingerprint_candidates(spec)
     file.write_text("dog\t3\n")
     before = fingerprint_candidates(spec)

@@ -38,10 +38,10 @@ def ends(executor, plugin, number: str, times: int = 1) -> list[str | None]:
     """What is concluded of a job at so many looks."""
     found = []
     for _ in range(times):
-        jobs = plugin.queue()
+        jobs = plugin.list_queue()
         by_number = {job.number: job for job in jobs or ()}
         executor.silent_since = None if jobs is not None else executor.silent_since or plugin.time.monotonic()
-        found.append(asyncio.run(executor.end_of(number, by_number.get(number), jobs is not None)))
+        found.append(asyncio.run(executor.find_end(number, by_number.get(number), jobs is not None)))
     return found
 
 
@@ -59,8 +59,8 @@ def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
 
 @pytest.mark.quick_faults
 def test_a_job_that_slurm_has_forgotten_ends(executor, plugin):
-    *before, last = ends(executor, plugin, "999999", plugin.LOOKS)
-    assert before == [None] * (plugin.LOOKS - 1) and last == "unknown: SLURM has forgotten it"
+    *before, last = ends(executor, plugin, "999999", plugin.MAX_MISSES)
+    assert before == [None] * (plugin.MAX_MISSES - 1) and last == "unknown: SLURM has forgotten it"
 
 
 def test_a_job_that_can_never_start_is_cancelled(executor, plugin, cluster: Cluster):
@@ -77,7 +77,7 @@ def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(executor, p
     cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
     try:
         assert ends(executor, plugin, number) == [None]
-        executor.silent_since -= plugin.SILENCE_SECONDS
+        executor.silent_since -= plugin.MAX_SILENCE_SECONDS
         assert ends(executor, plugin, number) == ["unknown: SLURM has not answered for a day"]
     finally:
         cluster.start_slurmctld()

@@ -276,7 +276,7 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Pro
         wait(lambda: cluster.shown(first)["JobState"] == "FAILED", 60, "the job outlives Snakemake")
         second = cluster.run(*main).strip()
         log = long_project.root / f"main-{second}.log"
-        wait(lambda: log.exists() and "An earlier call left" in log.read_text(), 60, "the job is not waited for")
+        wait(lambda: log.exists() and "An earlier Snakemake left" in log.read_text(), 60, "the job is not waited for")
     wait(lambda: cluster.shown(second)["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"), 300, "no end")
     said = log.read_text()
     assert cluster.shown(second)["JobState"] == "COMPLETED", said
@@ -291,7 +291,7 @@ def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(long_project: Project, c
     wait_for_state(long_project, RUNS[0], process)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=120)[1]
-    assert process.returncode != 0 and "the same command goes on from here" in said and "Traceback" not in said
+    assert process.returncode != 0 and "run the same command again to continue" in said and "Traceback" not in said
     assert not list((long_project.root / ".snakemake").glob("locks/*"))
     end(begin(long_project, cluster, *scores(RUNS[0])))
     check(long_project, undisturbed, RUNS[:1])

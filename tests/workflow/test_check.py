@@ -1,4 +1,4 @@
-"""`check` lists the results that are not what would be made now, and what Snakemake can do with them."""
+"""`check` lists the results that differ from the current configuration, and Snakemake can accept them."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def state_of(folder: Path) -> dict[Path, tuple[int, bytes]]:
 
 
 def test_what_differs_is_named_and_nothing_is_touched(made: Project):
-    assert check(made) == ["3 results are what would be made now"]
+    assert check(made) == ["3 results agree with the current configuration"]
     changed = change_learning_rate(made)
     decoding = made.root / "workflow_scripts/tasks/seq2seq/decoding.py"
     decoding.write_text(decoding.read_text() + "\n\ndef added():\n    return 1\n")
@@ -61,7 +61,7 @@ def test_what_differs_is_named_and_nothing_is_touched(made: Project):
     train, evaluate, error = check(made)
     assert train.startswith(changed)
     assert evaluate == f"{EVALUATION}: workflow_scripts/tasks/seq2seq/decoding.py changed: added"
-    assert error.startswith("error: 2 of 3 results differ from what would be made now; ")
+    assert error.startswith("error: 2 of 3 results differ from the current configuration; ")
     assert state_of(made.root) == before
 
 
@@ -81,7 +81,7 @@ def test_results_that_are_damaged_unknown_or_without_a_record(made: Project):
     data, train, evaluate, error = check(made)
     assert data.startswith("results/demo/data/scan-hop-x2/record.json: ") and "scan-hop-x2" in data.split(": ", 1)[1]
     assert train.startswith(f"{RECORD}: {RECORD}:1: not valid JSON")
-    assert evaluate == f"{EVALUATION}: {EVALUATION} does not say what it was made from"
+    assert evaluate == f"{EVALUATION}: {EVALUATION} has no fingerprint and spec"
     assert error.startswith("error: 3 of 3 results differ")
 
 
@@ -91,7 +91,7 @@ def test_a_source_file_with_another_checksum(made: Project):
     with made.edited("workflow_scripts/data/sources/sources.yaml") as content:
         checksum = content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"]
     manifest.write_text(json.dumps({"sha256": checksum}))
-    assert check(made) == ["4 results are what would be made now"]
+    assert check(made) == ["4 results agree with the current configuration"]
     manifest.write_text(json.dumps({"sha256": "0" * 64}))
     fetched, _ = check(made)
     assert fetched == f'results/downloads/cogs/gen.tsv.json: sha256 was "{"0" * 64}" and is "{checksum}"'
@@ -108,7 +108,7 @@ def test_results_with_snakemakes_records_are_current_in_another_folder(made_once
 def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project, tmp_path: Path):
     project = copy_results(made_once, tmp_path, "results")
     weights = {file: file.read_bytes() for file in (project.root / "results").rglob("*.safetensors")}
-    assert weights and check(project) == ["3 results are what would be made now"]
+    assert weights and check(project) == ["3 results agree with the current configuration"]
     done = project.reproduce("--touch", "--forceall", SCORES)
     assert done.returncode == 0, done.stderr
     assert planned(project) == set()

@@ -40,7 +40,7 @@ def test_a_dry_run_is_a_list_of_jobs(workflow):
 
 
 def test_an_error_of_snakemake_is_one_line(workflow):
-    with pytest.raises(UserError, match=r"^no rule makes nothing\.txt; .*; settings go behind --config$"):
+    with pytest.raises(UserError, match=r"^no rule makes nothing\.txt; .*; settings go after --config$"):
         list_planned_jobs("nothing.txt")
     (workflow / "Snakefile").write_text("rule one:\n    nothing: 1\n")
     with pytest.raises(UserError, match=r"^snakemake --dry-run failed: .+$"):

@@ -33,12 +33,12 @@ def pins(lock) -> dict[str, str]:
 
 
 def test_conda_and_container_are_made_from_the_lock(lock, pins):
-    assert (ROOT / "envs/environment.yaml").read_text() == lock.environment_yaml(pins, "3.11"), "run envs/lock.py"
-    assert (ROOT / "envs/container.def").read_text() == lock.container_def(pins, "3.11"), "run envs/lock.py"
+    assert (ROOT / "envs/environment.yaml").read_text() == lock.format_environment(pins, "3.11"), "run envs/lock.py"
+    assert (ROOT / "envs/container.def").read_text() == lock.format_container(pins, "3.11"), "run envs/lock.py"
 
 
 def test_lock_is_the_closure_of_pyproject(lock, project, pins):
-    assert lock.closure(project).keys() == pins.keys(), "run envs/lock.py"
+    assert lock.find_closure(project).keys() == pins.keys(), "run envs/lock.py"
 
 
 def test_lock_is_what_is_installed(pins):

@@ -44,7 +44,7 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(sea
     for target in TARGETS:
         run = json.loads((searching.root / target).read_text())
         assert run["chosen"] == chosen
-    assert command(searching, "workflow_scripts", "check") == "4 results are what would be made now\n"
+    assert command(searching, "workflow_scripts", "check") == "4 results agree with the current configuration\n"
     # Another grid: the search and what was trained with it are stale, and each says why.
     with searching.edited("catalogue/tasks/scan.yaml") as tasks:
         tasks["scan-jump"]["when"][0]["search"]["learning_rate"] = [0.001, 0.02]

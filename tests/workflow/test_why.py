@@ -24,7 +24,7 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
     before = json.loads((made.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
     place = r"catalogue/methods/seq2seq\.yaml:\d+ transformer\.variants\.default"
     assert re.fullmatch(rf"train {RUN}: training\.learning_rate was {before} and is 0\.00123 \({place}\)", train)
-    assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith("made again")
+    assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith("which is rerun too")
     assert last == "2 jobs would run, 1 of them for a reason of their own"
 
 
@@ -45,7 +45,7 @@ def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     file.write_text(file.read_text() + "\nCHANGED = 1\n")
     prepare, train, evaluate, last = why(made, SCORES)
     assert prepare == "prepare scan-jump-x2: workflow_scripts/data/datasets/scan.py changed: module level"
-    assert train == f"train {RUN}: reads {DATA}/dataset.json, made again"
+    assert train == f"train {RUN}: reads {DATA}/dataset.json, which is rerun too"
     assert evaluate.startswith(f"evaluate {RUN}: reads ")
     assert last == "3 jobs would run, 1 of them for a reason of their own"
 
@@ -65,10 +65,8 @@ def test_a_result_without_a_record(made: Project):
     (made.root / TRAINED).with_name("record.json").unlink()
     (made.root / SCORES).with_name("record.json").write_text("{}")
     train, evaluate, _ = why(made, SCORES, TRAINED)
-    assert train.startswith(f"train {RUN}: {TRAINED} is missing; there is no record of what it was made from (")
-    assert (
-        evaluate == f"evaluate {RUN}: {SCORES.replace('scores.csv', 'record.json')} does not say what it was made from"
-    )
+    assert train.startswith(f"train {RUN}: {TRAINED} is missing; its record cannot be read (")
+    assert evaluate == f"evaluate {RUN}: {SCORES.replace('scores.csv', 'record.json')} has no fingerprint and spec"
 
 
 def test_changed_contents_of_an_input(made: Project):
@@ -134,7 +132,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     assert fetched == f'fetch {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
     place = f"{file} hugging_face.{model}.revision"
     assert repository == f'fetch_model {model}: revision was "{commit}" and is "{"1" * 40}" ({place})'
-    assert prepared.startswith("prepare cogs: there is no record of what it was made from (")  # not made for real
+    assert prepared.startswith("prepare cogs: its record cannot be read (")  # not made for real
     assert last == "3 jobs would run"
 
 

@@ -42,10 +42,10 @@ def main(args: argparse.Namespace) -> None:
             print(f"{record}: {'; '.join(changes)}")
     if differing:
         raise UserError(
-            f"{differing} of {found} results differ from what would be made now; ./reproduce -n says which of them "
-            "Snakemake would make again, delete the others"
+            f"{differing} of {found} results differ from the current configuration; ./reproduce -n lists those "
+            "that Snakemake would rerun, delete the others"
         )
-    print(f"{found} results are what would be made now")
+    print(f"{found} results agree with the current configuration")
 
 
 def list_results(catalogue: Catalogue) -> Iterator[tuple[str, dict[str, str], Path]]:

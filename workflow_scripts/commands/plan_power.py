@@ -1,4 +1,4 @@
-"""`plan --power`: whether the planned seeds are enough to decide, and the cost of their runs."""
+"""Print for `plan --power` whether the planned seeds are enough to decide, and the cost of their runs."""
 
 from rich.console import Console
 from rich.table import Table
@@ -42,7 +42,7 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
     for line in (
         "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of freedom.",
         "Power: chance of 'reproduced' + of 'not reproduced', if the effect is the one in brackets.",
-        "Runs: of the cells, and those that they start from; one behind several claims counts once in sums.",
+        "Runs: of the cells, and the runs that they start from. A run of several claims counts once in sums.",
         "Core-hours: of training alone, by catalogue/step_times.csv.",
     ):
         console.print(line, style="dim")

@@ -21,6 +21,6 @@ def main(args: argparse.Namespace) -> None:
         print(fault)
     if faults:
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
-        raise UserError(f"{args.crate}: {count}; do not trust it, get it anew")
-    print("p-values over examples are taken from the tables' records: a crate holds no predictions")
+        raise UserError(f"{args.crate}: {count}; do not trust it, download it again")
+    print("p-values over examples are read from the tables' records, because a crate has no predictions")
     print(f"{args.crate}: checked {', '.join(said)}; all agree")

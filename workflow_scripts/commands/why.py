@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> None:
             own.append(f"{format_job_name(job)}: {'; '.join(reasons)}")
         else:
             files = [file for file in job["input"] if file in rerun_files]
-            following.append(f"{format_job_name(job)}: reads {join_first(files, ', ')}, made again")
+            following.append(f"{format_job_name(job)}: reads {join_first(files, ', ')}, which is rerun too")
     for sentence in own + following:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
@@ -72,7 +72,7 @@ def find_rerun_reasons(
                 record.format(**job["wildcards"]), now, lambda key: locate_setting(catalogue, job, key)
             )
         except UserError as error:
-            changes = [f"there is no record of what it was made from ({error})"]
+            changes = [f"its record cannot be read ({error})"]
         yield from changes
     for reason in job["reason"].split("; "):
         what, _, details = reason.partition(": ")

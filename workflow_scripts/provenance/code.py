@@ -1,4 +1,4 @@
-"""Digest of the code that can change a result: the import closure of some modules, without comments and docstrings."""
+"""Hash the code that can change a result: the import closure of some modules, without comments and docstrings."""
 
 import ast
 import hashlib
@@ -10,16 +10,16 @@ from workflow_scripts.common.errors import UserError
 
 PACKAGE = "workflow_scripts"
 PROJECT = Path(__file__).parents[2]
-# Packages that cannot change a result: `common` computes nothing, and what `config` makes (specs, names of files) is
-# compared itself, as parameters and inputs of the rules.
+# Packages that cannot change a result: `common` computes nothing. The specs and file names that `config` makes are
+# parameters and inputs of the rules, so Snakemake compares them itself.
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
-# Two modules of `config` can: reporting reads cells and claims by them.
+# Two modules of `config` can: reporting reads cells and claims with them.
 WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display_schema")}
 
 
 @cache
 def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
-    """(sha256 of the module's syntax tree, modules of the package that it imports)."""
+    """Return the sha256 of a module's syntax tree, and the modules of the package that it imports."""
     tree = _tree(root, name)
     imports = set()
     for node in _run_nodes(tree):
@@ -32,7 +32,7 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree, in any order, without `if TYPE_CHECKING:`, which never runs."""
+    """Yield the nodes of a tree, in any order, without `if TYPE_CHECKING:`, which never runs."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -49,7 +49,7 @@ def _source(root: Path, name: str) -> bytes:
 
 
 def _tree(root: Path, name: str) -> ast.Module:
-    """The syntax tree of a module without docstrings."""
+    """Parse a module, without its docstrings."""
     tree = ast.parse(_source(root, name))
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -63,7 +63,7 @@ def _sha256(tree: ast.AST) -> str:
 
 
 def _plain(node: object) -> object:
-    """A syntax tree as tuples, without its empty fields: newer Pythons have more of them."""
+    """Convert a syntax tree to tuples, without empty fields, of which newer Pythons have more."""
     if isinstance(node, ast.AST):
         fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if value not in (None, []))
         return type(node).__name__, *fields
@@ -76,7 +76,7 @@ def _path(root: Path, name: str) -> Path:
 
 @cache
 def find_closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
-    """Module name -> digest, for those of `modules` that are ours and everything of ours that they import."""
+    """Return module name -> digest, for the modules of this package that `modules` are or import."""
     found: dict[str, str] = {}
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
@@ -95,7 +95,7 @@ def code_digest(modules: tuple[str, ...], root: Path = PROJECT) -> str:
 
 
 def hash_definitions(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, dict[str, str]]:
-    """Module name -> name of each function, class and method -> digest; "" is all that stands outside of them."""
+    """Return module name -> name of each function, class and method -> digest; "" is the code outside of them."""
     return {name: _definitions(_tree(root, name).body) for name in find_closure(modules, root)}
 
 

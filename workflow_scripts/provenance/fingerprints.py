@@ -28,7 +28,7 @@ from workflow_scripts.data.sources.declared import load_repositories, load_sourc
 from workflow_scripts.interventions.settings import WHERE, Options, is_installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, hash_definitions
 
-# Digests of the functions and classes that each code digest stands for: `why` finds the changed ones with them.
+# Digests of the functions and classes of each code digest, in which `why` finds the changed ones.
 STORE = Path("results/code")
 FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
 
@@ -88,7 +88,7 @@ def fingerprint_candidates(spec: dict) -> Fingerprint:
     if options.source == "vectors" and options.frequencies:
         file = options.frequencies
         if not Path(file).is_file():
-            raise UserError(f"{WHERE}: key 'frequencies': there is no file {file}; name one that is there")
+            raise UserError(f"{WHERE}: key 'frequencies': {file} does not exist; name an existing file")
         given["frequencies"] = hash_file(file)
     elif options.source == "wordnet" and options.vectors == "auto" and is_installed(options.spacy_model):
         given["vectors"] = "spacy"
@@ -250,7 +250,7 @@ def _asked(config: str) -> dict[Run, list[str]]:
 
 
 def store_definitions(found: Iterable[Fingerprint], store: Path = STORE) -> None:
-    """Store the definitions behind the code digests of jobs, so that a later `why` can name changed functions."""
+    """Store the definitions of the code digests of jobs, so that a later `why` can name changed functions."""
     for fingerprint in found:
         if not (path := store / f"{fingerprint.code}.json").exists():
             write_json(path, hash_definitions(fingerprint.modules))

@@ -19,11 +19,11 @@ def describe_changes(record: str | Path, now: Fingerprint, origin: Callable[[str
     Raises UserError if the record cannot be read.
     """
     content = read_json(record)
-    if not now.modules:  # a download, whose manifest holds other content too
+    if not now.modules:  # a download, whose manifest has other keys too
         spec = {key: value and content.get(key) for key, value in now.spec.items()}
         return list(compare_fingerprints(str(Fingerprint(spec, ())), spec, now, origin))
     if not FINGERPRINT_PATTERN.match(str(content.get("fingerprint"))) or "spec" not in content:
-        return [f"{record} does not say what it was made from"]
+        return [f"{record} has no fingerprint and spec"]
     return list(compare_fingerprints(content["fingerprint"], content["spec"], now, origin))
 
 

@@ -1,4 +1,4 @@
-"""What the rules compute from the wildcards of a job: its inputs, parameters and resources.
+"""Compute the inputs, parameters and resources of a job from its wildcards.
 
 Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
 """
@@ -45,8 +45,11 @@ from workflow_scripts.workflow.wildcards import Wildcards
 
 
 class Workflow:
-    """The jobs of one configuration. `submits_jobs` says whether jobs go to a cluster; Snakemake knows that only
-    after it has read the rules."""
+    """The jobs of one configuration.
+
+    `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows only after it has
+    read the rules.
+    """
 
     def __init__(self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False) -> None:
         self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
@@ -58,7 +61,7 @@ class Workflow:
     # Fingerprints
 
     def fingerprint(self, rule: str, **shared: str) -> Callable[[Wildcards], str]:
-        """The parameter by which Snakemake reruns a job of `rule`: it changes with all that can change the result.
+        """Return a function that fingerprints a job of `rule`. Snakemake reruns the job when it changes.
 
         `shared` replaces wildcards that do not change it, so that jobs with the same fingerprint compute it once.
         """
@@ -71,7 +74,7 @@ class Workflow:
         return str(found)
 
     def store_fingerprints(self) -> None:
-        """Store what the code digests of this invocation stand for, so that a later `why` can name what changed."""
+        """Store the definitions of this invocation's code digests, so that a later `why` can name the changed ones."""
         store_definitions(self.fingerprints.values())
 
     # fetch, prepare, candidates
@@ -91,13 +94,13 @@ class Workflow:
     # search, train
 
     def _find_search_seed(self, task: str, method: str, variant: str, scale: str) -> str | None:
-        """The seed of the search that comes before the trainings of a variant; None where there is no search."""
+        """Return the seed of the search before the trainings of a variant; None if there is no search."""
         run = parse_run(self.catalogue, f"{task}/{method}/{variant}/seed-0")  # raises if there is no such variant
         found = searched(self.catalogue, run, scale, self.config.precision)
         return f"seed-{found.seed}" if found else None
 
     def _find_init(self, task: str, method: str, variant: str, seed: str, scale: str) -> tuple[str, str] | None:
-        """(manifest, folder) of the weights that a run starts from; None where these are random."""
+        """Return (manifest, folder) of the initial weights of a run; None if they are random."""
         run = parse_run(self.catalogue, f"{task}/{method}/{variant}/{seed}")  # raises if there is no such variant
         if before := parent(self.catalogue, run, scale, self.config.precision):
             folder = f"results/{scale}/{run_folder(before)}"
@@ -107,7 +110,7 @@ class Workflow:
         return (f"{folder}/model.json", folder) if folder else None
 
     def _init_of(self, wildcards: Wildcards) -> tuple[str, str] | None:
-        """The same for a job that trains. A search has its seed from its settings."""
+        """Return (manifest, folder) for a search or a training. A search has its seed from its settings."""
         variant = (wildcards.task, wildcards.method, wildcards.variant)
         seed = dict(wildcards.items()).get("seed") or self._search_seed(*variant, wildcards.scale)
         if not seed:
@@ -117,7 +120,7 @@ class Workflow:
         return self._init(*variant, seed, wildcards.scale)
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
-        """The file that holds the sha256 of the weights that a run starts from."""
+        """Return the manifest with the sha256 of the initial weights."""
         found = self._init_of(wildcards)
         return [found[0]] if found else []
 
@@ -130,7 +133,7 @@ class Workflow:
         return f"--init {found[1]}" if found else ""
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
-        """The file with the learning rate and the batch size of a run, where a search chooses them."""
+        """Return the file with the learning rate and batch size of a run, if a search chooses them."""
         variant = (wildcards.task, wildcards.method, wildcards.variant)
         found = self._search_seed(*variant, wildcards.scale)
         return [f"results/{wildcards.scale}/{search_folder(variant)}/chosen.json"] if found else []
@@ -139,8 +142,11 @@ class Workflow:
         return " ".join(f"--search {file}" for file in self.find_search_result(wildcards))
 
     def locate_training_state(self, wildcards: Wildcards) -> str:
-        """The folder from which a killed training resumes. It depends on the spec, the data and their code, so that no
-        run resumes from the state of another. It is no output, since Snakemake deletes the outputs of a failed job."""
+        """Return the folder from which a killed training resumes.
+
+        It depends on the spec, the data and their code, so that no run resumes from the state of another. It is no
+        output, because Snakemake deletes the outputs of a failed job.
+        """
         given = dict(wildcards.items())
         jobs = [self._fingerprint("train", **given), self._data_fingerprint(wildcards)]
         if self.find_search_result(wildcards):
@@ -149,7 +155,7 @@ class Workflow:
         return f"{_state_folder(wildcards)}/{wildcards.seed}/{digest(jobs)}"
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
-        """The folder from which a killed search resumes."""
+        """Return the folder from which a killed search resumes."""
         jobs = [self._fingerprint("search", **dict(wildcards.items())), self._data_fingerprint(wildcards)]
         return f"{_state_folder(wildcards)}/search/{digest(jobs)}"
 
@@ -165,7 +171,7 @@ class Workflow:
         return display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
     def list_analysis_runs(self, wildcards: Wildcards) -> list[str]:
-        """Commands get the names of their runs: an invocation's --config may have changed what config.yaml says."""
+        """Return the names of the runs, because --config of this invocation may differ from config.yaml."""
         return list(map(str, self._analysis_runs(wildcards)))
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
@@ -206,7 +212,7 @@ class Workflow:
         return list(map(str, self._display_runs(wildcards)))
 
     def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
-        """The scores that displays show. One file stands for all of an analysis."""
+        """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
         runs = dict.fromkeys(run for entry in displays for run in display_runs(entry, self._asked(paper, scale)))
         analyses = dict.fromkeys(name for entry in displays for name in display_analyses(entry))
@@ -218,13 +224,13 @@ class Workflow:
         return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
 
     def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
-        """With the curves, where a figure draws them: a changed training may have unchanged scores."""
+        """Return the scores, and the learning curves if the figure draws them."""
         runs = self._display_runs(wildcards) if self._display(wildcards).get("curves") else []
         curves = [f"results/{wildcards.scale}/{run_folder(run)}/training.csv" for run in runs]
         return self._display_inputs(wildcards) + curves
 
     def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
-        """With the data, of which a note under the table says how they differ from the paper's."""
+        """Return the scores, and the data, because a note under the table compares them with the paper's data."""
         display, analyses = self._display(wildcards), self.catalogue.papers[wildcards.paper].analyses
         entries = [display, *(analyses[name] for name in display_analyses(display))]
         runs = self._asked(wildcards.paper, wildcards.scale)
@@ -236,14 +242,14 @@ class Workflow:
         return self._display(wildcards)["group"]
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
-        """One label only: with two, Snakemake's report loses the displays of a group that has two of them."""
+        """Return a single label: with two, Snakemake's report loses the displays of a group that has two of them."""
         return {"display": "{source}: {title}".format(**self._display(wildcards))}
 
     def read_display_caption(self, wildcards: Wildcards) -> str:
         return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
     def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
-        """The scores that claims compare, and all runs: the overview page lists what was run."""
+        """Return the scores that claims compare, and all runs, which the overview page lists."""
         scale, files = wildcards.scale, []
         for name in self.config.papers:
             paper = self.catalogue.papers[name]
@@ -258,13 +264,13 @@ class Workflow:
     # Resources
 
     def _find_device(self) -> str:
-        """Where a training will run, as far as it can be known: a machine that submits to a cluster needs no GPU."""
+        """Guess where a training will run. A machine that submits to a cluster needs no GPU itself."""
         if self.config.device != "auto":
             return self.config.device
         return "cuda" if self.submits_jobs() or which("nvidia-smi") else "cpu"
 
     def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
-        """A resource of a job on a run, or of its search; all seeds of a variant have the same."""
+        """Return a function that gives a resource of a job on a run, or of its search. Seeds do not matter."""
 
         def resource(wildcards: Wildcards, attempt: int) -> Any:
             run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
@@ -276,7 +282,7 @@ class Workflow:
         return resource
 
     def get_fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
-        """A resource of a rule whose jobs all ask for the same."""
+        """Return a function that gives a resource of a rule whose jobs all request the same."""
         return lambda wildcards, attempt: getattr(resources.get_fixed_resources(rule, attempt), name)
 
 

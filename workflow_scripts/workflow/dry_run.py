@@ -1,4 +1,4 @@
-"""The jobs of a Snakemake dry run, as data."""
+"""List the jobs of a Snakemake dry run."""
 
 import json
 import os
@@ -26,7 +26,7 @@ def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         if found := NO_RULE.search(done.stderr):
-            where = "catalogue/ and papers/ name what can be made; settings go behind --config"
+            where = "catalogue/ and papers/ list what exists; settings go after --config"
             raise UserError(f"no rule makes {found[1]}; {where}")
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(f"snakemake --dry-run failed: {said[-1] if said else done.returncode}")

@@ -1,6 +1,6 @@
-"""The files that the target rules ask for.
+"""List the files that the target rules request.
 
-Every output is named, so that Snakemake makes a deleted file again, and one that a rule newly declares.
+Every output is named, so that Snakemake recreates a deleted file, and a file that a rule newly declares.
 """
 
 from collections.abc import Iterable
@@ -27,17 +27,17 @@ class Targets:
     catalogue: Catalogue
 
     def list_displays(self, kind: str, outputs: Iterable[str]) -> list[str]:
-        """The outputs of every table or every figure."""
+        """Return the outputs of every table or every figure."""
         names = [(paper, name) for paper, name, entry in self._shown() if entry["kind"] == kind]
         return self._formatted(outputs, [{"paper": paper, "display": name} for paper, name in names])
 
     def list_analyses(self, outputs: Iterable[str]) -> list[str]:
-        """The outputs of every analysis that a table or figure shows."""
+        """Return the outputs of every analysis that a table or figure shows."""
         names = dict.fromkeys((paper, name) for paper, _, entry in self._shown() for name in display_analyses(entry))
         return self._formatted(outputs, [{"paper": paper, "analysis": name} for paper, name in names])
 
     def list_runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
-        """The outputs of every run without its weights, which may be deleted after scoring."""
+        """Return the outputs of every run, except its weights, which may be deleted after scoring."""
         changed = {
             run: None
             for paper in self.config.papers
@@ -52,7 +52,7 @@ class Targets:
         return [file for file in files if not file.endswith(".safetensors")]
 
     def list_downloads(self) -> list[str]:
-        """All files and models that are needed from the network."""
+        """Return all files and models that need a network."""
         files, models = set(), set()
         for paper in self.config.papers:
             files |= list_sources(self.catalogue, self.config.scale, paper, self._asked(paper))
@@ -63,7 +63,7 @@ class Targets:
         return list_paper_runs(self.config, paper, self.config.scale)
 
     def _shown(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """(paper, name, entry) of each table and figure."""
+        """Return (paper, name, entry) of each table and figure."""
         shown = {
             paper: shown_displays(self.catalogue.papers[paper], self._asked(paper)) for paper in self.config.papers
         }
@@ -75,7 +75,7 @@ class Targets:
 
 
 def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
-    """The files of sources.yaml that `runs` need: for their data, a paper's analyses and its replacements of words."""
+    """Return the files of sources.yaml for the data of `runs`, the paper's analyses and its replacement words."""
     runs = list(runs)
     prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
     changed = {run.task for run in intervened_runs(catalogue, paper, runs)}
@@ -88,16 +88,16 @@ def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Ru
 
 
 def list_hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
-    """The models of the hub that `runs` start from."""
+    """Return the models of the hub that `runs` start from."""
     inits = [resolve_run(catalogue, run, scale, precision)["init"] or {} for run in runs]
     return {init["hub"] for init in inits if "hub" in init}
 
 
 def locate_downloads(sources: Iterable[str]) -> list[str]:
-    """The files of sources.yaml that have these names, where they are downloaded to."""
+    """Return the paths to which files of sources.yaml are downloaded."""
     return [f"{DOWNLOADS}/{source}" for source in sources]
 
 
 def locate_manifests(files: Iterable[str]) -> list[str]:
-    """The manifest of each downloaded file."""
+    """Return the manifest of each downloaded file."""
     return [f"{file}.json" for file in files]

@@ -34,7 +34,7 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
 
 
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:
-    """Return wildcard constraints for tasks that need much disk, at scales where their data are not stand-ins."""
+    """Return wildcard constraints for tasks that need much disk, at scales with real data."""
     tasks = [name for name, task in catalogue.tasks.items() if task.disk]
     scales = [
         scale for scale in catalogue.scales if any(resolve_data(catalogue, task, scale)["sources"] for task in tasks)

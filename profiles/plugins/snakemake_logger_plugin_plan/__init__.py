@@ -1,4 +1,4 @@
-"""A dry run as data: a line of JSON on stdout for each job that Snakemake would run. `why` and the tests read it."""
+"""Print a dry run as data: a line of JSON for each job that Snakemake would run. `why` and the tests read it."""
 
 import json
 import logging
@@ -18,6 +18,7 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print a job, or an error."""
         if getattr(record, "event", None) == LogEvent.JOB_INFO:
             job = {
                 "rule": record.rule_name,

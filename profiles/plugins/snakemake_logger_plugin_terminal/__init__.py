@@ -1,7 +1,7 @@
-"""What ./reproduce shows of a Snakemake run: a line per finished job and, below, what the running jobs last logged.
+"""Show a Snakemake run: a line per finished job and, below, the last log lines of the running jobs.
 
-Snakemake finds a logger by the name of its package on PYTHONPATH; ./reproduce puts profiles/logger there and passes
-`--logger terminal`. The jobs themselves write to their log files only, so that nothing else touches the terminal.
+Snakemake finds a logger by the name of its package on PYTHONPATH. ./reproduce puts profiles/plugins there and passes
+`--logger terminal`. The jobs write to their log files only, so that nothing else writes to the terminal.
 """
 
 import logging
@@ -21,62 +21,40 @@ from rich.text import Text
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-# Where nobody watches (a file, CI) the running jobs are named this often.
+# Time between two lists of the running jobs, if the output is not a terminal.
 HEARTBEAT_SECONDS = 60
-# Columns of a bar, and of what a training says: `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
+# Columns of a bar, and of a training's line: `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
 BAR_WIDTH, TEXT_WIDTH = 20, 66
 # `step 1,200/4,000` in the last line of a log becomes a bar.
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
-# What Snakemake raises for a --config that is not KEY=VALUE.
+# Error of Snakemake for a --config that is not KEY=VALUE.
 CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
-# What our own code raises while Snakemake reads the Snakefile, and a target that nothing makes.
+# Error of our own code while Snakemake reads the Snakefile.
 USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
-# What the SLURM executor says of a job that failed, or was refused.
+# Messages of the SLURM executor about a job that failed or was refused.
 SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
 SLURM_ERROR = re.compile(r"^WorkflowError:\n(.+?)\n +File .*recompose_slurm", re.DOTALL)
 SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
 SLURM_ACCOUNT = re.compile(r"The given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
-# Messages without an event that say nothing to a reader of this view; Snakemake's own log file has them all.
+# Messages without an event that do not help the user. Snakemake's own log file has all of them.
 NOISE = (
-    "--keep-incomplete mode is set",
-    "Adding ",
-    "Assuming unrestricted shared filesystem",
-    "Building DAG of jobs",
-    "Cleaning up SLURM log files",
-    "Complete log(s):",
-    "Config file ",
-    "Creating report",
-    "Conda environments: ignored",
-    "Elapsed time:",
-    "Error: Directory cannot be locked.",  # only a warning to a dry run beside another call
-    "Exiting because a job execution failed",
-    "Falling back to 'sacct'",
-    "Loading trusted IOCache",
-    # It is the cluster that must know its accounts: where one is needed, sbatch says so.
-    "MinJobAge ",  # workflow_scripts/cluster/status.py copes with a short one
-    "No SLURM account given",
-    "No account was given",
-    "Removing output files of failed job",
-    "Removing temporary output",
-    "Report created",
-    "Reasons:",
-    "SLURM run ID:",
-    "Rules with provenance triggered jobs",
-    "Select jobs to execute",
-    "Shutting down, this might take some time",
-    "Singularity containers: ignored",
-    "Some jobs were triggered by provenance information",
-    "This was a dry-run",
-    "Unable to guess SLURM account",
-    "Using shell:",
+    *("--keep-incomplete mode is set", "Adding ", "Assuming unrestricted shared filesystem", "Building DAG of jobs"),
+    *("Cleaning up SLURM log files", "Complete log(s):", "Config file ", "Creating report"),
+    *("Conda environments: ignored", "Elapsed time:", "Error: Directory cannot be locked."),
+    *("Exiting because a job execution failed", "Falling back to 'sacct'", "Loading trusted IOCache", "MinJobAge "),
+    *("No SLURM account given", "No account was given", "Removing output files of failed job"),
+    *("Removing temporary output", "Report created", "Reasons:", "SLURM run ID:"),
+    *("Rules with provenance triggered jobs", "Select jobs to execute", "Shutting down, this might take some time"),
+    *("Singularity containers: ignored", "Some jobs were triggered by provenance information", "This was a dry-run"),
+    *("Unable to guess SLURM account", "Using shell:"),
 )
 
 
 @dataclass
 class Job:
-    """One job as it was announced."""
+    """A job that Snakemake has announced."""
 
     rule: str
     about: str
@@ -85,14 +63,15 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     announced: float = field(default_factory=time.time)
 
-    def duration(self) -> str:
-        return duration(time.monotonic() - self.started)
+    def format_duration(self) -> str:
+        """Format the time since the job was announced."""
+        return format_duration(time.monotonic() - self.started)
 
-    def last_line(self) -> str:
-        """The last line that the job logged; empty if it has logged nothing yet."""
+    def read_last_line(self) -> str:
+        """Read the last line that the job logged; empty if it has logged nothing yet."""
         for file in self.log:
             try:
-                # What an earlier call left says nothing of a job that never began. Clocks of a cluster agree roughly.
+                # Skip the log of an earlier attempt. The clocks of a cluster may differ by some seconds.
                 if Path(file).stat().st_mtime < self.announced - 5:
                     continue
                 with open(file, "rb") as stream:
@@ -105,25 +84,26 @@ class Job:
         return ""
 
 
-def duration(seconds: float) -> str:
-    """`m:ss`, or `h:mm:ss` from an hour on."""
+def format_duration(seconds: float) -> str:
+    """Format a time as `m:ss`, or as `h:mm:ss` from an hour on."""
     minutes, second = divmod(round(seconds), 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
-def jobs(count: int) -> str:
+def count_jobs(count: int) -> str:
+    """Format a number of jobs."""
     return f"{count} job" if count == 1 else f"{count} jobs"
 
 
-def progress_line(name: Text, width: int, done: int, total: int, told: str) -> Table:
-    """`name` in `width` columns, a bar if there is a total, and what is told of it."""
+def make_progress_line(name: Text, width: int, done: int, total: int, message: str) -> Table:
+    """Return a line with `name` in `width` columns, a bar if there is a total, and the message."""
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, width=width)
     table.add_column(width=BAR_WIDTH)
     table.add_column(no_wrap=True, overflow="ellipsis")
     bar = ProgressBar(total=total, completed=done, width=BAR_WIDTH) if total else ""
-    table.add_row(name, bar, Text(told, "dim"))
+    table.add_row(name, bar, Text(message, "dim"))
     return table
 
 
@@ -144,49 +124,53 @@ class LogHandler(LogHandlerBase):
         self.errors = Console(stderr=True, **options) if settings.stdout else self.console
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
-        self.planned: list[str] = []  # of a dry run: shown at its end, for thousands of lines are fast as one text only
+        self.planned: list[str] = []  # of a dry run, printed as one text, because thousands of prints are slow
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False
         self.started = time.monotonic()
         self.closed = threading.Event()
-        self.live = Live(get_renderable=self.view, console=self.console, refresh_per_second=4, transient=True)
+        self.live = Live(get_renderable=self.make_view, console=self.console, refresh_per_second=4, transient=True)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show one record; whatever has no view of its own here and is no noise is printed as it is."""
+        """Show one record."""
         views = {
-            LogEvent.RUN_INFO: self.run_info,
-            LogEvent.JOB_INFO: self.job_info,
-            LogEvent.JOB_FINISHED: self.job_finished,
-            LogEvent.JOB_ERROR: self.job_error,
-            LogEvent.ERROR: self.error,
-            LogEvent.SHELLCMD: self.shell_command,
-            None: self.message,
+            LogEvent.RUN_INFO: self.show_start,
+            LogEvent.JOB_INFO: self.add_job,
+            LogEvent.JOB_FINISHED: self.show_finished_job,
+            LogEvent.JOB_ERROR: self.show_failed_job,
+            LogEvent.ERROR: self.show_error,
+            LogEvent.SHELLCMD: self.show_command,
+            None: self.show_message,
         }
         try:
             if view := views.get(getattr(record, "event", None)):
                 view(record)
         except Exception:
-            # As every logging handler does: what cannot be shown must not end the thread that shows the rest.
+            # As in every logging handler: a record that cannot be shown must not end the thread.
             self.handleError(record)
 
-    def run_info(self, record: logging.LogRecord) -> None:
-        """How many jobs of which rule. Rules without a command only name targets and are no work."""
+    def show_start(self, record: logging.LogRecord) -> None:
+        """Show the number of jobs of each rule. Rules without a command only name targets."""
         self.counts = Counter(
             {rule: count for rule, count in record.stats.items() if rule not in ("total", "all", "runs")}
         )
         if self.common_settings.dryrun:
-            return  # said when all jobs have been listed
-        self.console.print(self.summary())
+            return  # printed after the list of jobs
+        self.console.print(self.summarise())
         if self.console.is_terminal:
             self.live.start()
         else:
-            threading.Thread(target=self.heartbeat, daemon=True).start()
+            threading.Thread(target=self.list_running_jobs, daemon=True).start()
 
-    def summary(self) -> str:
-        return f"[bold]{jobs(self.counts.total())}[/]: " + ", ".join(f"{n} {rule}" for rule, n in self.counts.items())
+    def summarise(self) -> str:
+        """Format the number of jobs of each rule."""
+        return f"[bold]{count_jobs(self.counts.total())}[/]: " + ", ".join(
+            f"{n} {rule}" for rule, n in self.counts.items()
+        )
 
-    def job_info(self, record: logging.LogRecord) -> None:
+    def add_job(self, record: logging.LogRecord) -> None:
+        """Add a job to the running ones, or to the list of a dry run."""
         about = "/".join(value for name, value in record.wildcards.items() if name != "scale")
         job = Job(record.rule_name, about, record.log, record.shellcmd or "")
         if not self.common_settings.dryrun:
@@ -196,11 +180,13 @@ class LogHandler(LogHandlerBase):
             reason = record.reason.split(":")[0].strip()
             self.planned.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
-    def shell_command(self, record: logging.LogRecord) -> None:
+    def show_command(self, record: logging.LogRecord) -> None:
+        """Show a command with --printshellcmds."""
         if self.common_settings.printshellcmds and getattr(record, "shellcmd", None):
             self.console.print(f"[dim]{escape(record.shellcmd)}[/]")
 
-    def job_finished(self, record: logging.LogRecord) -> None:
+    def show_finished_job(self, record: logging.LogRecord) -> None:
+        """Show a line for a finished job."""
         job = self.running.pop(record.job_id)
         if not job.command:
             return
@@ -208,44 +194,47 @@ class LogHandler(LogHandlerBase):
         if not self.common_settings.quiet:
             total = self.counts.total()
             count = f"{self.done:{len(str(total))}}/{total}"
-            self.console.print(f"[green]✓[/] {count} {job.rule:10} {escape(job.about)}  [dim]{job.duration()}[/]")
+            self.console.print(
+                f"[green]✓[/] {count} {job.rule:10} {escape(job.about)}  [dim]{job.format_duration()}[/]"
+            )
 
-    def job_error(self, record: logging.LogRecord) -> None:
-        """What failed, why (the log's last line), where to read more, how to repeat it alone."""
+    def show_failed_job(self, record: logging.LogRecord) -> None:
+        """Show a failed job, the last line of its log, the log's path, and the command."""
         job = self.running.pop(record.jobid)
-        # On a cluster the last is SLURM's own log of the job, for what happened before the command began.
+        # On a cluster the last one is SLURM's log of the job, with errors before the command started.
         job.log = record.log
         if self.cancelled:
-            self.console.print(f"  {job.rule} {escape(job.about)}  [dim]{escape(job.last_line())}[/]")
+            self.console.print(f"  {job.rule} {escape(job.about)}  [dim]{escape(job.read_last_line())}[/]")
             return
         self.failed[record.jobid] = job
-        self.console.print(f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.duration()}")
-        said = record.rule_msg or ""
-        if refusal := SLURM_REFUSAL.search(said):
+        self.console.print(f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}")
+        message = record.rule_msg or ""
+        if refusal := SLURM_REFUSAL.search(message):
             self.console.print(f"    SLURM refused it: {escape(' '.join(refusal[1].split()))}")
         else:
-            self.console.print(f"    {escape(job.last_line() or 'it logged nothing')}")
-        if end := SLURM_END.search(said):
+            self.console.print(f"    {escape(job.read_last_line() or 'it logged nothing')}")
+        if end := SLURM_END.search(message):
             self.console.print(f"    SLURM:   job {end[1]} ended as {end[2]}")
         for file in job.log:
             self.console.print(f"    log:     {escape(file)}")
         self.console.print(f"    command: [dim]{escape(' '.join(job.command.split()))}[/]")
 
-    def error(self, record: logging.LogRecord) -> None:
-        """An exception. Of one that the user can mend, the line that says how is left, without the traceback."""
+    def show_error(self, record: logging.LogRecord) -> None:
+        """Show an exception; of a UserError only its message, without the traceback."""
         text = record.getMessage()
         if "CalledProcessError in" in text or (
             (self.failed or self.cancelled) and text.startswith("WorkflowError:\nAt least one job")
         ):
-            return  # job_error has said it
+            return  # show_failed_job has shown it
         if found := USER_ERROR.search(text) or CONFIG_ERROR.search(text) or SLURM_ERROR.search(text):
             text = f"error: {found[1]}"
         elif found := NO_RULE.search(text):
-            where = "catalogue/ and papers/ name what can be made; settings go behind --config"
+            where = "catalogue/ and papers/ list what exists; settings go after --config"
             text = f"error: no rule makes {found[1]}; {where}"
         self.errors.print(text, style="red", markup=False)
 
-    def message(self, record: logging.LogRecord) -> None:
+    def show_message(self, record: logging.LogRecord) -> None:
+        """Show a message without an event, unless it is noise."""
         text = record.getMessage()
         if found := SLURM_ACCOUNT.search(text):  # with a traceback
             text = f"error: SLURM has no account {found[1]} for you, but {found[2]}; docs/cluster.md: how to name one"
@@ -257,13 +246,10 @@ class LogHandler(LogHandlerBase):
         style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
         self.console.print(text, style=style, markup=False)
 
-    def rows(self) -> list[tuple[Job, str]]:
-        """The running jobs with the last line of their logs."""
-        return [(job, job.last_line()) for job in list(self.running.values())]
-
-    def view(self) -> Group:
-        """The running jobs, in a line each or, on a narrow terminal, in two; and how far everything is."""
-        rows = [(f"  {job.rule:10} {job.about}", job, line) for job, line in self.rows()]
+    def make_view(self) -> Group:
+        """Return the running jobs, with a line each or, on a narrow terminal, two, and the progress of the whole."""
+        jobs = list(self.running.values())
+        rows = [(f"  {job.rule:10} {job.about}", job, job.read_last_line()) for job in jobs]
         width = max((len(name) for name, _, _ in rows), default=0)
         apart = width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
         parts: list[Text | Table] = []
@@ -273,35 +259,35 @@ class LogHandler(LogHandlerBase):
             if apart:
                 parts.append(Text(name, no_wrap=True, overflow="ellipsis"))
             label = Text("" if apart else name)
-            parts.append(progress_line(label, 3 if apart else width, done, total, line or job.duration()))
-        name, total = Text(f"{self.done} of {jobs(self.counts.total())}", "bold"), self.counts.total()
-        elapsed = duration(time.monotonic() - self.started)
-        return Group(*parts, progress_line(name, max(width, len(name)), self.done, total, elapsed))
+            parts.append(make_progress_line(label, 3 if apart else width, done, total, line or job.format_duration()))
+        name, total = Text(f"{self.done} of {count_jobs(self.counts.total())}", "bold"), self.counts.total()
+        elapsed = format_duration(time.monotonic() - self.started)
+        return Group(*parts, make_progress_line(name, max(width, len(name)), self.done, total, elapsed))
 
-    def heartbeat(self) -> None:
+    def list_running_jobs(self) -> None:
+        """List the running jobs from time to time."""
         while not self.closed.wait(HEARTBEAT_SECONDS):
-            for job, line in self.rows():
-                self.console.print(
-                    f"  {self.done}/{self.counts.total()} done; {job.rule} {escape(job.about)}: {escape(line)}"
-                )
+            for job in list(self.running.values()):
+                name, line = f"{job.rule} {escape(job.about)}", escape(job.read_last_line())
+                self.console.print(f"  {self.done}/{self.counts.total()} done; {name}: {line}")
 
     def close(self) -> None:
-        """End the live part and say how the run ended."""
+        """End the live part and show how the run ended."""
         if not self.closed.is_set():
             self.closed.set()
             self.live.stop()
-            took = f"in {duration(time.monotonic() - self.started)}"
+            took = f"in {format_duration(time.monotonic() - self.started)}"
             if self.common_settings.dryrun:
                 if self.planned:
                     self.console.print("\n".join(self.planned))
                 if self.counts:
-                    self.console.print(f"{self.summary()} [dim](not run: -n)[/]")
+                    self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
             elif self.failed or self.running or self.cancelled:
                 what = f"{len(self.failed)} failed" if self.failed else "stopped"
                 self.console.print(
-                    f"[bold red]{what}[/], {self.done} of {jobs(self.counts.total())} done {took}; "
-                    "the same command goes on from here"
+                    f"[bold red]{what}[/], {self.done} of {count_jobs(self.counts.total())} done {took}; "
+                    "run the same command again to continue"
                 )
             elif self.done:
-                self.console.print(f"[bold green]{jobs(self.done)} done[/] {took}")
+                self.console.print(f"[bold green]{count_jobs(self.done)} done[/] {took}")
         super().close()
