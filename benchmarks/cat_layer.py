@@ -54,7 +54,7 @@ def settings(name: str, model: str) -> dict:
 
 
 class Layer(nn.Module):
-    """One layer of a model: the block, and, where `codes` are given, codebook attention and mixing behind it."""
+    """One layer of a model: the block, and, where `codes` are given, codebook attention and mixing after it."""
 
     def __init__(self, config: CatConfig, codes: int | None):
         super().__init__()

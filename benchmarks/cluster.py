@@ -53,7 +53,7 @@ def of_jobs(cluster: Cluster) -> list[str]:
 
 
 def command(name: str, root: Path) -> list[str]:
-    """The command of a rule for RUN, beside the results of the cut."""
+    """The command of a rule for RUN, next to the results of the cut."""
     run, data = root / "results/demo/runs" / RUN, root / "results/demo/data" / RUN.split("/")[0]
     if name == "train":
         place = ["--out", str(root / "out"), "--state", str(root / "state")]

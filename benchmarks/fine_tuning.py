@@ -1,5 +1,5 @@
 """A step of fine-tuning on pairs of sentences against BertForSequenceClassification of Hugging Face in the same loop,
-with the same batches; CAT beside them; the share of a step that making its batch would take."""
+with the same batches; CAT in the same loop; the share of a step that making its batch would take."""
 
 import argparse
 import statistics
@@ -86,7 +86,7 @@ def main() -> None:
         Console().print(f"BertForSequenceClassification / ours: {faster:.2f}; target: at least 1")
         share = made / (made + statistics.median(seconds["BERT, ours"]))
         Console().print(
-            f"batches are made once, before the first step; anew in each step they would take {100 * share:.2f}% of it"
+            f"batches are made once, before the first step; made in each step they would take {100 * share:.2f}% of it"
         )
 
 

@@ -50,7 +50,7 @@ grant all on slurm_acct_db.* to slurm@'127.0.0.1';
 
 
 def start(cluster: "Cluster", host: str, user: str, port: int) -> None:
-    """Start the daemons, on `port` and the one behind it, and make an account and a QOS for the user."""
+    """Start the daemons, on `port` and the next one, and make an account and a QOS for the user."""
     from tests.slurm.cluster import wait
 
     folder = cluster.folder

@@ -23,7 +23,7 @@ from tests.slurm import accounting
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
 CORES, MEMORY_MB, GPUS = 4, 16000, 2
-# The reason stands beside what is not obvious.
+# Comments give the reason where a setting is not obvious.
 CONFIGURATION = """\
 ClusterName=recompose
 SlurmctldHost={host}(127.0.0.1)
@@ -111,7 +111,7 @@ class Cluster:
         wait(lambda: "UP" in self.run("scontrol", "ping", check=False), 90, "slurmctld does not answer")
 
     def start_slurmd(self, node: str, begins: list[str] | None = None) -> None:
-        """Start it, behind the words that begin its command."""
+        """Start it, with the prefix of its command."""
         file = self.folder / f"run/slurmd-{node}.pid"
         file.unlink(missing_ok=True)
         self.run(*(begins or []), "slurmd", "-N", node)
@@ -170,7 +170,7 @@ def wait(until, seconds: float, what: str) -> None:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that nobody listens on."""
+    """The first of `count` ports in a row that no process listens on."""
     # Tests in other processes draw too, and hypothesis gives all of them one state of `random`.
     for first in random.SystemRandom().sample(range(20000, 30000, count), 100):
         try:
@@ -186,7 +186,7 @@ def free_ports(count: int) -> int:
 def up(
     folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | None = None, accounts: bool = False
 ) -> Cluster:
-    """Start a cluster in an empty folder, every slurmd behind the words that begin its command; `accounts`: with
+    """Start a cluster in an empty folder, every slurmd with the prefix of its command; `accounts`: with
     slurmdbd. The folder's path must be short (a Unix socket's has 107 bytes) and its parents open to others: munged
     refuses anything else."""
     for name in ("munge", "state", "spool", "log", "run", "dev"):

@@ -104,7 +104,7 @@ def running(cluster: Cluster, project: Project, rule: str, run: str) -> str:
 
 
 def wait_for_state(project: Project, run: str, process: subprocess.Popen[str]) -> None:
-    """Wait until a training has saved a state to go on from, and still runs."""
+    """Wait until a training has saved a state to resume from, and still runs."""
 
     def ready() -> bool:
         assert process.poll() is None, process.communicate()[1]

@@ -35,7 +35,7 @@ def executor(plugin, cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
 
 
 def ends(executor, plugin, number: str, times: int = 1) -> list[str | None]:
-    """What is concluded of a job at so many looks."""
+    """The end of a job that the executor reports at each of several polls."""
     found = []
     for _ in range(times):
         jobs = plugin.list_queue()

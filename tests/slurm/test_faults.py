@@ -67,7 +67,7 @@ def test_a_killed_training_and_a_cancelled_job_are_retried(
 
 @contextmanager
 def held(project: Project, *runs: str) -> Iterator[None]:
-    """The trainings of runs stand still meanwhile, so that they do not end too soon for a test."""
+    """The trainings of runs are stopped meanwhile, so that they do not end too soon for a test."""
     processes = [training(project, run) for run in runs]
     for process in processes:
         os.kill(process, signal.SIGSTOP)
@@ -79,10 +79,10 @@ def held(project: Project, *runs: str) -> Iterator[None]:
 
 
 def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
-    """SIGKILL to ./reproduce and its Snakemake: all that runs where it was called; the jobs go on."""
+    """SIGKILL to ./reproduce and its Snakemake: all processes on this machine; the jobs continue."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    assert list((project.root / ".snakemake").glob("locks/*")), "this test needs a lock left behind"
+    assert list((project.root / ".snakemake").glob("locks/*")), "this test needs a lock that was left"
 
 
 def test_jobs_of_a_killed_snakemake_are_waited_for(long_project: Project, cluster: Cluster, undisturbed):
@@ -144,7 +144,7 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
 
 
 def is_told_to_end(process: int) -> bool:
-    """Whether SIGTERM waits for a stopped process, or has ended it: SLURM may let it go on along with the signal."""
+    """Whether SIGTERM waits for a stopped process, or has ended it: SLURM may continue it together with the signal."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -180,7 +180,7 @@ def test_a_job_that_ran_out_of_memory_asks_for_more(long_project: Project, clust
 def test_a_training_that_runs_out_of_memory_goes_on_from_its_state(
     long_project: Project, cluster: Cluster, undisturbed
 ):
-    """Behind its first saved state it needs 700 MB more than the first attempt has; the second has twice as much."""
+    """After its first saved state it needs 700 MB more than the first attempt has; the second has twice as much."""
     long_project.edit("catalogue/scales.yaml", "memory: 5000", "memory: 1000")
     state = "results/{wildcards.scale}/state/{params.run}"
     hold = "python -c 'x = bytes(range(100)) * 7_000_000; import time; time.sleep(9)'"
@@ -196,7 +196,7 @@ def test_a_training_that_runs_out_of_memory_goes_on_from_its_state(
 
 
 def test_slurmd_alone_may_go_away_in_mid_run(long_project: Project, cluster: Cluster, undisturbed):
-    """Its steps go on, and when it is back it takes them over: for SLURM the node was late to answer."""
+    """Its steps continue, and it finds them when it is back: for SLURM the node was late to answer."""
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
     node = jobs_of(cluster, long_project, "train")[0]["NodeList"]
@@ -247,7 +247,7 @@ def test_a_preempted_training_is_started_again_by_slurm(long_project: Project, c
     whole = ("--partition=urgent", "--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
     urgent = cluster.run("sbatch", "--parsable", *whole).strip()
     wait(lambda: cluster.shown(urgent)["JobState"] == "RUNNING", 60, "nothing gives way to the urgent job")
-    wait(lambda: training(long_project, RUNS[0]) is None, 30, "the training goes on")
+    wait(lambda: training(long_project, RUNS[0]) is None, 30, "the training continues")
     cluster.run("scancel", urgent)
     said = end(process, timeout=500)
     assert "✗" not in said

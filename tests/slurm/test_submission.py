@@ -13,12 +13,12 @@ from tests.slurm.conftest import CUT, RUNS, scores
 from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, running, trainings
 from tests.workflow.projects import Project, copied
 
-# Everything behind a training whose results prompts are changed for: two trainings, the candidates, the interventions.
+# All jobs of a training with interventions: two trainings, the candidates, the interventions.
 CHAIN = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
 
 
 def recording(project: Project, cluster: Cluster) -> dict[str, str]:
-    """PATH in which a program stands before SLURM's own sbatch that keeps what it is given, a file a call."""
+    """PATH with a program before SLURM's own sbatch that records its arguments, one file per call."""
     recorder, folder, own = project.root / "recorder/sbatch", project.root / "sent", shutil.which("sbatch")
     for made in (recorder.parent, folder):
         made.mkdir()

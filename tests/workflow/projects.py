@@ -68,10 +68,10 @@ class Project:
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=300)
 
     def edit(self, file: str, old: str, new: str) -> None:
-        """Replace the one place where `old` stands in a file."""
+        """Replace the only occurrence of `old` in a file."""
         path = self.root / file
         text = path.read_text()
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        assert text.count(old) == 1, f"{file} has {old!r} {text.count(old)} times"
         path.write_text(text.replace(old, new))
 
     @contextmanager

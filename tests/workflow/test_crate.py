@@ -1,4 +1,4 @@
-"""A finished scale as one RO-Crate, and the checks that it stands up to."""
+"""A finished scale as one RO-Crate, and the checks of the crate."""
 
 import csv
 import json
@@ -49,7 +49,7 @@ def damaged(crate: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def of_one_paper(damaged: Path) -> Path:
-    """The same, by whose configuration one paper alone was asked for: the numbers of all are made again for long."""
+    """The same with a configuration of one paper only, because recomputing the numbers of all papers takes long."""
     return asking_for("sq_transformer", damaged)
 
 

@@ -1,4 +1,4 @@
-"""What breaks under a running workflow: one line says it, earlier results stay, and the next call mends it."""
+"""Faults during a run: one line reports them, earlier results stay, and the next call repairs them."""
 
 import subprocess
 from pathlib import Path
@@ -96,7 +96,7 @@ HALVES = {
 
 class Damaged:
     """A finished demo in which all these files are cut in half, and a checkpoint: a call that reads them, and one after
-    they were deleted with what lies beside them."""
+    they were deleted with their folders."""
 
     def __init__(self, project: Project):
         self.root = project.root
@@ -143,7 +143,7 @@ def test_what_is_damaged_is_refused_and_made_again_when_it_is_deleted(damaged: D
 @pytest.mark.quick_faults
 @pytest.mark.parametrize("name", HALVES)
 def test_a_results_file_cut_in_half(damaged: Damaged, name: str):
-    """It is refused by what reads it; deleted with what lies beside it, it is made again, and so are its readers."""
+    """Jobs that read it refuse it; deleted with its folder, it is recreated, and jobs that read it are rerun."""
     file, reader, said = HALVES[name]
     assert any(file in line and said in line for line in damaged.refused.stderr.splitlines()), damaged.refused.stderr
     folder = (damaged.root / file).parent

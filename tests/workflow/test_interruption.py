@@ -1,4 +1,4 @@
-"""Runs that fail, are interrupted or are killed: what the terminal says, and that the next call goes on."""
+"""Runs that fail, are interrupted or are killed: the messages on the terminal, and the next call, which continues."""
 
 import os
 import signal
@@ -50,7 +50,7 @@ def test_ctrl_c_saves_the_training_and_leaves_no_lock(long_run):
     os.killpg(process.pid, signal.SIGINT)
     said = wait_for_end_of(process)
     assert process.returncode != 0
-    assert "the same command goes on from here" in said and "Traceback" not in said
+    assert "run the same command again to continue" in said and "Traceback" not in said
     assert saved_state(long_run.root)
     assert not list((long_run.root / ".snakemake").glob("locks/*"))
     assert {rule for rule, _ in long_run.planned(TARGET)} == {"train"}
@@ -60,7 +60,7 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     process = started(long_run)
     os.killpg(process.pid, signal.SIGKILL)
     wait_for_end_of(process)
-    assert list((long_run.root / ".snakemake").glob("locks/*")), "this test needs a lock left behind"
+    assert list((long_run.root / ".snakemake").glob("locks/*")), "this test needs a lock that was left"
     long_run.edit("catalogue/tasks/kinds.yaml", "max_steps: 100000,", "max_steps: 3,")
     done = long_run.reproduce(TARGET)
     assert done.returncode == 0, done.stderr
@@ -90,7 +90,7 @@ def test_of_two_calls_at_once_one_makes_everything(project):
 
 
 def test_where_the_file_system_has_no_locks_those_of_snakemake_count(project, tmp_path, monkeypatch):
-    """flock exits with 71 then. Nobody knows whose the locks are: they stay, and Snakemake says how to delete them."""
+    """flock exits with 71 then. The owner of the locks is unknown: they stay, and Snakemake says how to delete them."""
     flock = tmp_path / "bin/flock"
     flock.parent.mkdir()
     flock.write_text("#!/bin/sh\nexit 71\n")
@@ -123,7 +123,7 @@ def orphan(project: Project) -> Iterator[int]:
 
 
 def has_ended(process: int) -> bool:
-    """A process that nobody waits for stays listed, without its command line."""
+    """A process whose parent does not wait for it stays listed, without its command line."""
     command = Path(f"/proc/{process}/cmdline")
     return not command.exists() or not command.read_bytes()
 
@@ -136,7 +136,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(long_run):
-    """It does not hold the lock of ./reproduce, so other jobs are done beside it; its own run waits until it ends."""
+    """It does not hold the lock of ./reproduce, so other jobs run meanwhile; its own run waits until it ends."""
     with orphan(long_run) as trainer:
         other = "results/demo/data/cogs/dataset.json"
         done = long_run.reproduce(TARGET, other)

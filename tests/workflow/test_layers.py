@@ -1,4 +1,4 @@
-"""What a change of code reaches, layer by layer, and what is new code reaches nobody else."""
+"""The jobs that a change of code reruns, layer by layer; new code reruns no other job."""
 
 import csv
 from collections.abc import Callable

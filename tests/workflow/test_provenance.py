@@ -1,4 +1,4 @@
-"""Beside every result of a whole run lies how it was made."""
+"""Every result of a whole run has a record of how it was made."""
 
 import json
 from datetime import datetime
