@@ -42,7 +42,7 @@ def scan_sentences(verbs: tuple[str, ...], paths: tuple[str, ...] = PATHS) -> li
 
 
 def add_data(results: Path, task: str, spec: dict) -> Path:
-    """Seq2SeqDataset data of a task: a few commands of SCAN, or the stand-in of another data set."""
+    """Write the data of a task: a few commands of SCAN, or generated data in the format of another data set."""
     folder = results / "data" / task
     if not folder.exists():
         if spec["options"]["from"] == "stand_in":

@@ -1,4 +1,4 @@
-"""Controls without a model: the published data give known numbers, made-up ones what can be counted."""
+"""Controls without a model: known numbers of the published data, and small examples counted by hand."""
 
 import json
 

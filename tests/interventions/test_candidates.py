@@ -220,7 +220,7 @@ def test_the_papers_source_takes_near_common_words_of_the_same_part_of_speech(pi
     options = {"source": "vectors", "frequencies": str(frequencies), "spacy_model": "made-here"}
     table = build(["The dog dogs"], resources, options, pipeline)
     assert read_description(table)["vectors"].startswith("spaCy en_")
-    # cos 53 degrees is 0.6: axis (60) is too far from dog, frump is behind it, chase is no noun, axe has no vector.
+    # cos 53 degrees is 0.6: axis (60) and frump (200) are too far from dog, chase is no noun, axe has no vector.
     assert words_of(table) == {
         "dog": {"dogs", "animal", "beast", "car"},
         "dogs": {"dog", "animal", "beast", "car"},
@@ -245,7 +245,7 @@ def test_near_words_of_many_queries_are_found_slice_by_slice(pipeline, resources
 
 def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
     row = build(["dog"], resources, {"vectors": "auto"}, pipeline).to_pylist()[0]
-    # Neither `domestic` nor `canis` has a vector; equal scores stand by the alphabet, `frump` lies on the other side.
+    # Neither `domestic` nor `canis` has a vector; equal scores are sorted alphabetically, `frump` has a negative cosine.
     assert row["candidates"][0][-1] == "frump"
     assert row["scores"][0][-1] == pytest.approx(0.6 * np.cos(np.radians(200)) + 0.4, abs=1e-5)
 

@@ -47,7 +47,7 @@ def make(family, attention="sdpa"):
 
 
 def items(sizes, bos=False, seed=0):
-    """ids and words [B, S] of items whose words have so many tokens: [[1, 3, 2], ...], right-padded with id 2."""
+    """ids and words [B, S] of items from the number of tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
     generator = torch.Generator().manual_seed(seed)
     words = [[-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes]
     ids = [torch.randint(3, VOCABULARY, (len(row),), generator=generator) for row in words]
@@ -226,7 +226,7 @@ def test_as_many_groups_as_words():
     assert pooled.shape == (2, 4, 7, 5)
     torch.testing.assert_close(pooled[0].sum(dim=1), (states * groups.real[..., None]).sum(dim=1))
     assert pooled[1, 0, 2].equal(states[0, 2:5].amax(dim=0))
-    # Behind the last word there is nothing, and one token keeps its bits.
+    # Positions after the last word are zero, and a single token keeps its bits.
     assert not pooled[:, 0, 5:].any() and pooled[0, 0, :2].equal(states[0, :2])
     half = pool(states.bfloat16(), groups, ["mean"])
     assert half.dtype == torch.bfloat16 and half[0, 0, 0].equal(states[0, 0].bfloat16())

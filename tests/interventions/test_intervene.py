@@ -229,8 +229,8 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
     assert right == {False: 4, True: 1}
 
 
-def test_answers_behind_a_space_are_so_after_synonyms_too(tmp_path):
-    """Some are single tokens behind a space alone. Where no word is replaced, all stays as it was."""
+def test_answers_after_a_space_keep_it_with_synonyms(tmp_path):
+    """Some answers are single tokens only after a space. If no word is replaced, nothing changes."""
     write_text(tmp_path / "text", space=" ")
     write_prompts(tmp_path / "prompts")
     train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=5, validate_every=5), "text")

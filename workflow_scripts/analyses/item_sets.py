@@ -1,12 +1,11 @@
-"""Models compared on the same items: those that every variant of a model had right before an intervention.
+"""Comparison of variants on the items that all of them answered right before an intervention.
 
-A model that is measured on its own right items (ConsistSyn, CAP) is measured on other items than its rival. Here the
-items are those that all given variants of one task, method and seed had right before; for each variant and intervention
-the scores say which share of them is still right. A set without an item has no other score than its size, 0.
+ConsistSyn and CAP score each model on its own right items, so two models are scored on different items. Here the items
+are those that all given variants of one task, method and seed answered right before; the scores are the shares of them
+that are still right under each intervention. Without such items the only score is their number, 0.
 
-A CV over draws comes with `cv_noise`: the CV that the draws would have if each of the n items were kept independently
-of the others with the mean share p. The share of a draw then has variance p (1 - p) / n, so that its CV is
-sqrt((1 - p) / (p n)).
+A CV over draws comes with `cv_noise`: the CV of draws in which each of the n items stays right independently, with the
+mean share p. The share of a draw then has variance p (1 - p) / n, so its CV is sqrt((1 - p) / (p n)).
 """
 
 import math
@@ -27,11 +26,11 @@ WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_se
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Rows of item set `common_correct`, for each readout of answers.
+    """Score the item set `common_correct` for each readout.
 
-    Metric `items` is how many there are; `exact_match` is under CAP, `consistency`, `cv` (`cv_low` to `cv_high`) and
-    `cv_noise` are under synonyms. Of the readout of labels they are called as in the scores of the interventions. A CV
-    that is undefined, or 0 and so without a logarithm, is noted.
+    Metrics: `items`, their number; `exact_match` under CAP; `consistency`, `cv` (`cv_low` to `cv_high`) and `cv_noise`
+    under synonyms. For the readout `labels` they have the names of the interventions' scores. A CV that is undefined,
+    or 0 and so without a logarithm, gets a note.
     """
     merge_options(options)
     found = AnalysisResult()
@@ -47,7 +46,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
 
 
 def read_answers(run: TrainedRun) -> pandas.DataFrame:
-    """One row an answer of a run under its interventions. Raises UserError where there are none."""
+    """Read the answers of a run under its interventions, a row each. Raises UserError if there are none."""
     path = run.folder / "interventions/answers.parquet"
     if not path.is_file():
         raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
@@ -55,8 +54,7 @@ def read_answers(run: TrainedRun) -> pandas.DataFrame:
 
 
 def find_shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
-    """(readout, item) of the items that all variants had right before. `answers`: readout, item, variant,
-    correct_before, one row an answer."""
+    """Find (readout, item) of the items that all variants in `answers` had right before."""
     right = answers.groupby(["readout", "item"])["correct_before"].all()
     return right.index[right]
 
@@ -66,16 +64,14 @@ def _model(run: TrainedRun) -> tuple[str, str, int]:
 
 
 def _score(run: TrainedRun, answers: pandas.DataFrame, found: AnalysisResult) -> None:
-    """Add the rows of a run, and the notes on it; `answers` are of all variants of its model, task and seed."""
+    """Add the rows and notes of a run; `answers` are those of all variants of its task, method and seed."""
     own, shared = answers[answers["variant"] == run.variant], find_shared_items(answers)
     own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
     columns = run.columns | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
     draws: dict[tuple[str, float], list[float]] = {}
-    sizes = {
-        readout: int((shared.get_level_values("readout") == readout).sum())
-        for readout in sorted(answers["readout"].unique())
-    }
-    for readout, count in sizes.items():
+    sizes = {}
+    for readout in sorted(answers["readout"].unique()):
+        count = sizes[readout] = int((shared.get_level_values("readout") == readout).sum())
         items = {"metric": "items", "value": float(count), "unit": "items", "n": count, "readout": readout}
         found.scores.append(columns | items)
         if not count:

@@ -1,9 +1,9 @@
-"""What one variant gains over another, with intervals over training seeds, and over training seeds and test items.
+"""Gain of a variant over another, with intervals over training seeds, and over training seeds and test items.
 
-An interval over seeds says what other trainings would give on the same items. Where a measure rests on few items (the
-own right answers of a model), other items would change it, too. Where all trainings have the same items, the interval
-over both is that of a two-way analysis of variance. Where the items differ by seed, the variances of two jackknives,
-over seeds and over items, are added: conservative, since both count what a seed and an item have together.
+An interval over seeds holds for other trainings on the same items. If a measure has few items (the right answers of a
+model), other items would change it, too. If all trainings have the same items, the interval over both is that of a
+two-way analysis of variance. If items differ by seed, the variances of two jackknives, over seeds and over items, are
+added. This is conservative, because both contain the interaction of seeds and items.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,21 @@ Place = tuple[tuple[str, Any], ...]  # the selectors of a measure and their valu
 
 @dataclass(frozen=True)
 class Answers:
-    """Of one variant over m models, n seeds and I items: share of right answers `right` [m, n, I] in percent, of the
-    items that are `counted` [m, n, I] bool."""
+    """Answers of a variant over m models, n seeds and I items: the share `right` [m, n, I] in percent.
+
+    Only items in `counted` [m, n, I] bool have a share.
+    """
 
     right: np.ndarray
     counted: np.ndarray
 
     def compute_seed_means(self) -> np.ndarray:
-        """[n]: the mean over the models of the mean over the counted items. A seed without any has nan."""
+        """Return [n]: the mean over models of the mean over counted items; nan for a seed without items."""
         with np.errstate(invalid="ignore"):
             return ((self.right * self.counted).sum(-1) / self.counted.sum(-1)).mean(0)
 
     def compute_leave_one_out_means(self) -> np.ndarray:
-        """[I]: the mean over seeds and models if an item were not there; not finite where nothing would be left."""
+        """Return [I]: the mean over seeds and models without an item; not finite if no other item is left."""
         kept = self.right * self.counted
         with np.errstate(divide="ignore", invalid="ignore"):
             means = (kept.sum(-1, keepdims=True) - kept) / (self.counted.sum(-1, keepdims=True) - self.counted)
@@ -46,18 +48,19 @@ class Answers:
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Metric `difference`, `variant` less `over`, with its 95% intervals `seeds_low` to `seeds_high` and `both_low` to
-    `both_high` (points; n: seeds), and `items` (n: items), for each task, measure and subset (a method, or a mean).
+    """Compare two variants for each task, measure and subset (a method, or a mean over methods).
 
-    The measures are accuracy on all items, and, on the own right items, ConsistSyn by rate (mean over draws) and
-    accuracy under CAP before block `layer` (mean over poolings); answers are the argmax over the vocabulary.
+    Metrics: `difference`, `variant` less `over`, with 95% intervals `seeds_low` to `seeds_high` and `both_low` to
+    `both_high` (points; n: seeds), and `items` (n: items). Measures: accuracy on all items; on the model's right items,
+    ConsistSyn by rate (mean over draws) and accuracy under CAP before block `layer` (mean over poolings). An answer is
+    the argmax over the vocabulary.
 
     options:
-        variant, over: the variants compared.
+        variant, over: the two variants.
         layer: number of a block.
-        means: name -> methods over which a seed's value is the mean.
-    A seed counts where every method has both variants and an item to count. One seed has no interval, nor has a measure
-    of one item over both.
+        means: name -> methods to average for each seed.
+    A seed counts if every method has both variants and an item. One seed has no interval, and one item no interval over
+    both.
     """
     given = merge_options(options, variant="", over="", layer=1, means={})
     variants, found = (given["variant"], given["over"]), AnalysisResult()
@@ -84,7 +87,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
 
 
 def read_measures(run: TrainedRun, layer: int) -> dict[Place, pandas.DataFrame]:
-    """Measure -> a row for each item, the index: `right`, the share of right answers in percent, and `counted`."""
+    """Return measure -> table by item: `right`, the share of right answers in percent, and `counted`."""
     answers = read_answers(run)
     answers = answers[answers["readout"] == READOUT]
     before = answers.groupby("item")["correct_before"].first()
@@ -100,7 +103,7 @@ def read_measures(run: TrainedRun, layer: int) -> dict[Place, pandas.DataFrame]:
 
 
 def align_items(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple["Answers", ...]:
-    """Each of `tables` [sides][m][n] over the same items: those that are counted anywhere."""
+    """Reindex `tables` [sides][m][n] by the items that any of them counts."""
     flat = [table for side in tables for seeds in side for table in seeds]
     items = sorted(set().union(*(table.index[table["counted"]] for table in flat)))
     sides = []
@@ -113,7 +116,7 @@ def align_items(tables: Sequence[Sequence[Sequence[pandas.DataFrame]]]) -> tuple
 
 
 def compute_two_way_effect(left: Answers, right: Answers) -> Effect:
-    """left - right, in points, over other seeds and other items at once."""
+    """Estimate left - right, in points, with an error over both seeds and items."""
     if left.counted.all() and right.counted.all():
         return average_over_seeds_and_items((left.right - right.right).mean(0))
     by_seed = left.compute_seed_means() - right.compute_seed_means()
@@ -122,15 +125,15 @@ def compute_two_way_effect(left: Answers, right: Answers) -> Effect:
     items = len(without)
     if n < 2 or items < 2 or not np.isfinite(without).all():
         return Effect(mean, None, None, n, method)
-    of_seeds = float(by_seed.var(ddof=1)) / n
-    of_items = float(without.var()) * (items - 1)
-    together = of_seeds + of_items
-    below = of_seeds**2 / (n - 1) + of_items**2 / (items - 1)
+    seeds_part = float(by_seed.var(ddof=1)) / n
+    items_part = float(without.var()) * (items - 1)
+    together = seeds_part + items_part
+    below = seeds_part**2 / (n - 1) + items_part**2 / (items - 1)
     return Effect(mean, together**0.5, max(1.0, together**2 / below) if below > 0 else n - 1.0, n, method)
 
 
 def _compare(found: AnalysisResult, columns: dict[str, Any], left: Answers, right: Answers) -> None:
-    """Add the scores of one measure, over the seeds in which both sides have an item to count in every model."""
+    """Add the scores of a measure over the seeds in which both sides count an item of every model."""
     usable = np.isfinite(left.compute_seed_means()) & np.isfinite(right.compute_seed_means())
     what = ", ".join(str(value) for name, value in columns.items() if name not in ("split", "readout", "protocol"))
     if not usable.all():
@@ -150,4 +153,4 @@ def _compare(found: AnalysisResult, columns: dict[str, Any], left: Answers, righ
     items = int((left.counted | right.counted).any((0, 1)).sum())
     found.scores.append(columns | {"metric": "items", "value": float(items), "unit": "items", "n": items})
     if both.low is None and alone.low is not None:
-        found.notes.append(f"{what}: a seed rests on one item; no interval over items")
+        found.notes.append(f"{what}: a seed has only one item; no interval over items")

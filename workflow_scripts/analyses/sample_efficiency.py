@@ -33,14 +33,15 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             if missing := [task for task in ends if task not in by_task]:
                 found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
                 continue
-            last = by_task[tasks[-1]]
             start, end = (
                 read_split_scores(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
                 for task in ends
             )
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
-                found.scores.append(make_score_row(last, "mean_gain", gain, "points", len(tasks) - 1, readout=readout))
+                found.scores.append(
+                    make_score_row(by_task[tasks[-1]], "mean_gain", gain, "points", len(tasks) - 1, readout=readout)
+                )
     return found
 
 

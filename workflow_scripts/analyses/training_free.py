@@ -46,17 +46,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
             answers = {"word_overlap": compute_overlaps(pairs, {}), "sememe_overlap": compute_overlaps(pairs, known)}
         for readout, answer in answers.items():
             for subset, rows in find_subset_rows(table["subset"].to_numpy()).items():
-                measures = (
-                    compute_class_metrics(answer[rows], answer[rows], label[rows])
-                    if names
-                    else compute_correlations(answer[rows], label[rows])
-                )
+                if names:
+                    values, undefined = compute_class_metrics(answer[rows], answer[rows], label[rows])
+                else:
+                    values, undefined = compute_correlations(answer[rows], label[rows])
                 where = {"task": run.task, "split": given["split"], "subset": subset, "readout": readout}
-                what = {"unit": "percent", "n": len(rows), "protocol": run.protocol}
-                found.scores += [where | what | {"metric": name, "value": x} for name, x in measures[0].items()]
-                found.notes += [
-                    f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in measures[1].items()
-                ]
+                where |= {"unit": "percent", "n": len(rows), "protocol": run.protocol}
+                found.scores += [where | {"metric": name, "value": value} for name, value in values.items()]
+                found.notes += [f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in undefined.items()]
     return found
 
 

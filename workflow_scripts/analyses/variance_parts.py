@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
@@ -41,17 +42,12 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
 
 def read_consistency(runs: list[TrainedRun]) -> dict[float, np.ndarray]:
     """Return rate -> ConsistSyn [training seeds, draws] in percent, for the seeds with a score for every draw."""
-    by_rate: dict[float, dict[int, dict[int, float]]] = {}
-    for run in runs:
-        for row in read_scores(run.folder / "interventions/scores.csv"):
-            if row["metric"] == "consistency":
-                by_rate.setdefault(row["rate"], {}).setdefault(run.seed, {})[row["intervention_seed"]] = row["value"]
-    tables = {}
-    for rate, by_seed in by_rate.items():
-        draws = sorted(set().union(*by_seed.values()))
-        whole = [values for values in by_seed.values() if len(values) == len(draws)]
-        tables[rate] = np.array([[values[draw] for draw in draws] for values in whole]).reshape(len(whole), len(draws))
-    return tables
+    rows = pandas.DataFrame([row for run in runs for row in read_scores(run.folder / "interventions/scores.csv")])
+    by_rate = rows[rows["metric"] == "consistency"].groupby("rate", sort=False)
+    return {
+        rate: table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
+        for rate, table in by_rate
+    }
 
 
 def _variant(run: TrainedRun) -> tuple[str, str, str]:

@@ -46,7 +46,7 @@ class Groups:
 class CapPredictions:
     """The most probable token ids for N items, in the order of the batches; on the CPU, int64.
 
-    The readout `vocabulary` compares all tokens, the readout `labels` only the given ones.
+    The readout `vocabulary` compares all tokens, the readout `labels` only some answers.
     """
 
     clean: dict[str, Tensor]  # readout -> [N]: without an intervention
