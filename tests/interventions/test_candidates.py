@@ -245,7 +245,7 @@ def test_near_words_of_many_queries_are_found_slice_by_slice(pipeline, resources
 
 def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
     row = build(["dog"], resources, {"vectors": "auto"}, pipeline).to_pylist()[0]
-    # Neither `domestic` nor `canis` has a vector; equal scores are sorted alphabetically, `frump` has a negative cosine.
+    # `domestic` and `canis` have no vector; equal scores are sorted alphabetically, `frump` has a negative cosine.
     assert row["candidates"][0][-1] == "frump"
     assert row["scores"][0][-1] == pytest.approx(0.6 * np.cos(np.radians(200)) + 0.4, abs=1e-5)
 

@@ -47,7 +47,7 @@ def make(family, attention="sdpa"):
 
 
 def items(sizes, bos=False, seed=0):
-    """ids and words [B, S] of items from the number of tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
+    """ids and words [B, S] of items, from the tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
     generator = torch.Generator().manual_seed(seed)
     words = [[-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes]
     ids = [torch.randint(3, VOCABULARY, (len(row),), generator=generator) for row in words]
