@@ -267,7 +267,7 @@ def test_a_scale_for_show_bears_no_verdict(results, capsys):
     assert {row["p_value"] for row in found} == {""}
     *counts, no_verdict, not_run = capsys.readouterr().out.splitlines()
     assert sum(int(count) for count in re.findall("(\\d+) (?:no verdict|not run)", " ".join(counts))) == len(found)
-    assert no_verdict == "no verdict: the demo scale bears no verdict (3)"
+    assert no_verdict == "no verdict: the demo scale gives no verdict (3)"
     assert not_run.startswith("not run: ")
 
 

@@ -94,7 +94,7 @@ def test_nothing_is_said_of_what_there_is_not(printed):
     ("reason", "said"),
     [
         ("0 of 6 seeds", "seeds of the analysis plan are missing"),
-        ("made-up data", "made-up data"),
+        ("generated data", "generated data"),
         ("5 of 6 seeds have a value", "5 of 6 seeds have a value"),
         ("a control is not measured: d/Constant/J/m", "a control is not measured"),
     ],

@@ -124,9 +124,9 @@ def test_one_of_many_claims_needs_a_q_value():
     [
         (("reduced", 3), ("reduced", 3), True, "reproduced", ""),
         (("paper", 3), ("reduced", 3), True, "reproduced", ""),
-        (("paper", 3), ("stand_in", 3), True, "no verdict", "made-up data"),
-        (("stand_in", 3), ("stand_in", 3), False, "no verdict", "made-up data"),
-        (("reduced", 3), ("reduced", 3), False, "no verdict", "the small scale bears no verdict"),
+        (("paper", 3), ("stand_in", 3), True, "no verdict", "generated data"),
+        (("stand_in", 3), ("stand_in", 3), False, "no verdict", "generated data"),
+        (("reduced", 3), ("reduced", 3), False, "no verdict", "the small scale gives no verdict"),
         (("reduced", 3), ("reduced", 0), True, "not run", "not measured at small"),
         (("reduced", 3), ("reduced", 1), True, "inconclusive", "one seed has no interval"),
     ],

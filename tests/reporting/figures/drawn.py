@@ -13,7 +13,7 @@ from workflow_scripts.config.displays import display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.reporting.evidence.evidence import read_evidence
-from workflow_scripts.reporting.figures.inputs import Inputs
+from workflow_scripts.reporting.figures.figure_inputs import Inputs
 
 PAPER = "sq_transformer"
 DISPLAYS = load_catalogue(ROOT).papers[PAPER].displays

@@ -16,7 +16,7 @@ from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
-from workflow_scripts.reporting.figures.inputs import Inputs
+from workflow_scripts.reporting.figures.figure_inputs import Inputs
 
 PAPER = load_catalogue(ROOT).papers["carma"]
 VARIANTS = {"original": 20.0, "ft": 50.0, "carma": 60.0}

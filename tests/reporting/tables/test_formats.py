@@ -176,13 +176,13 @@ def test_published_is_grey_beside_another_protocol_only():
 
 def test_notes_speak_of_no_colour_that_markdown_has_not():
     text = markdown.format_markdown_table("t", GRID, NOTES)
-    assert "Published numbers stand beside them" in text and "grey" not in text
+    assert "Published numbers are shown next to them" in text and "grey" not in text
 
 
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
-    assert "<small>made-up\u00a0data</small>" in html(made_up)
-    assert any("made-up data" in note for note in explain_table(DISPLAY, made_up, {}, "demo"))
+    assert "<small>generated\u00a0data</small>" in html(made_up)
+    assert any("generated data" in note for note in explain_table(DISPLAY, made_up, {}, "demo"))
 
 
 @pytest.mark.parametrize(

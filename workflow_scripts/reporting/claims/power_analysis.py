@@ -27,6 +27,7 @@ class Power:
 
     @property
     def decided(self) -> float:
+        """Probability of a verdict that decides."""
         return self.reproduced + self.not_reproduced
 
 

@@ -27,7 +27,7 @@ from workflow_scripts.reporting.claims.effects import (
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
-NO_VERDICT = "no verdict"  # measured, but a control fails, data are stand-ins, or seeds of the plan are missing
+NO_VERDICT = "no verdict"  # measured, but a control fails, data are generated, or seeds of the plan are missing
 NOT_RUN = "not run"  # not measured
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
@@ -85,7 +85,7 @@ def judge_claims(
     planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
     found = [_measure(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
     if not verdicts:
-        reason = f"the {scale} scale bears no verdict"
+        reason = f"the {scale} scale gives no verdict"
         return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
     tested = [
         i for i, one in enumerate(found) if _is_undecided(one) and one.role == EXPLORATORY and one.p_value is not None
@@ -153,7 +153,7 @@ def _measure(
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
         outcome = replace(outcome, smallest=get_margin(claim) + QUARTER * published)
     if protocol == "stand_in":
-        return replace(outcome, reason="made-up data")
+        return replace(outcome, reason="generated data")
     # A success rate is meaningful at 0% or 100% too.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")

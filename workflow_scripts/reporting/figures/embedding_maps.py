@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
-from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.labels import place_labels
 from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, add_legend_below, make_figure, mark_not_run
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FOOTERS = {
     "paper": "",
     "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
-    "stand_in": "Scale {scale}: some data are stand-ins; the figure only shows that every step works",
+    "stand_in": "Scale {scale}: some data are generated; the figure only shows that every step works",
 }
 
 
@@ -41,7 +41,7 @@ def draw_figure(
     evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(display), results, intervened([display]))
 
     # matplotlib takes a second to import, so errors in names are reported first.
-    from workflow_scripts.reporting.figures.inputs import Inputs
+    from workflow_scripts.reporting.figures.figure_inputs import Inputs
     from workflow_scripts.reporting.figures.style import use_style
 
     tables = [*evidence.scores.values(), *evidence.analyses.values()]

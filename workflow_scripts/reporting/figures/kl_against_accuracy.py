@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 SMALLEST = 1e-5  # nats; smaller divergences are drawn at this one, since a logarithmic axis has no zero

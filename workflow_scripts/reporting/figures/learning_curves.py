@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, add_legend_below, make_figure, mark_not_run
 
 SHADE = "0.92"

@@ -4,7 +4,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY
 from workflow_scripts.reporting.figures.word_lines import (
     LEFT,
@@ -58,7 +58,7 @@ def list_published_words(inputs: Inputs, cell: str) -> list[str]:
 def write_neighbours(axes: Axes, lines: list[dict], of_class: dict[str, str], scale: str) -> None:
     """Write a heading and the lines; a neighbour of another class is grey and struck through.
 
-    Classes are known for words of the training data only, of which stand-in data have few.
+    Classes are known for words of the training data only, of which generated data have few.
     """
     for x, heading, align in ((LEFT, "word", "left"), (WORDS, "closest words", "left"), (RIGHT, "own class", "right")):
         write_text(axes, x, 0, heading, fontweight="bold", ha=align)

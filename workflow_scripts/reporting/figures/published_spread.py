@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.inputs import Inputs
+from workflow_scripts.reporting.figures.figure_inputs import Inputs
 from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure
 
 LINE = 0.155  # inches from line to line

@@ -4,7 +4,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY
 from workflow_scripts.reporting.figures.word_lines import RIGHT, get_line_y, make_text_page, start_word, write_text
 
@@ -33,11 +33,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             plotted.append(line | {"seeds": len(select_entry(mine, entry)), "same_codes": by_seed.sum()})
     shown = pandas.DataFrame(plotted)
     figure, axes = make_text_page(2 * len(pairs))
-    write_pairs(axes, pairs, shown, [entry["panel"] for entry in entries if inputs.list_seeds(entry)])
+    write_sentence_pairs(axes, pairs, shown, [entry["panel"] for entry in entries if inputs.list_seeds(entry)])
     return figure, shown.assign(published=shown["agreement"].isna())
 
 
-def write_pairs(axes: Axes, pairs: dict[str, tuple], shown: pandas.DataFrame, run: list[str]) -> None:
+def write_sentence_pairs(axes: Axes, pairs: dict[str, tuple], shown: pandas.DataFrame, run: list[str]) -> None:
     """Write the headings and the pairs; two sentences of unequal length, which cannot be compared, are grey."""
     models = list(dict.fromkeys(shown["model"]))
     places = [RIGHT - COLUMN * (len(models) - number) for number in range(len(models) + 1)]

@@ -29,16 +29,16 @@ VERDICTS = {
     REPRODUCED: "the whole interval of the effect is above the margin of the claim",
     NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
     INCONCLUSIVE: "the interval is neither, or one seed has none",
-    NO_VERDICT: "a control fails, seeds of the analysis plan are missing, the data are made up, or the scale only "
-    "shows that everything works",
-    NOT_RUN: "this scale does not measure it, or nobody has run it yet",
+    NO_VERDICT: "a control fails, seeds of the analysis plan are missing, the data are generated, or the scale "
+    "only shows that everything works",
+    NOT_RUN: "this scale does not measure it, or its runs are not done yet",
 }
 OURS = "controls of ours"
 KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart
 PROTOCOLS = {
     "paper": "the papers' own data, models and schedules",
     "reduced": "smaller models, data or schedules than the papers'",
-    "stand_in": "made-up data",
+    "stand_in": "generated data",
 }
 OVERVIEW = """
 {% for sentence in said %}<p>{{ sentence }}</p>

@@ -72,7 +72,7 @@ TABLE = """<div class="scroll"><table>
 {% if cell.status in ("measured", "computed") %}<span class="ours"><b>{{ cell.ours }}</b>{{ cell.marker }}
 {%- if cell.seeds %}<small>{{ cell.seeds | unbroken }}</small>{% endif %}
 {%- if cell.difference %}<small>{{ (cell.difference ~ " to the paper") | unbroken }}</small>{% endif %}
-{%- if cell.protocol == "stand_in" %}<small>{{ "made-up data" | unbroken }}</small>{% endif %}</span>
+{%- if cell.protocol == "stand_in" %}<small>{{ "generated data" | unbroken }}</small>{% endif %}</span>
 {% elif cell.ours %}<span class="ours absent">{{ cell.ours }}</span>
 {% endif %}
 </div></td>

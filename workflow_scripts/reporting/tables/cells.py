@@ -51,6 +51,7 @@ class Cell:
 
     @property
     def key(self) -> str:
+        """The cell's name in claims.yaml and published.csv: display/row/column/metric."""
         return "/".join((self.display, self.row, self.column, self.metric))
 
     @cached_property

@@ -48,8 +48,8 @@ class ExampleTest:
 def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
     """Test every measured accuracy against the cell of the row `baseline` in the same column, by key.
 
-    `results` is the folder of the scale. Only exact match, a score of whole examples, can be tested. Stand-in data are
-    not tested.
+    `results` is the folder of the scale. Only exact match, a score of whole examples, can be tested. Generated data
+    are not tested.
     """
     tests: dict[str, ExampleTest] = {}
     fit = [cell for cell in cells if cell.status == MEASURED and cell.metric == "exact_match"]

@@ -1,4 +1,4 @@
-"""Tables as LaTeX, for `\\input` under the packages booktabs and xcolor."""
+r"""Tables as LaTeX, for `\input` under the packages booktabs and xcolor."""
 
 from workflow_scripts.reporting.tables.cells import COMPUTED
 from workflow_scripts.reporting.tables.layout import CellText, Grid

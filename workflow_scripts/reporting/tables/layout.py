@@ -18,10 +18,10 @@ PROTOCOL_NOTES = {
         "Protocol paper: the paper's own data, models and schedules. Signed numbers are ours less the published one."
     ),
     "reduced": (
-        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers stand beside them, "
-        "and no difference is formed."
+        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers are shown "
+        "next to them, without a difference."
     ),
-    "stand_in": "Protocol stand_in: made-up data. These numbers only show that every step works.",
+    "stand_in": "Protocol stand_in: generated data. These numbers only show that every step works.",
 }
 
 
@@ -40,6 +40,7 @@ class CellText:
 
     @property
     def is_measured(self) -> bool:
+        """Whether the cell has scores of runs."""
         return self.status == MEASURED
 
     @property
