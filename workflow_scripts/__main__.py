@@ -11,10 +11,7 @@ from workflow_scripts.common.errors import UserError
 
 COMMANDS = {
     "fetch": ("workflow_scripts.commands.fetch", "download source files, checked against their pinned sha256"),
-    "fetch-model": (
-        "workflow_scripts.commands.fetch_model",
-        "get a model of the hub at its pinned commit",
-    ),
+    "fetch-model": ("workflow_scripts.commands.fetch_model", "get a model of the hub at its pinned commit"),
     "prepare": ("workflow_scripts.commands.prepare", "make a task's Parquet files from its sources"),
     "search": ("workflow_scripts.commands.search", "choose a variant's learning rate and batch size on one seed"),
     "train": ("workflow_scripts.commands.train", "train one run; resumes where it was stopped"),

@@ -16,17 +16,7 @@ import pytest
 
 from tests.slurm.cluster import Cluster, environments, wait
 from tests.slurm.conftest import RUNS, scores
-from tests.slurm.submitting import (
-    begin,
-    command,
-    end,
-    jobs_of,
-    results,
-    running,
-    state_saved,
-    training,
-    wait_for_state,
-)
+from tests.slurm.submitting import begin, command, end, jobs_of, results, running, state_saved, training, wait_for_state
 from tests.workflow.projects import Project
 from workflow_scripts.common.files import read_json
 

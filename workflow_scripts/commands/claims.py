@@ -17,15 +17,13 @@ from workflow_scripts.reporting.pages.training_summary import summarise_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--show", type=Path, metavar="FILE", help="print the verdicts of a claims.csv; its folder has the scale's name"
-    )
+    parser.add_argument("--show", type=Path, metavar="FILE", help="print a claims.csv, in a folder named as its scale")
     parser.add_argument("--papers", nargs="+", metavar="KEY", help="folders of papers/")
     parser.add_argument("--scale")
     parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
     parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the claims.csv to write; claim_sides.csv and claims.json go with it"
+        "--out", type=Path, metavar="FILE", help="claims.csv; claim_sides.csv and claims.json go with it"
     )
     parser.add_argument("--overview", type=Path, metavar="DIR", help="also write overview.html and overview.rst there")
 

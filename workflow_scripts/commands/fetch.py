@@ -16,17 +16,15 @@ from workflow_scripts.data.sources.fetch import fetch_source, write_source_manif
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch scan cogs/gen.tsv`, `fetch --all`, `fetch --list`."""
-    parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]", help="what to get, by its name in sources.yaml")
-    parser.add_argument("--all", action="store_true", help="get every declared file, so that everything works offline")
     parser.add_argument(
-        "--list", action="store_true", help="get nothing, but say what is declared: size, licence, source"
+        "names", nargs="*", metavar="DATASET[/FILE]", help="files to download, by their names in sources.yaml"
     )
     parser.add_argument(
-        "--mirror",
-        type=Path,
-        help="folder <dataset>/<file> to look in first; the environment variable "
-        "RECOMPOSE_MIRROR and data.mirror in config.yaml do the same",
+        "--all", action="store_true", help="download every declared file, so that everything works offline"
     )
+    parser.add_argument("--list", action="store_true", help="only list the declared files: size, licence, source")
+    where = "folder <dataset>/<file> to try first (default: RECOMPOSE_MIRROR, or data.mirror of config.yaml)"
+    parser.add_argument("--mirror", type=Path, help=where)
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where the files go")
 
 
@@ -37,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
         return
     sources = load_sources()
     if args.all == bool(args.names):
-        raise UserError("fetch: name datasets or files, or give --all (--list says what there is)")
+        raise UserError("fetch: name datasets or files, or pass --all (--list prints all names)")
     chosen = list(sources.values()) if args.all else select_sources(args.names, sources)
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
@@ -60,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
                 console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
             progress.remove_task(bar)
     if failures:
-        raise UserError(f"{len(failures)} of {len(chosen)} files could not be had: {', '.join(failures)}")
+        raise UserError(f"{len(failures)} of {len(chosen)} files could not be downloaded: {', '.join(failures)}")
 
 
 def make_progress_bars(console: Console) -> Progress:

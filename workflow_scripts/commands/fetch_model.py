@@ -24,14 +24,11 @@ from workflow_scripts.data.sources.model_files import MANIFEST, is_model_file
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch-model openai-community/gpt2 --out results/downloads/models/openai-community/gpt2`."""
     parser.add_argument("name", metavar="NAME", help="<owner>/<name> on the hub, as in sources.yaml")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"gets the files and {MANIFEST}")
-    parser.add_argument(
-        "--local",
-        type=Path,
-        metavar="FOLDER",
-        help="folder <owner>/<name>/ of models to take it from, without asking the hub; models.local in config.yaml "
-        "does the same",
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for the files and {MANIFEST}")
+    where = (
+        "copy the model from the folder <owner>/<name>/ here, not from the hub (default: models.local of config.yaml)"
     )
+    parser.add_argument("--local", type=Path, metavar="FOLDER", help=where)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -42,10 +39,7 @@ def main(args: argparse.Namespace) -> None:
     listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
     check_replaceable(args.out, {MANIFEST, *(name for name in listed if is_model_file(name))})
     console = Console(stderr=True)
-    with (
-        FileLock(args.out.with_name(f".{args.out.name}.lock")),
-        make_progress_bars(console) as progress,
-    ):
+    with FileLock(args.out.with_name(f".{args.out.name}.lock")), make_progress_bars(console) as progress:
         if is_complete_model(args.out, args.name, repository.revision):
             told = "already there"
         else:
@@ -57,13 +51,11 @@ def main(args: argparse.Namespace) -> None:
                 told = copy_model(args.name, repository, Path(local) / args.name, part)
             else:
                 bar = progress.add_task(args.name, total=None)
-                told = download_files(
-                    args.name,
-                    repository,
-                    part,
-                    RetryPolicy(),
-                    lambda done, total: progress.update(bar, completed=done, total=total),
-                )
+
+                def advance(done: int, total: int | None) -> None:
+                    progress.update(bar, completed=done, total=total)
+
+                told = download_files(args.name, repository, part, RetryPolicy(), advance)
             write_model_manifest(args.name, repository, part)
             with write_atomically(args.out) as out:
                 part.rename(out)

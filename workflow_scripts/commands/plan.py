@@ -37,14 +37,9 @@ STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", help="instead of config.yaml's")
     parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
-    parser.add_argument(
-        "--show", metavar="RUN", help="print the resolved spec of one run and where each value comes from"
-    )
-    parser.add_argument(
-        "--power",
-        action="store_true",
-        help="say how likely the seeds of the papers' analysis plans decide on their primary claims, and at what cost",
-    )
+    parser.add_argument("--show", metavar="RUN", help="print the spec of a run and where each value is set")
+    power = "print how likely the planned seeds decide the primary claims, and their cost"
+    parser.add_argument("--power", action="store_true", help=power)
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
 
@@ -154,10 +149,7 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
         print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
-        print(
-            f"  download   {format_size([sources[file].bytes for file in missing])} in {len(missing)} files",
-            end="",
-        )
+        print(f"  download   {format_size([sources[file].bytes for file in missing])} in {len(missing)} files", end="")
         print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
         for name, model in models.items():
             print(f"             {format_size([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")

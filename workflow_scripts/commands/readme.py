@@ -12,20 +12,8 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.tables.layout import choose_decimals, format_effect, format_number
 
 COLUMNS = (
-    "paper",
-    "kind",
-    "role",
-    "statement",
-    "published_effect",
-    "effect",
-    "unit",
-    "quantile",
-    "ci_low",
-    "ci_high",
-    "n_seeds",
-    "n_planned",
-    "verdict",
-    "reason",
+    *("paper", "kind", "role", "statement", "published_effect", "effect", "unit", "quantile", "ci_low", "ci_high"),
+    *("n_seeds", "n_planned", "verdict", "reason"),
 )
 VERDICTS = ("reproduced", "not reproduced", "inconclusive", "no verdict", "not run")
 BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
@@ -33,12 +21,8 @@ END = "<!-- end claims -->"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "claims", type=Path, help="claims.csv; the name of its folder is the scale (results/reference/small/claims.csv)"
-    )
-    parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="put the tables between the two comments on claims of this file"
-    )
+    parser.add_argument("claims", type=Path, help="a claims.csv, in a folder with the name of its scale")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the tables of claims in this file")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -381,7 +381,7 @@ def test_the_command_takes_what_it_can(tmp_path, mirror):
     assert sorted(name for name in kept(tmp_path / "got") if not name.endswith(".json")) == [
         f"stsb/{name}" for name in ("LICENSE.txt", "sts-dev.csv", "sts-test.csv", "sts-train.csv")
     ]
-    assert done.stderr.splitlines()[-1] == "error: 1 of 5 files could not be had: stsb/Stsbenchmark.tar.gz"
+    assert done.stderr.splitlines()[-1] == "error: 1 of 5 files could not be downloaded: stsb/Stsbenchmark.tar.gz"
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -393,8 +393,8 @@ def parsed(*words: str) -> argparse.Namespace:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "name datasets or files, or give --all"),
-        (("scan", "--all"), "name datasets or files, or give --all"),
+        ((), "name datasets or files, or pass --all"),
+        (("scan", "--all"), "name datasets or files, or pass --all"),
         (("scna",), "no source 'scna' in sources.yaml; did you mean 'scan'?"),
         (("scan", "--mirror", "/nowhere"), "the mirror /nowhere is not a folder"),
     ],
