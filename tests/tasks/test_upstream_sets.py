@@ -8,7 +8,7 @@ import pytest
 
 from tests.data import upstream_files
 from tests.training.sentence_toy import SIZES, write_encoder
-from workflow_scripts.__main__ import main
+from tests.training.toy import run_main
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
@@ -52,11 +52,6 @@ def init(tmp_path_factory):
     return write_encoder(tmp_path_factory.mktemp("encoder") / "init", positions=64)
 
 
-def command(name: str, **options: object) -> None:
-    words = [str(word) for option, value in options.items() for word in (f"--{option.replace('_', '-')}", value)]
-    assert main([name, *words, "--progress", "none"]) == 0
-
-
 @pytest.mark.parametrize("task", FEWER)
 def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, sources, init, task):
     """At the paper's scale, but for the sizes of data and model, and two updates."""
@@ -78,9 +73,9 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     (tmp_path / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, run, "full")))
     place = {"data": tmp_path / "data", "out": tmp_path / "run"}
-    command("train", spec=tmp_path / "spec.json", init=init, state=tmp_path / "state", **place)
+    assert run_main("train", spec=tmp_path / "spec.json", init=init, state=tmp_path / "state", **place) == 0
     place = {"data": tmp_path / "data", "out": tmp_path / "run/eval", "run_dir": tmp_path / "run"}
-    command("evaluate", settings=tmp_path / "settings.json", **place)
+    assert run_main("evaluate", settings=tmp_path / "settings.json", **place) == 0
 
     scores = pd.read_csv(tmp_path / "run/eval/scores.csv").query("readout == 'last'")
     found = set(scores[["split", "subset", "metric"]].itertuples(index=False, name=None))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.training.sentence_toy import sentence_spec, write_encoder, write_pairs
-from tests.training.toy import ROOT, assert_one_error, command, environment
+from tests.training.toy import ROOT, assert_one_error, command, environment, run_main
 from workflow_scripts.__main__ import main
 
 GRID = {"seed": 1, "learning_rate": [1e-7, 0.003], "batch_sentences": [50, 16], "epochs": 6}
@@ -87,9 +87,8 @@ def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
 def train(place: Path, tmp_path: Path, *more: object, **changes) -> int:
     spec = sentence_spec(steps=1000) | {"search": GRID, "seed": 5} | changes
     (tmp_path / "run.json").write_text(json.dumps(spec))
-    options = {"spec": tmp_path / "run.json", "data": place / "data", "init": place / "init",
-               "out": tmp_path / "out", "state": tmp_path / "state", "progress": "none"}  # fmt: skip
-    return main(["train", *(str(p) for n, v in options.items() for p in (f"--{n}", v)), *map(str, more)])
+    folders = {"data": place / "data", "init": place / "init", "out": tmp_path / "out", "state": tmp_path / "state"}
+    return run_main("train", *more, spec=tmp_path / "run.json", **folders)
 
 
 def test_a_run_of_another_seed_takes_what_was_chosen(place, tmp_path):

@@ -73,14 +73,7 @@ def toy_spec(**training: object) -> dict:
         "protocol": "reduced",
         "data": {},
         "init": None,
-        "model": {
-            "name": "transformer",
-            "layers": 1,
-            "heads": 2,
-            "width": 32,
-            "feed_forward": 32,
-            "dropout": 0.1,
-        },
+        "model": {"name": "transformer", "layers": 1, "heads": 2, "width": 32, "feed_forward": 32, "dropout": 0.1},
         "problem": {"label_smoothing": 0.0},
         "objective": {},
         "training": {
@@ -121,6 +114,12 @@ def here(name: str, *arguments: object) -> int:
     """Run a command in this process, which has loaded torch already; returns the exit code."""
     with chdir(ROOT):
         return main([name, *map(str, arguments)])
+
+
+def run_main(name: str, *more: object, **options: object) -> int:
+    """Run a command in this process, with `--option value` for each option; returns the exit code."""
+    words = [word for option, value in options.items() for word in (f"--{option.replace('_', '-')}", value)]
+    return main([name, *map(str, words), "--progress", "none", *map(str, more)])
 
 
 def assert_one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:

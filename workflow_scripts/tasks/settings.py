@@ -116,8 +116,7 @@ class Evaluation(StrictModel):
         {}, description="Modules that score the outputs in addition to exact match, each with its options."
     )
     match: Literal["token", "text"] = Field(
-        "token",
-        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
+        "token", description="A prompt's answer must be this very token, or the same text but for case and spaces."
     )
     same_word: Pattern | None = Field(
         None, description="Regular expression of output words that count as one and the same for structure_match."

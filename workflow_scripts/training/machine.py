@@ -92,13 +92,7 @@ def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
     """Return the record of one training invocation, which begins after `step`. The loop adds times and memory."""
     named = ("device", "device_name", "driver", "cuda")
     here = {name: value for name, value in describe_device(device).items() if name in named}
-    return {
-        "host": platform.node(),
-        "started": STARTED,
-        **read_commit(),
-        **here,
-        "first_step": step + 1,
-    }
+    return {"host": platform.node(), "started": STARTED, **read_commit(), **here, "first_step": step + 1}
 
 
 def measure_usage(cpu_before: float = 0.0) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.training.test_killed import Runs, wait_for_new_state
-from tests.training.toy import assert_one_error
+from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
@@ -45,9 +45,7 @@ def prepared(folder: Path, task: str = "pairs-wordpiece") -> Path:
 
 def train(place: Path, spec: dict, data: Path, *more: object) -> int:
     (place / "spec.json").write_text(json.dumps(spec))
-    paths = {"spec": place / "spec.json", "data": data, "out": place / "out", "state": place / "state"}
-    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
-    return main(["train", *arguments, "--progress", "none", *map(str, more)])
+    return run_main("train", *more, spec=place / "spec.json", data=data, out=place / "out", state=place / "state")
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -77,8 +75,8 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
 
 def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
     (tmp_path / "settings.json").write_text(json.dumps(EVALUATION))
-    arguments = ["--run-dir", trained / "out", "--data", data, "--settings", tmp_path / "settings.json"]
-    assert main(["evaluate", *map(str, arguments), "--out", str(tmp_path / "eval"), "--progress", "none"]) == 0
+    paths = {"settings": tmp_path / "settings.json", "out": tmp_path / "eval"}
+    assert run_main("evaluate", run_dir=trained / "out", data=data, **paths) == 0
     scores = pd.read_csv(tmp_path / "eval/scores.csv")
     spec = json.loads((trained / "spec.json").read_text())
     readouts = READOUTS.get(spec["method"], ("last",))
@@ -124,8 +122,8 @@ def test_validation_is_the_score_of_the_first_readout(trained, data, tmp_path):
     spec = json.loads((trained / "spec.json").read_text())
     settings = {"splits": ["valid"], "batch_tokens": spec["training"]["batch_tokens"]}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    arguments = ["--run-dir", trained / "out", "--data", data, "--settings", tmp_path / "settings.json"]
-    assert main(["evaluate", *map(str, arguments), "--out", str(tmp_path / "eval"), "--progress", "none"]) == 0
+    paths = {"settings": tmp_path / "settings.json", "out": tmp_path / "eval"}
+    assert run_main("evaluate", run_dir=trained / "out", data=data, **paths) == 0
     first = pd.read_csv(tmp_path / "eval/scores.csv").query("metric == 'cross_entropy'").iloc[0]
     best = json.loads((trained / "out/run.json").read_text())["best_validation"]["log_likelihood"]
     assert first["value"] == pytest.approx(-best, rel=1e-5)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
-from tests.training.toy import assert_one_error, record_files
-from workflow_scripts.__main__ import main
+from tests.training.toy import assert_one_error, record_files, run_main
 from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
@@ -30,9 +29,8 @@ def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
     """Run the train command in `place`; what it makes is in runs/NAME."""
     file = place / f"{name}.json"
     file.write_text(json.dumps(spec))
-    paths = {"spec": file, "data": place / data, "out": place / "runs" / name, "state": place / "state" / name}
-    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
-    return main(["train", *arguments, "--progress", "none", *map(str, more)])
+    out, state = (place / folder / name for folder in ("runs", "state"))
+    return run_main("train", *more, spec=file, data=place / data, out=out, state=state)
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -51,9 +49,8 @@ def scores(place: Path, command: str, run: str, settings: dict, data: str, *more
     """The score rows that `evaluate` or `intervene` writes for a run."""
     (place / "settings.json").write_text(json.dumps(settings))
     out = place / "scored" / command / run
-    paths = {"run-dir": place / "runs" / run, "data": place / data, "settings": place / "settings.json", "out": out}
-    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", path)]
-    assert main([command, *arguments, "--progress", "none", *map(str, more)]) == 0
+    paths = {"run_dir": place / "runs" / run, "data": place / data, "settings": place / "settings.json"}
+    assert run_main(command, *more, **paths, out=out) == 0
     return pd.read_csv(out / "scores.csv")
 
 

@@ -15,7 +15,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
-from workflow_scripts.__main__ import main
+from tests.training.toy import run_main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import squad
 from workflow_scripts.data.prepared import write_data
@@ -138,11 +138,10 @@ def test_a_model_learns_to_answer(place):
     spec["problem"] = {"longest": 48, "stride": 8, "longest_question": 16, "longest_answer": 4}
     (place / "spec.json").write_text(json.dumps(spec))
     (place / "settings.json").write_text(json.dumps({"splits": ["test", "add_sent"], "batch_tokens": 512}))
-    paths = {"data": place / "data", "progress": "none"}
-    train = paths | {"spec": place / "spec.json", "init": place / "init", "out": place / "ft", "state": place / "state"}
-    assert main(["train", *(str(p) for name, value in train.items() for p in (f"--{name}", value))]) == 0
-    evaluate = paths | {"run-dir": place / "ft", "out": place / "ft/eval", "settings": place / "settings.json"}
-    assert main(["evaluate", *(str(p) for name, value in evaluate.items() for p in (f"--{name}", value))]) == 0
+    data, out = place / "data", place / "ft"
+    assert run_main("train", data=data, spec=place / "spec.json", init=place / "init", out=out, state=place / "s") == 0
+    settings_file = place / "settings.json"
+    assert run_main("evaluate", data=data, run_dir=out, out=out / "eval", settings=settings_file) == 0
     scores = pd.read_csv(place / "ft/eval/scores.csv").set_index(["split", "metric"])["value"]
     # The verb decides, so that an answer is easily learnt; another's sentence misleads.
     assert scores["test", "f1"] > 80 and scores["test", "exact_match"] > 60

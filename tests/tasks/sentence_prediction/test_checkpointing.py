@@ -8,6 +8,7 @@ import torch
 
 from tests.training.kept import kept_for_backward
 from tests.training.sentence_toy import model_name, model_settings, sentence_spec, write_encoder, write_pairs
+from tests.training.toy import run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.loading import load_catalogue
@@ -53,8 +54,7 @@ def test_states_gradients_and_generators_are_the_same_and_less_is_kept(family, m
 def train(place: Path, spec: dict, **paths: Path) -> str:
     """sha256 of the weights of a training by the command."""
     (place / "spec.json").write_text(json.dumps(spec))
-    given = {"spec": place / "spec.json", "out": place / "out", "state": place / "state", **paths}
-    assert main(["train", *(str(p) for n, v in given.items() for p in (f"--{n}", v)), "--progress", "none"]) == 0
+    assert run_main("train", spec=place / "spec.json", out=place / "out", state=place / "state", **paths) == 0
     return hash_file(place / "out/checkpoint/model.safetensors")
 
 

@@ -10,8 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_encoder, write_pairs
-from tests.training.toy import record_files
-from workflow_scripts.__main__ import main
+from tests.training.toy import record_files, run_main
 
 FAMILIES = ("bert", "roberta", "distilbert")
 
@@ -19,17 +18,15 @@ FAMILIES = ("bert", "roberta", "distilbert")
 def train(place: Path, name: str, spec: dict, data: Path, init: Path, *more: str) -> int:
     file = place / f"{name}.json"
     file.write_text(json.dumps(spec))
-    paths = {"spec": file, "data": data, "init": init, "out": place / name, "state": place / f"{name}-state"}
-    return main(["train", *(str(part) for option in paths.items() for part in ("--" + option[0], option[1])),
-                 "--progress", "none", *more])  # fmt: skip
+    state = place / f"{name}-state"
+    return run_main("train", *more, spec=file, data=data, init=init, out=place / name, state=state)
 
 
 def evaluate(place: Path, name: str, data: Path, splits=("test",)) -> pd.DataFrame:
     (place / "settings.json").write_text(json.dumps({"splits": list(splits), "batch_tokens": 512}))
-    paths = {"run-dir": place / name, "data": data, "out": place / name / "eval", "settings": place / "settings.json"}
-    assert main(["evaluate", *(str(p) for option in paths.items() for p in ("--" + option[0], option[1])),
-                 "--progress", "none"]) == 0  # fmt: skip
-    return pd.read_csv(place / name / "eval/scores.csv")
+    out = place / name / "eval"
+    assert run_main("evaluate", run_dir=place / name, data=data, out=out, settings=place / "settings.json") == 0
+    return pd.read_csv(out / "scores.csv")
 
 
 def value(scores: pd.DataFrame, metric: str, subset: str = "all", readout: str = "last") -> float:

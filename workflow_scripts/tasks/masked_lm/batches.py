@@ -13,7 +13,7 @@ from workflow_scripts.data.formats.mapped_pairs import SIDES, locate_mapped_fold
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.vocabulary import Vocabulary
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length, to_sequences
-from workflow_scripts.tasks.encoder_inputs import join_sentences
+from workflow_scripts.tasks.encoders import join_sentences
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon
 
 MASKED, BY_MASK, BY_ANOTHER = 0.15, 0.8, 0.1  # shares of the tokens, and of the masked ones

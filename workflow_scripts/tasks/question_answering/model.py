@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 class SpanModel(EncoderWithHeads):
     """Encoder with heads.span, linear d -> 2 on each token's state of one readout: scores of first and last token."""
 
-    def __init__(
-        self,
-        inner: "PreTrainedModel",
-        readout: str,
-        frozen: bool,
-        dropout: float,
-    ):
+    def __init__(self, inner: "PreTrainedModel", readout: str, frozen: bool, dropout: float):
         super().__init__(inner, frozen)
         self.readout = readout
         layers = nn.Sequential(nn.Dropout(dropout), nn.Linear(inner.config.hidden_size, 2))

@@ -5,13 +5,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import drop_name
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
-from workflow_scripts.models.encoder.model import use_gradient_checkpointing
 from workflow_scripts.models.hugging_face import make_companion_writer
-from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.encoders import load_initial_encoder
 from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
 from workflow_scripts.tasks.question_answering.loss import compute_span_loss
 from workflow_scripts.tasks.question_answering.model import SpanModel, build, find_best_spans
@@ -23,12 +20,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
     """
-    if not init:
-        raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    inner = import_model(spec["model"]).load_model(init, drop_name(spec["model"]))
-    if settings.gradient_checkpointing:
-        use_gradient_checkpointing(inner)
-    model = build(inner, spec["model"]).to(device)
+    model = build(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
     train = read_windows(spec, init, data, "train").make_batches(
         settings.batch_tokens, settings.batch_sentences, device
     )[1]

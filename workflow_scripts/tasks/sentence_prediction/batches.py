@@ -16,7 +16,7 @@ from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts
-from workflow_scripts.tasks.encoder_inputs import join_sentences
+from workflow_scripts.tasks.encoders import join_sentences
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 
 if TYPE_CHECKING:

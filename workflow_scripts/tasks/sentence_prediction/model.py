@@ -27,13 +27,7 @@ class SentenceModel(EncoderWithHeads):
     """
 
     def __init__(
-        self,
-        inner: "PreTrainedModel",
-        readout: str,
-        frozen: bool,
-        outputs: int,
-        dropout: float,
-        settings: Settings,
+        self, inner: "PreTrainedModel", readout: str, frozen: bool, outputs: int, dropout: float, settings: Settings
     ):
         super().__init__(inner, frozen)
         self.readout = readout

@@ -8,12 +8,10 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import drop_name
 from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
-from workflow_scripts.models.encoder.model import use_gradient_checkpointing
 from workflow_scripts.models.hugging_face import make_companion_writer
-from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.encoders import load_initial_encoder
 from workflow_scripts.tasks.sentence_prediction.batches import (
     SentenceBatch,
     Sentences,
@@ -34,13 +32,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LOWEST_METRIC. The states of a
     frozen encoder are computed once. Raises UserError if a file is missing or broken.
     """
-    if not init:
-        raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
     names = read_labels(data)
-    inner = import_model(spec["model"]).load_model(init, drop_name(spec["model"]))
-    if settings.gradient_checkpointing:
-        use_gradient_checkpointing(inner)
-    model = build(inner, spec, len(names) if names else 1).to(device)
+    model = build(load_initial_encoder(spec, settings, init), spec, len(names) if names else 1).to(device)
 
     def read(split: str) -> Sentences:
         return read_sentences(spec, model.positions, init, data, split)
@@ -72,11 +65,7 @@ def read_labels(data: Path) -> list[str] | None:
 
 
 def make_batches(
-    model: SentenceModel,
-    sentences: Sentences,
-    batch_tokens: int,
-    batch_sentences: int | None,
-    device: torch.device,
+    model: SentenceModel, sentences: Sentences, batch_tokens: int, batch_sentences: int | None, device: torch.device
 ) -> list[SentenceBatch] | list[StateBatch]:
     """Make batches of all items: of tokens or, for a frozen encoder, of its states, in the order of the file."""
     if not model.frozen:

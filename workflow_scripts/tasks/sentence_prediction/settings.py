@@ -7,10 +7,7 @@ from pydantic import Field
 from workflow_scripts.common.validation import AtLeastOne, StrictModel
 from workflow_scripts.tasks.settings import Traits
 
-TRAITS = Traits(
-    validation_metrics=("accuracy", "f1", "matthews", "pearson", "spearman"),
-    gradient_checkpointing=True,
-)
+TRAITS = Traits(validation_metrics=("accuracy", "f1", "matthews", "pearson", "spearman"), gradient_checkpointing=True)
 
 
 class Settings(StrictModel):
