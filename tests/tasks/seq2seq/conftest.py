@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.toy import here, toy_spec, write_data
+from tests.training.toy import run_main, toy_spec, write_data
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,6 @@ def trained(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     write_data(folder / "data")
     (folder / "spec.json").write_text(json.dumps(toy_spec(max_steps=150)))
-    options = {"spec": "spec.json", "data": "data", "out": "out", "state": "state"}
-    arguments = (part for name, file in options.items() for part in (f"--{name}", folder / file))
-    assert here("train", *arguments, "--device", "cpu") == 0
+    places = {name: folder / name for name in ("data", "out", "state")}
+    assert run_main("train", spec=folder / "spec.json", device="cpu", **places) == 0
     return folder

@@ -21,6 +21,7 @@ from tests.training.toy import (
     here,
     pair,
     record_files,
+    run_main,
     toy_spec,
     write_data,
     write_split,
@@ -99,9 +100,8 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS))
     kept = ["test", "last"]
     (tmp_path / "spec.json").write_text(json.dumps(toy_spec(max_steps=75, also_keep=kept)))
-    options_of = {name: tmp_path / name for name in ("data", "out", "state")} | {"spec": tmp_path / "spec.json"}
-    train = (text for name, path in options_of.items() for text in (f"--{name}", path))
-    assert here("train", *train, "--device", "cpu") == 0
+    places = {name: tmp_path / name for name in ("data", "out", "state")}
+    assert run_main("train", spec=tmp_path / "spec.json", device="cpu", **places) == 0
     # In so short a training the last weights may be best everywhere: other ones must give other outputs.
     file = tmp_path / "out/checkpoint/test.safetensors"
     other = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()}

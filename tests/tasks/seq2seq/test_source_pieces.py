@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.models.small_roberta import SIZES, tokenizer, write_roberta
-from tests.training.toy import assert_one_error, here, toy_spec, write_data
+from tests.training.toy import assert_one_error, run_main, toy_spec, write_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.roberta_decoder.pieces import read_pieces
 from workflow_scripts.tasks.batching import to_sequences
@@ -27,9 +27,8 @@ def roberta_spec() -> dict:
 
 def train_here(folder: Path, *more: object) -> int:
     """Train spec.json of a folder on its data; returns the exit code."""
-    places = {"spec": folder / "spec.json", "data": folder / "data", "out": folder / "out", "state": folder / "state"}
-    arguments = [part for name, path in places.items() for part in (f"--{name}", path)]
-    return here("train", *arguments, "--device", "cpu", *more)
+    places = {name: folder / name for name in ("data", "out", "state")}
+    return run_main("train", *more, spec=folder / "spec.json", device="cpu", **places)
 
 
 def test_pieces_are_the_tokenizers_with_our_special_ids(tmp_path: Path) -> None:
@@ -71,8 +70,8 @@ def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytes
     assert torch.isfinite(weight).all()
     settings = {"splits": ["test"], "beam": 2, "max_length": 12, "batch_tokens": 60}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    arguments = ["--run-dir", tmp_path / "out", "--data", data, "--settings", tmp_path / "settings.json"]
-    assert here("evaluate", *arguments, "--out", tmp_path / "eval", "--device", "cpu") == 0
+    places = {"run_dir": tmp_path / "out", "settings": tmp_path / "settings.json", "out": tmp_path / "eval"}
+    assert run_main("evaluate", data=data, device="cpu", **places) == 0
     assert "exact_match" in (tmp_path / "eval/scores.csv").read_text()
 
 

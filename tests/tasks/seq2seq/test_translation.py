@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
-from tests.training.toy import ROOT, assert_one_line_error, call
+from tests.training.toy import ROOT, assert_one_line_error, call, run_main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
@@ -137,20 +137,10 @@ def translated(data, tmp_path_factory) -> Path:
     spec["training"]["validation"] = resolve_run(catalogue, RUN, "full")["training"]["validation"]
     (folder / "spec.json").write_text(json.dumps(spec))
     (folder / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "demo")))
-    train = ("--spec", folder / "spec.json", "--data", data, "--out", folder / "out", "--state", folder / "state")
-    score = (
-        "--run-dir",
-        folder / "out",
-        "--data",
-        data,
-        "--out",
-        folder / "eval",
-        "--settings",
-        folder / "settings.json",
-    )
-    for command, options in (("train", train), ("evaluate", score)):
-        done = call(command, *options)
-        assert done.returncode == 0, done.stderr
+    common = {"data": data, "device": "cpu"}
+    assert run_main("train", spec=folder / "spec.json", out=folder / "out", state=folder / "state", **common) == 0
+    out, settings = folder / "eval", folder / "settings.json"
+    assert run_main("evaluate", run_dir=folder / "out", out=out, settings=settings, **common) == 0
     return folder
 
 
