@@ -33,9 +33,9 @@ def set_seed_and_threads(seed: int, threads: int, device: torch.device) -> None:
     torch.manual_seed(seed)
     torch.set_num_threads(threads)
     if device.type == "cpu":
-        # What use_deterministic_algorithms(True) does, without loading the compiler.
+        # Like use_deterministic_algorithms(True), but without loading the compiler.
         torch.set_deterministic_debug_mode("error")
-        # Filling fresh memory only guards against reading it unset, and costs time at every allocation.
+        # Filling new memory only guards against reading it before it is set, and costs time at every allocation.
         torch.utils.deterministic.fill_uninitialized_memory = False
 
 
@@ -54,13 +54,13 @@ def get_random_states() -> Generators:
 
 def set_random_states(states: Generators) -> None:
     """Restore the random generators to the return value of `get_random_states`."""
-    tensors, facts = states
+    tensors, values = states
     torch.set_rng_state(tensors["torch"])
     if "cuda" in tensors:
         torch.cuda.set_rng_state(tensors["cuda"])
-    version, internal, gauss = facts["python"]
+    version, internal, gauss = values["python"]
     random.setstate((version, tuple(internal), gauss))
-    name, keys, position, has_gauss, cached = facts["numpy"]
+    name, keys, position, has_gauss, cached = values["numpy"]
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
 
 
@@ -95,7 +95,7 @@ def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
     return {"host": platform.node(), "started": STARTED, **read_commit(), **here, "first_step": step + 1}
 
 
-def measure_usage(cpu_before: float = 0.0) -> dict[str, Any]:
+def measure_usage(cpu_before: float) -> dict[str, Any]:
     """Return CPU seconds since `cpu_before` and the largest memory use of this process, on its GPU too."""
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     return {

@@ -11,7 +11,7 @@ from torch import Tensor
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.batching import PAD, Batch, RaggedSequences, SequencePairs
 
-GOES_ON = 1  # of a token: it belongs to the phrase of the token before it
+CONTINUES = 1  # mark of a token that belongs to the phrase of the token before it
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class PhraseBatch(Batch):
 
 @dataclass(frozen=True)
 class PhrasePairs(SequencePairs):
-    """Pairs with `phrases`: sequences of the lengths of `source`, with GOES_ON or 0 at each source token."""
+    """Pairs with `phrases`: sequences of the lengths of `source`, with CONTINUES or 0 at each source token."""
 
     phrases: RaggedSequences
 
     def make_batch(self, rows: np.ndarray) -> PhraseBatch:
         """Make one padded batch of the pairs of `rows`."""
         batch = super().make_batch(rows)
-        words = torch.from_numpy((self.phrases.pad(rows) != GOES_ON).cumsum(axis=1) - 1)
+        words = torch.from_numpy((self.phrases.pad(rows) != CONTINUES).cumsum(axis=1) - 1)
         words = words.masked_fill(batch.source.eq(PAD), -1)
         return PhraseBatch(batch.source, batch.target_in, batch.target_out, words)
 
@@ -52,5 +52,5 @@ def mark_phrases(pairs: SequencePairs, sentences: Sequence[str], phrase: str) ->
     for start, sentence in zip(pairs.source.start.tolist(), sentences, strict=True):
         for match in whole_tokens.finditer(sentence):
             second = start + sentence.count(" ", 0, match.start()) + 1
-            marks[second : second + match.group().count(" ")] = GOES_ON
+            marks[second : second + match.group().count(" ")] = CONTINUES
     return PhrasePairs(pairs.source, pairs.target, RaggedSequences(marks, pairs.source.start, pairs.source.length))

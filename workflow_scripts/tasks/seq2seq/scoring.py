@@ -62,19 +62,13 @@ def score(
 def match_structures(outputs: list[str], targets: list[str], same_word: str) -> np.ndarray:
     """Return [N] bool: whether output and target are equal if all words that match `same_word` count as one word."""
     words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
-    taken_for = {word: "" if re.fullmatch(same_word, word) else word for word in words}
-
-    def structure(sentence: str) -> list[str]:
-        return [taken_for[word] for word in sentence.split(" ")]
-
-    return np.array([structure(output) == structure(target) for output, target in zip(outputs, targets, strict=True)])
+    unified = {word: "" if re.fullmatch(same_word, word) else word for word in words}
+    structures = ([[unified[word] for word in text.split(" ")] for text in texts] for texts in (outputs, targets))
+    return np.array([output == target for output, target in zip(*structures, strict=True)])
 
 
 def count_tokens(table: pa.Table) -> list[dict[str, Any]]:
     """Count the examples of a split, and its tokens on both sides that do not occur in training."""
     unknown = sum(int((to_sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
-    counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
-    return [
-        {"subset": "all", "metric": name, "value": count, "unit": "count", "n": len(table)}
-        for name, count in counts.items()
-    ]
+    counts = (("examples", len(table)), ("out_of_vocabulary_tokens", unknown))
+    return [{"subset": "all", "metric": name, "value": n, "unit": "count", "n": len(table)} for name, n in counts]
