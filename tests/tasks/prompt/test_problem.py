@@ -102,7 +102,7 @@ def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is
         found = task.validate(task.model)
     expected = {"exact_match": 100 * float(np.mean(right)), "cross_entropy": np.mean(nats)}
     assert found == pytest.approx(expected, rel=1e-4)
-    assert task.tie == "cross_entropy"
+    assert task.tie_break_metric == "cross_entropy"
 
 
 def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
