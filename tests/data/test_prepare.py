@@ -107,7 +107,7 @@ def test_a_source_that_is_not_the_pinned_one(tmp_path, spec_file):
     for name in SPEC["sources"]:
         (tmp_path / name).write_text("IN: jump OUT: I_JUMP\n")
     digest = hashlib.sha256(b"IN: jump OUT: I_JUMP\n").hexdigest()
-    with pytest.raises(UserError, match=f"wrong sha256: expected e3c78485.*, actual {digest}; get it anew"):
+    with pytest.raises(UserError, match=f"wrong sha256: expected e3c78485.*, actual {digest}; get it again"):
         run("--spec", spec_file(), "--downloads", tmp_path, "--out", tmp_path / "data")
     assert not (tmp_path / "data").exists()
 

@@ -29,7 +29,7 @@ def tsv(header: str, line: Callable[[int, str, str, int], str], seed: int) -> st
 
 
 def zip_of(folder: str, parts: dict[str, str], extra: str = "test.tsv") -> bytes:
-    """An archive of upstream's form: a folder, and a test set without labels beside the parts."""
+    """An archive of upstream's form: a folder, and a test set without labels next to the parts."""
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as archive:
         for name, content in {**parts, extra: "index\tsentence\n0\tno label\n"}.items():

@@ -197,7 +197,7 @@ def read_vocabularies(folder: Path) -> dict[str, list[str]]:
 
 
 def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "pyarrow.Table":
-    """Read the given columns of a split, or all columns.
+    """Read some columns of a split, or all columns.
 
     Raises UserError with the file name if the file is missing, broken or empty, or lacks a column.
     """

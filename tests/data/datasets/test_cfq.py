@@ -1,4 +1,4 @@
-"""CFQ: archives in upstream's format, whole and broken, and the made-up one."""
+"""CFQ: archives in upstream's format, whole and broken, and the stand-in."""
 
 import io
 import json

@@ -121,7 +121,7 @@ def replace_line(file: Path, number: int, line: str | None) -> None:
             "the cat",
             "cg-test_cg-test.compound:12: the compound 'the cat': 'cat' is not in",
         ),
-        ("cg-test_cg-test.en", 5, "nobody came .", "cg-test_cg-test.compound:5: the compound '"),
+        ("cg-test_cg-test.en", 5, "someone came .", "cg-test_cg-test.compound:5: the compound '"),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused_in_one_line(made, file, number, line, message):

@@ -119,7 +119,7 @@ def test_an_index_of_another_form(tmp_path, mirror):
 
 
 def test_a_question_as_long_as_a_file_is_named(tmp_path):
-    """One quote too many makes one field of all lines behind it."""
+    """One quote too many makes one field of all following lines."""
     (tmp_path / "questions.tsv").write_text(QUESTIONS + '2\t5\t6\t"Who' + "\nand so on" * 20_000)
     with pytest.raises(UserError, match=r"questions.tsv:\d+: field larger than field limit .*; get the file again"):
         paws_qqp.read_question_words(tmp_path / "questions.tsv", {5}, str.split)

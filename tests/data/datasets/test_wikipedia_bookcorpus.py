@@ -20,7 +20,7 @@ from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, rea
 
 SPEC = {"task": "t", "prepare": "workflow_scripts.data.datasets.wikipedia_bookcorpus", "options": {}, "sources": []}
 TEXT = (
-    "The council met Dr. Smith in June. It rejects the budget. Nobody left.\n\nHistory\n\nThe vote.\n"
+    "The council met Dr. Smith in June. It rejects the budget. Everyone left.\n\nHistory\n\nThe vote.\n"
     "The member supports new rules. The report delays the vote."
 )
 SHARD = "wikipedia/train-00000-of-00041.parquet"

@@ -101,7 +101,7 @@ def test_from_archives_to_tables(tmp_path, archives):
         "test": 2,
     }
     valid = pq.read_table(out / "valid.parquet").to_pylist()
-    # Every fifth of the 24 lines of both corpora: the giga corpus goes on with the count.
+    # Every fifth of the 24 lines of both corpora: the giga corpus continues the count.
     assert [row["source"].replace("@@ ", "") for row in valid] == [
         f"The well @-@ known member number {i} can &apos;t vote ." for i in (0, 1, 1, 0)
     ]

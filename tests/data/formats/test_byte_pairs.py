@@ -28,7 +28,7 @@ def merged(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
 
 
 def segmented(words: Counter, merges: list[tuple[str, str]]) -> None:
-    """Assert that each merge is of a pair that stands most often, at least twice, in the words as merged so far."""
+    """Assert that each merge is of a pair that occurs most often, at least twice, in the words as merged so far."""
     for merge in merges:
         pairs: Counter = Counter()
         for word, times in words.items():

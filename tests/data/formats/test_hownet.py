@@ -1,4 +1,4 @@
-"""Sememes from upstream's pickles and from the made-up ones; malformed ones are named."""
+"""Sememes from upstream's pickles and from the stand-ins; malformed ones are named."""
 
 import pickle
 

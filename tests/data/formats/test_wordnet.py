@@ -32,7 +32,7 @@ def test_synsets_and_counts(folder):
         "00000041n": Synset("00000041n", ("dog", "Canis_familiaris"), 'a tame wolf; "the dog barked"', ("00000140n",)),
         "00000041a": Synset("00000041a", ("galore",), "in great numbers", (), satellite=True),
     }
-    # The second sense of dog is counted, but stands in no index.
+    # The second sense of dog is counted, but is in no index.
     assert found.counts == {("dog", "00000041n"): 42, ("galore", "00000041a"): 3}
 
 

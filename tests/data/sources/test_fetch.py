@@ -293,7 +293,7 @@ def test_an_unpinned_file_is_recorded_and_then_held_to_it(server, tmp_path):
     with pytest.raises(UserError, match=f"wrong sha256: expected {DIGEST}"):
         get(source, tmp_path)
     (tmp_path / "toy/file.bin").write_bytes(b"changed here")
-    with pytest.raises(UserError, match=r"delete it and file\.bin\.sha256 to fetch it anew"):
+    with pytest.raises(UserError, match=r"delete it and file\.bin\.sha256 to fetch it again"):
         get(source, tmp_path)
     assert kept(tmp_path)["toy/file.bin"] == b"changed here"
 
@@ -318,7 +318,7 @@ from workflow_scripts.data.sources.download import RetryPolicy
 from workflow_scripts.data.sources.fetch import fetch_source
 from workflow_scripts.data.sources.declared import Source
 url, folder, digest, size = sys.argv[1:]
-source = Source("toy/file.bin", (url,), digest, int(size), "1", "MIT", True, "nobody", "a toy")
+source = Source("toy/file.bin", (url,), digest, int(size), "1", "MIT", True, "no citation", "a toy")
 print(fetch_source(source, Path(folder), None, RetryPolicy(), lambda done, total: None))
 """
 

@@ -123,7 +123,7 @@ def test_a_shard_that_only_the_index_has(hub, fetch, gpt2, tmp_path):
     files = {file: content for file, content in gpt2["sharded"].items() if "00003-of" not in file}
     hub.add(OPEN, REVISION, files)
     code, said = fetch(OPEN)
-    assert code == 1 and "names model-00003-of-00003.safetensors, which is missing" in said
+    assert code == 1 and "lists model-00003-of-00003.safetensors, which is missing" in said
     assert not (tmp_path / "out" / OPEN).exists()
 
 
@@ -295,7 +295,7 @@ def test_a_model_of_a_folder(hub, fetch, local, tmp_path):
     shutil.rmtree(folder)
     (tmp_path / "copied" / OPEN / "config.json").write_text("{}")
     code, said = fetch(OPEN, "--local", tmp_path / "copied")
-    assert code == 1 and "config.json is not what model.json beside it says" in said
+    assert code == 1 and "config.json differs from its model.json" in said
 
 
 @pytest.mark.parametrize("commit", [REVISION, "1" * 40])
@@ -341,4 +341,4 @@ def test_a_run_starts_from_a_fetched_model(hub, fetch, gpt2, tmp_path, capfd):
     capfd.readouterr()
     spec["init"]["revision"] = "1" * 40
     assert train() == 1
-    assert f"holds {OPEN} at {REVISION}, the run starts from {OPEN} at {'1' * 40}" in capfd.readouterr().err
+    assert f"contains {OPEN} at {REVISION}, but the run starts from {OPEN} at {'1' * 40}" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""The made-up COGS: in upstream's form, saying what its sentences say, and generalising as COGS does."""
+"""The stand-in of COGS: its format, the meaning of its logical forms, and its kinds of generalisation."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from workflow_scripts.data.stand_ins import cogs
 
 NOUN = r"(?P<word>\w+) \( x _ (?P<position>\d+) \)"
 VERB = r"(?P<word>\w+) \. (agent|theme|recipient|ccomp|xcomp) \( x _ (?P<position>\d+) , (x _ \d+|[A-Z][a-z]+) \)"
-MODIFIER = r"(?P<word>\w+) \. nmod \. (?P<preposition>in|on|beside) \( x _ (?P<position>\d+) , x _ (?P<inner>\d+) \)"
+MODIFIER = r"(?P<word>\w+) \. nmod \. (?P<preposition>[a-z]+) \( x _ (?P<position>\d+) , x _ (?P<inner>\d+) \)"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The made-up dictionary: its format is WordNet's, its items can be learnt, and they hold what readers stumble over."""
+"""The stand-in dictionary: WordNet's format, items that can be learnt, and cases that are difficult for readers."""
 
 from collections import Counter, defaultdict
 

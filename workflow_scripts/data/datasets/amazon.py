@@ -20,7 +20,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.inputs import find_source
+from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.amazon"
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"

@@ -1,5 +1,6 @@
-"""BiRD (Asaadi et al. 2019): the relatedness of a bigram and another bigram or word. BiRD-ABBA (Yu and Ettinger 2020):
-its pairs of a bigram and the same two words in reverse order.
+"""BiRD (Asaadi et al. 2019): the relatedness of a bigram and another bigram or word.
+
+BiRD-ABBA (Yu and Ettinger 2020) is the part with pairs of a bigram and the same two words in reverse order.
 
 Options of `prepare`, in addition to those of `datasets.sentences`:
 
@@ -23,7 +24,7 @@ from workflow_scripts.data.datasets.sentences import (
     read_tsv,
 )
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import bird as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.bird"

@@ -25,7 +25,7 @@ from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import iterate_ngrams
 from workflow_scripts.data.formats.lines import read_aligned_lines, read_text_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
-from workflow_scripts.data.sources.inputs import open_sources
+from workflow_scripts.data.sources.task_sources import open_sources
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, find_phrase_type, split_compound

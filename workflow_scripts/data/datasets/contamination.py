@@ -1,4 +1,4 @@
-"""Contamination check: does a pre-training text contain an item that models are evaluated on?"""
+"""Contamination check: find items that models are evaluated on in pre-training texts."""
 
 import re
 import unicodedata
@@ -53,7 +53,7 @@ def read_columns(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
 
 
 def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
-    """Yield all n-grams of the given lengths."""
+    """Yield all n-grams with one of the lengths."""
     return (words[i : i + n] for n in lengths for i in range(len(words) - n + 1))
 
 
@@ -66,7 +66,7 @@ class NgramIndex:
             if len(words) >= SHORT:
                 self.by_start.setdefault(words[:SHORT], set()).add(words)
 
-    def occurs_in(self, words: tuple[str, ...]) -> bool:
+    def is_part_of(self, words: tuple[str, ...]) -> bool:
         """Return whether a text contains one of the sequences."""
         return any(
             words[start : start + len(found)] == found
@@ -89,13 +89,16 @@ class EvaluationTexts:
         self.lengths = {len(phrase) for phrase in phrases}
 
     def is_leaked_by(self, *texts: str) -> bool:
-        """Return whether a text, or their concatenation, is a held-out sentence, or whether the concatenation contains
-        one of at least SHORT words, shares RUN consecutive words with one, or contains both phrases of a pair."""
+        """Return whether the texts contain a held-out sentence or pair.
+
+        That is, if a text or their concatenation is a held-out sentence, or if the concatenation contains one of at
+        least SHORT words, shares RUN consecutive words with one, or contains both phrases of a pair.
+        """
         parts = [normalise_words(text) for text in texts]
         words = tuple(chain.from_iterable(parts))
         if words in self.whole or not self.whole.isdisjoint(parts):
             return True
-        if self.parts.occurs_in(words):
+        if self.parts.is_part_of(words):
             return True
         phrases = set(iterate_ngrams(words, self.lengths))
         return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())

@@ -28,7 +28,7 @@ from workflow_scripts.data.datasets.sentences import (
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
-from workflow_scripts.data.sources.inputs import find_source
+from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.glue"
 DEV_IDS = "glue/mrpc_dev_ids.tsv"

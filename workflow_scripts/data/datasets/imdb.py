@@ -22,8 +22,8 @@ from workflow_scripts.data.datasets.sentences import (
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import report_broken, stream_tar
-from workflow_scripts.data.sources.inputs import find_source
+from workflow_scripts.data.sources.archives import iterate_tar, report_broken
+from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.imdb"
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
@@ -52,11 +52,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
-    """Read `train` and `test` in one pass, sorted by class and number. Raises UserError if the archive is broken or a
-    review is not UTF-8 text."""
+    """Read `train` and `test` in one pass, sorted by class and number.
+
+    Raises UserError if the archive is broken or a review is not UTF-8 text.
+    """
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     with report_broken(archive):
-        for name, content in stream_tar(archive):
+        for name, content in iterate_tar(archive):
             if match := REVIEW.fullmatch(name):
                 try:
                     found[match[1]].append((match[2], int(match[3]), content.read().decode("utf-8")))

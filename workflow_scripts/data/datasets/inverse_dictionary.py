@@ -24,7 +24,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.inverse_dictionary"

@@ -30,7 +30,7 @@ from workflow_scripts.data.datasets.sentences import (
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import paws as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.paws"

@@ -28,7 +28,7 @@ from workflow_scripts.data.datasets.contamination import normalise_words, read_e
 from workflow_scripts.data.formats import hownet, wikitext, wordpiece
 from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import StreamedDataset, write_split
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import split_by_key
 from workflow_scripts.data.stand_ins import sememes as stand_in_sememes
 from workflow_scripts.data.stand_ins import wordnet as stand_in_wordnet
@@ -79,10 +79,10 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     )
     notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
-    return StreamedDataset(lambda folder: write_pairs(folder, splits, tokenizer, known, names), notes, protocol)
+    return StreamedDataset(lambda folder: write_pair_splits(folder, splits, tokenizer, known, names), notes, protocol)
 
 
-def write_pairs(
+def write_pair_splits(
     folder: Path,
     splits: dict[str, list[TextPair]],
     tokenizer: "Tokenizer",
@@ -106,7 +106,7 @@ def write_pairs(
             "tokens": sum(map(len, columns["first_ids"] + columns["second_ids"])),
             **Counter(pair.source for pair in pairs),
         }
-    hownet.write_sememes(folder, known, names)
+    hownet.write_sememe_files(folder, known, names)
     (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True) + "\n", encoding="utf-8")
     return {"splits": summary}
 

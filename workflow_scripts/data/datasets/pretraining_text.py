@@ -139,7 +139,7 @@ class HeldOutTexts:
 
     def __contains__(self, text: str) -> bool:
         text = remove_punctuation(text)
-        return text in self.whole or self.long.occurs_in(tuple(text.split()))
+        return text in self.whole or self.long.is_part_of(tuple(text.split()))
 
 
 def iterate_gloss_documents(wordnet: WordNet, held_items: list[Item], held: HeldOutTexts) -> Iterator[Document]:

@@ -32,7 +32,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
-from workflow_scripts.data.sources.inputs import find_source
+from workflow_scripts.data.sources.task_sources import find_source
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, sample_indices
 
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]

@@ -16,8 +16,10 @@ Row = TypeVar("Row")
 
 
 class Sentence(NamedTuple):
-    """One example. `item` is a stable key; `second` is None for a single sentence; `label` is a class number or a
-    score; `subset` is "" if in none."""
+    """One example, with a stable key `item`.
+
+    `second` is None for a single sentence; `label` is a class number or a score; `subset` is "" if there is none.
+    """
 
     item: str
     first: str

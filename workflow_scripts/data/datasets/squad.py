@@ -1,5 +1,6 @@
-"""SQuAD 1.1 (Rajpurkar et al. 2016), whose answers are spans of a paragraph. Adversarial test sets (Jia and Liang 2017)
-add a misleading sentence to paragraphs.
+"""SQuAD 1.1 (Rajpurkar et al. 2016), whose answers are spans of a paragraph.
+
+The adversarial test sets (Jia and Liang 2017) add a misleading sentence to paragraphs.
 
 Options of `prepare`:
 
@@ -22,7 +23,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.sentences import shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import squad as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.squad"

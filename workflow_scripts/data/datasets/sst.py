@@ -21,7 +21,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_members
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import sst as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sst"

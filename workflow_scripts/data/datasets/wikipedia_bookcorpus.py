@@ -30,10 +30,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel import map_in_order
-from workflow_scripts.data.formats.parallel_text import chunks
+from workflow_scripts.data.formats.parallel_text import split_into_chunks
 from workflow_scripts.data.prepared import StreamedDataset
-from workflow_scripts.data.sources.archives import report_broken, stream_tar
-from workflow_scripts.data.sources.inputs import find_source, open_sources
+from workflow_scripts.data.sources.archives import iterate_tar, report_broken
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import corpora as stand_in
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     if counts["train"]["rows"]:
         mapped_pairs.write_mapped_pairs(folder, "train", counts["train"]["rows"])
     given = sources[hownet.SOURCES[0]].parent
-    hownet.write_sememes(folder, hownet.read_sememes(given), hownet.read_sememe_names(given))
+    hownet.write_sememe_files(folder, hownet.read_sememes(given), hownet.read_sememe_names(given))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(found) for split, found in counts.items()}}
 
@@ -131,11 +131,11 @@ def iterate_corpus_pairs(sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]
     load_splitter(archive)  # so that a broken archive is reported once, not by every process
     with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
         try:
-            for pairs in map_in_order(pool, pair_article_sentences, chunks(read_articles(shards), ARTICLES)):
+            for pairs in map_in_order(pool, pair_article_sentences, split_into_chunks(read_articles(shards), ARTICLES)):
                 yield from [("wikipedia", pairs)] if pairs else []
         except BrokenProcessPool as error:
             raise UserError("a process that splits sentences was killed; see that there is enough memory") from error
-    for lines in chunks(read_book_lines(sources[BOOKCORPUS]), LINES):
+    for lines in split_into_chunks(read_book_lines(sources[BOOKCORPUS]), LINES):
         if pairs := pair_consecutive(lines):
             yield "bookcorpus", pairs
 
@@ -158,7 +158,7 @@ def read_articles(shards: Sequence[Path]) -> Iterator[str]:
 def read_book_lines(archive: Path) -> Iterator[str]:
     """Yield the non-blank lines of the text files in an archive, without unpacking it."""
     with report_broken(archive):
-        for name, content in stream_tar(archive):
+        for name, content in iterate_tar(archive):
             for line in content if name.endswith(".txt") else ():
                 if text := line.decode("utf-8", "replace").strip():
                     yield text

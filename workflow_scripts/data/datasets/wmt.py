@@ -33,9 +33,15 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import byte_pairs
 from workflow_scripts.data.formats.parallel import map_in_order
-from workflow_scripts.data.formats.parallel_text import chunks, extract_files, iterate_lines, pair_lines, read_segments
+from workflow_scripts.data.formats.parallel_text import (
+    extract_files,
+    iterate_lines,
+    pair_lines,
+    read_segments,
+    split_into_chunks,
+)
 from workflow_scripts.data.prepared import StreamedDataset
-from workflow_scripts.data.sources.inputs import open_sources
+from workflow_scripts.data.sources.task_sources import open_sources
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.wmt"
@@ -45,6 +51,8 @@ Positive = Annotated[int, Field(gt=0)]
 
 
 class Corpus(StrictModel):
+    """An archive of the sources, and its file for each language."""
+
     archive: str
     files: dict[Language, str]
 
@@ -108,7 +116,9 @@ def write_translations(folder: Path, settings: Options, archives: dict[str, Path
     tokenizer = byte_pairs.learn_byte_pairs(both, settings.merges, characters, last)
 
     def pairs_of(split: str) -> Iterator[list[tuple[str, str]]]:
-        return chunks(zip(*(iterate_lines(scratch / f"{split}.{s}") for s in sides), strict=True), PAIRS_TO_ENCODE)
+        return split_into_chunks(
+            zip(*(iterate_lines(scratch / f"{split}.{s}") for s in sides), strict=True), PAIRS_TO_ENCODE
+        )
 
     texts = {split: partial(pairs_of, split) for split in ("train", "valid", "test")}
     content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
@@ -137,7 +147,9 @@ def write_training_text(
             extract_files(archives[corpus.archive], raw)
             where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
             lines = pair_lines(*raw.values(), where)
-            for *texts, found, ends in map_in_order(pool, tokenise_pairs, chunks(lines, PAIRS_TO_TOKENISE), *sides):
+            for *texts, found, ends in map_in_order(
+                pool, tokenise_pairs, split_into_chunks(lines, PAIRS_TO_TOKENISE), *sides
+            ):
                 characters |= found
                 last |= ends
                 for pair in zip(*texts, strict=True):

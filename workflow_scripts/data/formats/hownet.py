@@ -43,7 +43,7 @@ def read_sememes(folder: Path) -> dict[str, list[int]]:
     return {word: sorted(set(numbers)) for word, numbers in words.items() if word}
 
 
-def write_sememes(folder: Path, known: dict[str, list[int]], names: list[str]) -> None:
+def write_sememe_files(folder: Path, known: dict[str, list[int]], names: list[str]) -> None:
     """Write sememes.parquet (words alphabetically, with their sememe numbers) and sememe_names.json for training."""
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa

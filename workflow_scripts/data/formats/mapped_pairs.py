@@ -103,7 +103,9 @@ def add_counts(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
 
 def scatter_rows(stream: BinaryIO, header: int, values: "np.ndarray", row: int, places: "np.ndarray") -> "np.ndarray":
     """Write rows `row`, `row` + 1, ... with `values` [n] into a file of all rows sorted by value, after `header` bytes.
-    `places`, the next free position of each value, is updated. Returns the positions [n] of the rows."""
+
+    `places`, the next free position of each value, is updated. Returns the positions [n] of the rows.
+    """
     import numpy as np
 
     order = np.argsort(values, kind="stable")

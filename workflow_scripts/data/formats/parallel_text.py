@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.archives import report_broken, stream_tar
+from workflow_scripts.data.sources.archives import iterate_tar, report_broken
 
 Item = TypeVar("Item")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
@@ -23,7 +23,7 @@ def extract_files(archive: Path, files: dict[str, Path]) -> None:
     """
     missing = dict(files)
     with report_broken(archive):
-        for name, content in stream_tar(archive):
+        for name, content in iterate_tar(archive):
             if target := missing.pop(str(PurePosixPath(name)), None):
                 with open(target, "wb") as out, gzip.open(content) if name.endswith(".gz") else content as text:
                     shutil.copyfileobj(text, out, 2**20)
@@ -54,7 +54,7 @@ def read_segments(path: Path, where: str) -> list[str]:
     return found
 
 
-def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield lists of `size` items; the last may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):

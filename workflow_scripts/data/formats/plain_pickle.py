@@ -2,7 +2,8 @@
 
 Two defences, each sufficient against known attacks. First, every opcode, without running it, must be one that builds
 plain values. So no object is created, found or called, not even through `copyreg`'s extension cache, which an Unpickler
-reads before it calls `find_class`. Then an Unpickler that refuses classes and persistent objects runs the pickle.
+reads before it calls `find_class`. Then an Unpickler that refuses classes runs the pickle; without a method for
+persistent objects it refuses these, too.
 """
 
 import io
@@ -28,15 +29,14 @@ class PlainUnpickler(pickle.Unpickler):
     """Unpickler of dict, list, tuple, set, str, bytes, int, float, bool and None that refuses anything else."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
+        """Refuse every class and function."""
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-
-    def persistent_load(self, pid: Any) -> NoReturn:
-        raise pickle.UnpicklingError("it asks for an object outside it")
 
 
 def read_plain(path: Path) -> Any:
-    """Read a pickle of plain containers. Raises UserError, without running it, if it contains anything else; also if
-    it is broken or has more than LARGEST bytes.
+    """Read a pickle of plain containers.
+
+    Raises UserError if it contains anything else (without running it), is broken, or has more than LARGEST bytes.
     """
     content = path.read_bytes()
     if len(content) > LARGEST:

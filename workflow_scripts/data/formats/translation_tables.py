@@ -65,6 +65,7 @@ def encode_pairs(
     words: bool,
 ) -> int:
     """Write the joint ids of both sides to an Arrow file, and, if `words`, the target's tokens as `target_words`.
+
     Returns the number of pairs dropped because of the limits.
     """
     import pyarrow
@@ -87,8 +88,9 @@ def encode_pairs(
 
 
 def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
-    """Return which pairs to keep, [N] bool, given their numbers of pieces, `source` and `target` [N]. Neither side may
-    be empty, have more than `longest` pieces, or more than `ratio` times those of the other side.
+    """Return which pairs to keep, [N] bool, given their numbers of pieces, `source` and `target` [N].
+
+    Neither side may be empty, have more than `longest` pieces, or more than `ratio` times those of the other side.
     """
     shorter, longer = np.minimum(source, target), np.maximum(source, target)
     return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)

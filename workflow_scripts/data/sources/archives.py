@@ -26,7 +26,7 @@ def report_broken(path: Path) -> Iterator[None]:
         raise UserError(f"{path} cannot be read ({reason}); fetch it again") from error
 
 
-def stream_tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+def iterate_tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield (name, content) of the regular files of a tar archive in one pass; use it in `report_broken`."""
     with tarfile.open(archive, "r|*") as members:
         for member in members:

@@ -186,6 +186,6 @@ def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path]
         if expected[0] and digests[source.name] not in expected:
             raise UserError(
                 f"{path} has the wrong sha256: expected {' or '.join(expected)}, actual {digests[source.name]}; "
-                f"get it anew with: .venv/bin/python -m workflow_scripts fetch {source.name}"
+                f"get it again with: .venv/bin/python -m workflow_scripts fetch {source.name}"
             )
     return paths, digests

@@ -29,7 +29,7 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
                 return "already there" + record_unpinned(source, path)
             if source.sha256 is None:
                 raise UserError(
-                    f"{path} {wrong[0]}; delete it and {locate_recorded_sha256(path).name} to fetch it anew"
+                    f"{path} {wrong[0]}; delete it and {locate_recorded_sha256(path).name} to fetch it again"
                 )
         problems = []
         part = path.with_name(f"{path.name}.part")

@@ -27,7 +27,7 @@ def verify_shards(folder: Path) -> None:
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
             if not (folder / shard).is_file():
-                raise UserError(f"{INDEX} names {shard}, which is missing beside it; get the model anew")
+                raise UserError(f"{folder / INDEX} lists {shard}, which is missing; get the model again")
 
 
 def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
@@ -89,7 +89,7 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
         if (manifest.get("name"), manifest.get("revision")) != (name, revision):
             raise UserError(f"{source} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}")
         if broken := find_changed_files(source, manifest):
-            raise UserError(f"{source / broken[0]} is not what {MANIFEST} beside it says; copy the folder anew")
+            raise UserError(f"{source / broken[0]} differs from its {MANIFEST}; copy the folder again")
         return f"checked against its {MANIFEST}"
     records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]
     for file, record in zip(files, records, strict=True):

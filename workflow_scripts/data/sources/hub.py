@@ -34,7 +34,7 @@ def download_files(name: str, repository: Repository, part: Path, policy: RetryP
         raise UserError("HF_ENDPOINT is not of the form https://host, without a password; correct or unset it")
     token = get_token()
     if token and not re.fullmatch(r"[!-~]+", token):
-        raise UserError("HF_TOKEN has characters that no token has; copy it anew")
+        raise UserError("HF_TOKEN has characters that no token has; copy it again")
     hub = HfApi(endpoint=endpoint, token=token or False)
     files = list_files(hub, name, repository, policy)
     total, before = sum(file.size or 0 for file in files), 0
@@ -48,12 +48,13 @@ def download_files(name: str, repository: Repository, part: Path, policy: RetryP
         try:
             fetch_file(url, file, part, policy, advance_all, headers)
         except UserError as error:
-            raise UserError(f"{error}; the same command goes on from there, {suggest_local_folder(name)}") from error
+            raise UserError(f"{error}; run the same command again to resume, {suggest_local_folder(name)}") from error
         before += file.size or 0
     return f"from {endpoint}, {total / 1e6:.1f} MB at commit {repository.revision}"
 
 
 def suggest_local_folder(name: str) -> str:
+    """Format the advice for computers without a network, as the end of a message."""
     return f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
 
 

@@ -30,4 +30,5 @@ def write_bird(folder: Path) -> dict[str, Path]:
 
 
 def format_row(first: str, second: str, kind: str, source: str, score: float) -> str:
+    """Format a row of upstream's file."""
     return f"({first}, {second})\t{first}\t{second}\t{kind}\t{source}\tNone\t{score:.3f}\tn-n"

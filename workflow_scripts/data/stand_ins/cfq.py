@@ -9,7 +9,7 @@ import json
 import random
 from pathlib import Path
 
-from workflow_scripts.data.sources.inputs import write_tar
+from workflow_scripts.data.sources.task_sources import write_tar
 
 ROLES = {  # noun: (verb after `Did`, past participle, predicate of a person, its inverse, of a film)
     "director": ("direct", "directed", "film.director.film", "film.film.directed_by"),

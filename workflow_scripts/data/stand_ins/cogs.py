@@ -9,6 +9,7 @@ data set reads them.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ class SentenceBuilder:
         self.words.append(word)
         return len(self.words) - 1
 
+    def add_verb(self, verb: Verb | None, verbs: list[Verb], *before: str) -> tuple[int, str]:
+        """Append a verb, or one sampled from `verbs`, after the words `before`. Returns its position and lemma."""
+        lemma, form = verb or self.rng.choice(verbs)
+        for word in before:
+            self.add_word(word)
+        return self.add_word(form), lemma
+
     def add_noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
         """Append a name, or a noun with article and `depth` nested prepositional phrases. Returns its variable."""
         if word is None:
@@ -69,7 +77,7 @@ class SentenceBuilder:
         return variable
 
     def add_facts(self, position: int, lemma: str, **arguments: str) -> None:
-        """Add the arguments of the verb at `position` to the facts, in the given order."""
+        """Add the arguments of the verb at `position` to the facts, in this order."""
         for role, value in arguments.items():
             self.facts.append((position, f"{lemma} . {role} ( x _ {position} , {value} )"))
 
@@ -79,7 +87,7 @@ class SentenceBuilder:
         return f"{' '.join([*self.words, '.'])}\t{' '.join([*self.definite, facts])}\t{kind}"
 
 
-# Each frame appends a clause and returns the position of its verb.
+# Each frame appends a clause and returns the position of its verb. The order of its steps decides the random draws.
 Frame = Callable[..., int]
 
 
@@ -91,9 +99,9 @@ def add_transitive(
     subject_depth: int = 0,
     object_depth: int | None = None,
 ) -> int:
+    """Append `agent verb theme`; the depths are those of nested prepositional phrases."""
     agent = s.add_noun_phrase(subject, subject_depth)
-    lemma, form = verb or s.rng.choice(TRANSITIVE)
-    position = s.add_word(form)
+    position, lemma = s.add_verb(verb, TRANSITIVE)
     if object_depth is None:
         object_depth = 0 if direct_object else s.rng.choice([0, 0, 1])
     s.add_facts(position, lemma, agent=agent, theme=s.add_noun_phrase(direct_object, object_depth))
@@ -101,10 +109,9 @@ def add_transitive(
 
 
 def add_passive(s: SentenceBuilder, verb: Verb | None = None) -> int:
+    """Append `theme was verb`, sometimes with `by agent`."""
     theme = s.add_noun_phrase()
-    lemma, form = verb or s.rng.choice(PASSIVE)
-    s.add_word("was")
-    position = s.add_word(form)
+    position, lemma = s.add_verb(verb, PASSIVE, "was")
     s.add_facts(position, lemma, theme=theme)
     if s.rng.random() < 0.5:
         s.add_word("by")
@@ -112,26 +119,24 @@ def add_passive(s: SentenceBuilder, verb: Verb | None = None) -> int:
     return position
 
 
-def add_unergative(s: SentenceBuilder, subject: str | None = None, verb: Verb | None = None) -> int:
-    agent = s.add_noun_phrase(subject)
-    lemma, form = verb or s.rng.choice(UNERGATIVE)
-    position = s.add_word(form)
-    s.add_facts(position, lemma, agent=agent)
+def add_intransitive(
+    s: SentenceBuilder, role: str, verbs: list[Verb], subject: str | None = None, verb: Verb | None = None
+) -> int:
+    """Append `subject verb`; the subject has the role `agent` (unergative verbs) or `theme` (unaccusative verbs)."""
+    value = s.add_noun_phrase(subject)
+    position, lemma = s.add_verb(verb, verbs)
+    s.add_facts(position, lemma, **{role: value})
     return position
 
 
-def add_unaccusative(s: SentenceBuilder, subject: str | None = None, verb: Verb | None = None) -> int:
-    theme = s.add_noun_phrase(subject)
-    lemma, form = verb or s.rng.choice(UNACCUSATIVE)
-    position = s.add_word(form)
-    s.add_facts(position, lemma, theme=theme)
-    return position
+unergative = partial(add_intransitive, role="agent", verbs=UNERGATIVE)
+unaccusative = partial(add_intransitive, role="theme", verbs=UNACCUSATIVE)
 
 
 def add_dative(s: SentenceBuilder, verb: Verb | None = None) -> int:
+    """Append `agent verb theme to recipient`."""
     agent = s.add_noun_phrase()
-    lemma, form = verb or s.rng.choice(DATIVE)
-    position = s.add_word(form)
+    position, lemma = s.add_verb(verb, DATIVE)
     theme = s.add_noun_phrase(s.rng.choice(NOUNS))
     s.add_word("to")
     s.add_facts(position, lemma, agent=agent, theme=theme, recipient=s.add_noun_phrase())
@@ -139,19 +144,18 @@ def add_dative(s: SentenceBuilder, verb: Verb | None = None) -> int:
 
 
 def add_double_object(s: SentenceBuilder, verb: Verb | None = None) -> int:
+    """Append `agent verb recipient theme`."""
     agent = s.add_noun_phrase()
-    lemma, form = verb or s.rng.choice(DATIVE)
-    position = s.add_word(form)
+    position, lemma = s.add_verb(verb, DATIVE)
     recipient = s.add_noun_phrase()
     s.add_facts(position, lemma, agent=agent, recipient=recipient, theme=s.add_noun_phrase(s.rng.choice(NOUNS)))
     return position
 
 
-def add_clausal(s: SentenceBuilder, depth: int = 1, inner: Frame = add_unergative, **fixed: Any) -> int:
+def add_clausal(s: SentenceBuilder, depth: int = 1, inner: Frame = unergative, **fixed: Any) -> int:
     """Append `depth` nested clauses; `fixed` are arguments of the innermost one."""
     agent = s.add_noun_phrase()
-    lemma, form = s.rng.choice(CLAUSAL)
-    position = s.add_word(form)
+    position, lemma = s.add_verb(None, CLAUSAL)
     s.add_word("that")
     verb = add_clausal(s, depth - 1, inner, **fixed) if depth > 1 else inner(s, **fixed)
     s.add_facts(position, lemma, agent=agent, ccomp=f"x _ {verb}")
@@ -159,9 +163,9 @@ def add_clausal(s: SentenceBuilder, depth: int = 1, inner: Frame = add_unergativ
 
 
 def add_control(s: SentenceBuilder, infinitive: str | None = None) -> int:
+    """Append `agent verb to infinitive`."""
     agent = s.add_noun_phrase()
-    lemma, form = s.rng.choice(CONTROL)
-    position = s.add_word(form)
+    position, lemma = s.add_verb(None, CONTROL)
     s.add_word("to")
     word = infinitive or s.rng.choice(UNERGATIVE)[0]
     inner = s.add_word(word)
@@ -171,14 +175,8 @@ def add_control(s: SentenceBuilder, infinitive: str | None = None) -> int:
 
 
 TRAINING_FRAMES = [
-    add_transitive,
-    add_passive,
-    add_unergative,
-    add_unaccusative,
-    add_dative,
-    add_double_object,
-    add_clausal,
-    add_control,
+    *(add_transitive, add_passive, unergative, unaccusative),
+    *(add_dative, add_double_object, add_clausal, add_control),
 ]
 
 # Kind -> (frame, its fixed arguments). In training, each of these words occurs in this role only.
@@ -188,11 +186,11 @@ EXPOSURE = {
     "exposure_example_subj_proper": (add_transitive, {"subject": "Lina"}),
     "exposure_example_obj_proper": (add_transitive, {"direct_object": "Charlie"}),
     "exposure_example_transitive_subj": (add_transitive, {"subject": "cobra"}),
-    "exposure_example_unacc_subj": (add_unaccusative, {"subject": "hippo"}),
+    "exposure_example_unacc_subj": (unaccusative, {"subject": "hippo"}),
     "exposure_example_active": (add_transitive, {"verb": ("bless", "blessed")}),
     "exposure_example_passive": (add_passive, {"verb": ("squeeze", "squeezed")}),
-    "exposure_example_obj_omitted_transitive": (add_unergative, {"verb": ("bake", "baked")}),
-    "exposure_example_unacc": (add_unaccusative, {"verb": ("shatter", "shattered")}),
+    "exposure_example_obj_omitted_transitive": (unergative, {"verb": ("bake", "baked")}),
+    "exposure_example_unacc": (unaccusative, {"verb": ("shatter", "shattered")}),
     "exposure_example_do_dative": (add_double_object, {"verb": ("teleport", "teleported")}),
     "exposure_example_pp_dative": (add_dative, {"verb": ("ship", "shipped")}),
 }
@@ -212,7 +210,7 @@ GENERALISATIONS = {
     "unacc_to_transitive": (add_transitive, {"verb": ("shatter", "shattered")}),
     "do_dative_to_pp_dative": (add_dative, {"verb": ("teleport", "teleported")}),
     "pp_dative_to_do_dative": (add_double_object, {"verb": ("ship", "shipped")}),
-    "only_seen_as_transitive_subj_as_unacc_subj": (add_clausal, {"inner": add_unaccusative, "subject": "cobra"}),
+    "only_seen_as_transitive_subj_as_unacc_subj": (add_clausal, {"inner": unaccusative, "subject": "cobra"}),
     "only_seen_as_unacc_subj_as_unerg_subj": (add_clausal, {"subject": "hippo"}),
     "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": (
         add_clausal,
@@ -230,7 +228,7 @@ def write_cogs(folder: Path, seed: int) -> dict[str, Path]:
     seen: set[str] = set()
 
     def new(entries: list[tuple[Frame, dict]], kind: str) -> str:
-        """Generate a line of the given kind from one of the entries, with a sentence that is in no file yet."""
+        """Generate a line of a kind from one of the entries, with a sentence that is in no file yet."""
         while True:
             sentence = SentenceBuilder(rng)
             frame, fixed = rng.choice(entries)

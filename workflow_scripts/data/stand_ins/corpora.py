@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from workflow_scripts.data.formats import wordpiece
-from workflow_scripts.data.sources.inputs import write_tar
+from workflow_scripts.data.sources.task_sources import write_tar
 from workflow_scripts.data.stand_ins import sememes, wmt
 
 ARTICLES, PARAGRAPHS, LINES = 60, 3, 400
@@ -44,5 +44,6 @@ def generate_article(rng: random.Random, number: int) -> str:
 
 
 def generate_sentences(rng: random.Random, count: int) -> Sequence[str]:
+    """Generate sentences with a capital letter and a full stop."""
     found = [wmt.generate_sentence(rng)["first"].removesuffix(" .") + "." for _ in range(count)]
     return [text[0].upper() + text[1:] for text in found]

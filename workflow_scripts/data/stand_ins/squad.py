@@ -1,6 +1,8 @@
-"""Stand-in data for SQuAD: paragraphs about where people live and what they keep. The adversarial files also have
-variants with a sentence on somebody else: two of each paragraph in AddSent, one in AddOneSent. As in upstream, a
-variant's key is the key of the unchanged question, `-` and a name."""
+"""Stand-in data for SQuAD: paragraphs about where people live and what they keep.
+
+The adversarial files also have variants with a sentence on somebody else: two of each paragraph in AddSent, one in
+AddOneSent. As in upstream, a variant's key is the key of the unchanged question, `-` and a name.
+"""
 
 import json
 import random

@@ -8,7 +8,7 @@ import gzip
 import random
 from pathlib import Path
 
-from workflow_scripts.data.sources.inputs import write_tar
+from workflow_scripts.data.sources.task_sources import write_tar
 
 SUBJECTS = ["the commission", "the council", "a member", "the report", "Mr. Smith", "the well-known agency"]
 VERBS = ["supports", "rejects", "prepares", "discusses", "welcomes", "delays"]

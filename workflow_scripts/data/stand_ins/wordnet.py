@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 SENSES = 14
-LICENCE = "  1 Made-up entries in the format of WordNet: no dictionary.  \n"
+LICENCE = "  1 Example entries in the format of WordNet: no dictionary.  \n"
 FILES = {
     "noun": ("n", 1, 2),
     "verb": ("v", 2, 3),
@@ -67,6 +67,8 @@ EXAMPLES = ['; "they spoke of it for hours"', '; "nobody had expected it"; "it c
 
 
 class Entry(NamedTuple):
+    """A synset, and whether its gloss starts with the topic domain."""
+
     lemmas: list[str]
     gloss: str
     topic: bool = False
