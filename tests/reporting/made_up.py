@@ -1,4 +1,4 @@
-"""Made-up results in the formats of training and evaluation, so that reporting can be tried without either."""
+"""Invented results in the formats of training and evaluation, so that reporting can be tried without either."""
 
 import zlib
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def write_run(
     pq.write_table(pa.concat_tables(tables), folder / "eval/predictions.parquet")
     spec = {"training": {"precision": "fp32"}}
     write_json(folder / "run.json", {"protocol": protocol, "spec": spec, "steps": 4000, "parameters": 1_210_000})
-    write_json(folder / "record.json", {"seconds": 812.5, "device_name": "a made-up CPU"})
+    write_json(folder / "record.json", {"seconds": 812.5, "device_name": "an invented CPU"})
 
 
 def _score(split: str, subset: str, correct: np.ndarray) -> dict:

@@ -1,6 +1,6 @@
 """A results folder made of the committed scores, by seed, of results/reference/small.
 
-`python -m tests.reporting.reference` writes claims.csv and claim_sides.csv there anew, as the scores give them.
+`python -m tests.reporting.reference` rewrites claims.csv and claim_sides.csv there from the scores.
 """
 
 import csv

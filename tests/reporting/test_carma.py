@@ -1,4 +1,4 @@
-"""CARMA: tables and claims measure what their names and statements say; printed numbers stand in their columns."""
+"""CARMA: tables and claims measure what their names and statements say; printed numbers are in their columns."""
 
 import re
 from collections import Counter

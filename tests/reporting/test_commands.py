@@ -1,4 +1,4 @@
-"""The commands `table` and `claims` on made-up results of the real catalogue."""
+"""The commands `table` and `claims` on invented results of the real catalogue."""
 
 import csv
 import re
@@ -23,7 +23,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.provenance.record import FIELDS
 from workflow_scripts.reporting.claims.judging import CLAIM_COLUMNS
-from workflow_scripts.reporting.pages.overview import format_comparison, format_criterion
+from workflow_scripts.reporting.pages.claim_texts import format_comparison, format_criterion
 from workflow_scripts.reporting.tables.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -259,7 +259,7 @@ def test_the_committed_ledger_can_be_read(capsys):
             assert (f"{row['claim']} " in said) == decided
 
 
-def test_a_scale_for_show_bears_no_verdict(results, capsys):
+def test_a_scale_for_show_gives_no_verdict(results, capsys):
     assert claims(results, scale="demo") == 0
     found = rows(results / "claims.csv")
     assert [row["verdict"] for row in found if row["effect"]] == ["no verdict"] * 3
@@ -362,7 +362,7 @@ def test_overview_html(results):
         "3 seeds a side",
         "Welch&#39;s t over seeds",
         "Benjamini and Hochberg",
-        "12 trainings, 2.7 h of training in all, on a made-up CPU. By protocol: 12 reduced (smaller models",
+        "12 trainings, 2.7 h of training in all, on an invented CPU. By protocol: 12 reduced (smaller models",
         "scan-jump-x2/sq-transformer/sal",
         "Protocol reduced",
     ):
@@ -387,7 +387,7 @@ def test_overview_rst_is_what_snakemake_can_show(results):
     template = Environment().from_string((results / "overview.rst").read_text())
     for files, link in (([File], 1), ([], 0)):
         text = template.render(files=files)
-        # report_level 1: any message of docutils would stand in the page.
+        # report_level 1: any message of docutils would be in the page.
         html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
         assert "system-message" not in html
         assert html.count("<strong>reproduced</strong>") == 4  # once with its meaning

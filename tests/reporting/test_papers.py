@@ -1,4 +1,4 @@
-"""What papers/*/ say about displays, published numbers and claims holds together, and stands in the papers."""
+"""Displays, published numbers and claims of papers/*/ agree with each other and with the papers."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ NAMES = {("carma", table): 4 for table in ("table1", "table4", "table5")}  # mod
 # Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP, AROUNDRIGHT, COGS, BLEU and CTER 2 each.
 # Its table 6 is no table of cells in the text at hand, but 48 sentences and 48 others.
 # Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of CAT are examples: only scores are numbers there.
-# Its table 2 has 18; the 6 of PAWS stand under two readings of their metric.
+# Its table 2 has 18; the 6 of PAWS are listed under two readings of their metric.
 IN_TEXT = {
     "sq_transformer": {
         "text-1": 12,

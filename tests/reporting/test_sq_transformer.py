@@ -1,5 +1,5 @@
-"""SQ-Transformer: tables, figures and claims show the data and models of their names; printed numbers stand in their
-columns, and bear the paper's claims out."""
+"""SQ-Transformer: tables, figures and claims show the data and models of their names; printed numbers are in their
+columns, and support the paper's claims."""
 
 import re
 from functools import cache
@@ -231,14 +231,14 @@ def borne_out(claim, published) -> bool | None:
     return gain <= claim.at_least if claim.relation == "no_gain" else gain > claim.at_least
 
 
-def test_the_papers_own_numbers_bear_its_claims_out():
+def test_the_papers_own_numbers_support_its_claims():
     published = read_published(FOLDER / "published.csv")
     found = {claim.claim: borne_out(claim, published) for claim in claims(FOLDER)}
     assert False not in found.values(), found
     assert sum(outcome is True for outcome in found.values()) == 22, found
 
 
-# What stands on a side of a claim, by the words of its name: `<left>-over-<right>-<data>`.
+# What is on a side of a claim, by the words of its name: `<left>-over-<right>-<data>`.
 LEFT = {"sq": "SQ-Transformer( SRL)?", "sal": "w. SAL", "srl": "w. SRL", "sovq": "w. S[AR]L", "brown": "w. S[AR]L"}
 LEFT |= {"codes": "Codes", "clusters": "SoVQ", "embeddings": "SoVQ", "neighbours": "SoVQ"}
 RIGHT = {"transformer": "Transformer", "sal": "w. SAL", "srl": "w. SRL", "vq": "- SoVQ|VQ|Codes of plain VQ"}

@@ -1,4 +1,4 @@
-"""What papers/*/claims.yaml say stands in the papers: quotes word for word, and controls that are called ours."""
+"""Claims of papers/*/claims.yaml are in the papers: quotes word for word; controls are marked as ours."""
 
 import re
 import unicodedata

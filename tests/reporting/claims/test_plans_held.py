@@ -1,4 +1,4 @@
-"""Analysis plans decide as they did when they were added: what a verdict hangs on is that of the first commit."""
+"""Analysis plans decide as in the first commit: nothing that a verdict depends on has changed."""
 
 import subprocess
 from pathlib import Path
@@ -34,7 +34,7 @@ def first_committed(root: Path, file: Path) -> AnalysisPlan:
 
 
 def what_decides(plan: AnalysisPlan) -> dict[str, Any]:
-    """All that a verdict hangs on: neither dates nor words."""
+    """All that a verdict depends on: neither dates nor words."""
     claims = {
         entry.claim: entry.model_dump(include={"published", "margin", "smallest", "threshold", "control"})
         | {"seeds": plan.seeds_of(entry)}

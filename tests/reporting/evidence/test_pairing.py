@@ -24,7 +24,7 @@ def test_fine_tuned_models_of_one_parent_start_from_the_same_weights(scale):
     ours = weights("idm", "gpt2-small", "ft")
     assert weights("idm", "gpt2-small", "carma") == ours == weights("idm", "gpt2-small", "original")
     assert len({ours, weights("idm", "llama-small", "ft"), weights("idm", "gpt2-large", "ft")}) == 3
-    # Drawn at random: nobody but the same runs.
+    # Random weights: equal for the same runs only.
     plain = weights("scan-jump-x2", "transformer", "default")
     assert plain == "scan-jump-x2/transformer/default" != weights("scan-jump-x2", "sq-transformer", "sal")
 

@@ -128,7 +128,7 @@ def test_bars_are_means_and_diamonds_are_published(runs: list[Run], tmp_path: Pa
     printed = published[(published["panel"] == "GPT2-S") & (published["metric"] == "consistency")]
     assert printed["value"].tolist() == [52.46, 50.89, 49.17, 37.2, 37.16, 35.9]
     drawn = [line.get_marker() for axes in figure.axes for line in axes.lines]
-    # Two CVs of models without fine-tuning lie beyond the axis.
+    # Two CVs of models without fine-tuning are beyond the axis.
     assert (drawn.count("D"), drawn.count(consistency.CARETUP), len(published)) == (82, 2, 84)
 
 

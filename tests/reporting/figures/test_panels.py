@@ -213,7 +213,7 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
     line = plotted[(plotted["word"] == "table") & (plotted["model"] == "Transformer")].iloc[0]
     words = line["neighbours"].split(", ")
     assert line["same_class"] == sum(classes[word] == classes["table"] for word in words)
-    # The stand-in for COGS has no "William": then nothing can be said of its class, nor of its neighbours.
+    # The generated COGS has no "William", so its class and its neighbours are unknown.
     william = plotted[plotted["word"] == "William"]
     assert (
         "William" not in classes and william["classified"].tolist() == [0, 0, 0] and william["neighbours"].iloc[1] == ""
@@ -225,7 +225,7 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
     results.add("cognition/transformer/default/seed-1", "cognition/sq-transformer/srl/seed-1")
     results.analyse("table6")
     file = results.folder / "analyses/sq_transformer/head-agreement-cognition/pairs.csv"
-    columns = pandas.read_csv(file).columns  # the stand-in has none of the paper's sentences
+    columns = pandas.read_csv(file).columns  # generated data have none of the paper's sentences
     names = {"task": "cognition", "item_set": "printed", "pair": 2, "first": "a", "second": "b"}
     made = [
         names

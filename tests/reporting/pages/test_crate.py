@@ -1,4 +1,4 @@
-"""What is packed of a folder in which more lies than the configuration asks for."""
+"""A crate contains only the files that the configuration requests."""
 
 from pathlib import Path
 

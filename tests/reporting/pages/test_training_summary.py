@@ -1,4 +1,4 @@
-"""What the pages say of the runs behind them."""
+"""Summaries of runs on the pages."""
 
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.runs import Run

@@ -3,9 +3,7 @@
 import re
 from collections import Counter
 
-from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import Catalogue
-from workflow_scripts.reporting.claims.effects import get_margin
 from workflow_scripts.reporting.claims.verdicts import (
     EXPLORATORY,
     INCONCLUSIVE,
@@ -16,13 +14,11 @@ from workflow_scripts.reporting.claims.verdicts import (
     REPRODUCED,
     Outcome,
 )
+from workflow_scripts.reporting.pages.claim_texts import make_claim_texts
 from workflow_scripts.reporting.pages.page import format_training_time, make_page, render
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables.layout import (
     PROTOCOL_NOTES,
-    choose_decimals,
-    format_number,
-    use_non_breaking_spaces,
 )
 
 VERDICTS = {
@@ -117,7 +113,7 @@ def make_overview_html(
 ) -> str:
     """Make a self-contained page: claims with effects and verdicts by paper, the methods, and all runs."""
     titles = {key: paper.experiments.title for key, paper in catalogue.papers.items()}
-    papers = [{"title": titles[key], "claims": _claims_texts(judged)} for key, judged in outcomes.items() if judged]
+    papers = [{"title": titles[key], "claims": make_claim_texts(judged)} for key, judged in outcomes.items() if judged]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
     body = render(
         OVERVIEW,
@@ -140,7 +136,7 @@ def make_overview_rst(
     claims = []
     for key, judged in outcomes.items():
         rows = []
-        for texts in _claims_texts(judged):
+        for texts in make_claim_texts(judged):
             effect = f" {escape_rst(texts['effect'])}" if texts["effect"] else ""
             after = " (primary)" if texts["primary"] else " (control of ours)" if texts["control"] else ""
             rows.append(
@@ -231,81 +227,3 @@ def describe_methods(outcomes: list[Outcome]) -> list[str]:
     ]
     notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)
     return notes
-
-
-def _claims_texts(judged: list[Outcome]) -> list[dict]:
-    """Return the texts about the claims of one paper: primary first, our controls last."""
-    order = sorted(judged, key=lambda outcome: (outcome.role != PRIMARY, outcome.claim.kind == "control"))
-    return [_claim_texts(outcome) for outcome in order]
-
-
-def format_criterion(claim: Claim) -> str:
-    """Format the criterion of a claim: `more than 25 points`."""
-    unit = "point" if (abs(claim.at_least), claim.unit) == (1, "points") else claim.unit
-    return f"more than {get_margin(claim):g} {unit}".replace("-", "−")
-
-
-def format_comparison(claim: Claim) -> str:
-    """Format the comparison of a claim: `table1, JUMP: SQ-Transformer less Transformer`."""
-    if isinstance(claim.left, list):
-        return f"mean over {len(claim.left)} pairs: {_compared(claim, claim.left[0], claim.right[0])}, and so on"
-    return _compared(claim, claim.left, claim.right)
-
-
-def _compared(claim: Claim, left_cell: str, right_cell: str | float) -> str:
-    if not isinstance(right_cell, str):
-        return f"{', '.join(left_cell.split('/')[:3])} less {right_cell:g}"
-    left, right = (side.split("/")[:3] for side in (left_cell, right_cell))
-    pairs = list(zip(left, right, strict=True))
-    common = ", ".join(one for one, other in pairs if one == other != "*")
-    sides = [", ".join(pair[side] for pair in pairs if pair[0] != pair[1]) for side in (0, 1)]
-    if claim.relation in ("less", "no_gain"):
-        sides.reverse()
-    text = (" against " if claim.relation == "falls_with" else " less ").join(sides)
-    return f"{common}: {text}" if common else text
-
-
-def _claim_texts(outcome: Outcome) -> dict:
-    """Return the texts about one claim."""
-    claim, effect = outcome.claim, outcome.effect
-    low, high = outcome.interval or (None, None)
-    decimals = choose_decimals(claim.unit, low, high)
-    details, shown = [], ""
-    if effect or outcome.success:
-        value = effect.value if effect else outcome.success.difference
-        shown = f"{format_number(value, decimals, signed=True)} {claim.unit}"
-    if low is not None:
-        details.append(use_non_breaking_spaces(f"{format_number(low, decimals)} to {format_number(high, decimals)}"))
-    if outcome.n_seeds and (effect or outcome.success):
-        sides = "" if claim.relation == "falls_with" else " a side"
-        details.append(f"{outcome.n_seeds} seed{'s' if outcome.n_seeds > 1 else ''}{sides}")
-    if outcome.q_value is not None:
-        details.append(f"p {format_p_value(outcome.p_value)}, q {format_p_value(outcome.q_value)}")
-    if outcome.smallest is not None and (effect or outcome.success):
-        details.append(f"smallest effect of interest {outcome.smallest:.3g}")
-    return {
-        "statement": claim.statement,
-        "quote": claim.quote,
-        "caveat": claim.caveat,
-        "source": claim.source,
-        "primary": outcome.role == PRIMARY,
-        "control": claim.kind == "control",
-        "published": "" if outcome.published is None else _printed(outcome),
-        "effect": shown,
-        "details": details,
-        "asked": format_criterion(claim),
-        "compared": format_comparison(claim),
-        "verdict": outcome.verdict,
-        "reason": "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason))),
-    }
-
-
-def _printed(outcome: Outcome) -> str:
-    """Format the effect in the paper's numbers, and whether they contradict the claim."""
-    text = format_number(outcome.published, choose_decimals(outcome.claim.unit), signed=True)
-    return f"{text}, contradicts the claim" if outcome.printed == "contradict" else text
-
-
-def format_p_value(p_value: float) -> str:
-    """Format a p value with three decimals, never as 0."""
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
