@@ -107,73 +107,67 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
-def list_searches(catalogue: Catalogue, runs: list[Run], scale: str, precision: str) -> list[Run]:
-    """Return the runs of the hyperparameter searches before `runs`."""
-    found = (searched(catalogue, run, scale, precision) for run in runs)
-    return list(dict.fromkeys(run for run in found if run))
-
-
-def count_search_trainings(catalogue: Catalogue, run: Run, scale: str, precision: str) -> int:
-    """Count the trainings of a search."""
-    search = resolve_run(catalogue, run, scale, precision)["search"]
-    return len(search["learning_rate"]) * len(search["batch_sentences"])
-
-
 def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = requested_runs(catalogue, config)
-    sources, times = load_sources(), read_csv(STEP_TIMES)
+    sources, times, settings = load_sources(), read_csv(STEP_TIMES), (config.scale, config.precision)
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))
         files = list_sources(catalogue, config.scale, paper, own)
-        missing = {file for file in files if not (results / "downloads" / file).exists()}
-        displays = shown_displays(catalogue.papers[paper], own)
+        missing = [sources[file].bytes for file in files if not (results / "downloads" / file).exists()]
         models = {
             name: load_repositories()[name]
-            for name in sorted(list_hub_models(catalogue, config.scale, config.precision, own))
+            for name in sorted(list_hub_models(catalogue, *settings, own))
             if not (results / "downloads/models" / name / "model.json").exists()
         }
-        changed = intervened_runs(catalogue, paper, own)
-        jobs = Counter(fetch=len(missing), prepare=len(tasks), train=len(own), evaluate=len(own))
-        if searches := list_searches(catalogue, own, config.scale, config.precision):
-            jobs["search"] = len(searches)
-            # A search may have another seed than the runs, and then starts from one more trained run.
-            before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *own}
-            jobs["train"] += len(before)
-        jobs += Counter(candidates=len({run.task for run in changed}), intervene=len(changed))
-        if models:
-            jobs["fetch_model"] = len(models)
-        analyses = {name for display in displays.values() for name in display_analyses(display)}
-        jobs += Counter(analyse=len(analyses), **Counter(display["kind"] for display in displays.values()))
+        searches = list(dict.fromkeys(filter(None, (searched(catalogue, run, *settings) for run in own))))
+        jobs = count_jobs(catalogue, config, paper, own, searches)
+        jobs = +Counter({"fetch": len(missing), "prepare": len(tasks), "fetch_model": len(models), **jobs})
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         print(f"  runs       {len(own)}")
-        print(f"  jobs       {sum(jobs.values())}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
-        print(f"  download   {format_size([sources[file].bytes for file in missing])} in {len(missing)} files", end="")
+        print(f"  jobs       {jobs.total()}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
+        print(f"  download   {format_size(missing)} in {len(missing)} files", end="")
         print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
         for name, model in models.items():
             print(f"             {format_size([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
         trained = own + [
-            run
-            for run in searches
-            for _ in range(count_search_trainings(catalogue, run, config.scale, config.precision))
+            run for run in searches for _ in range(count_candidates(resolve_run(catalogue, run, *settings)))
         ]
-        spent = {
-            device: format_hours(*estimate_hours(catalogue, trained, config.scale, config.precision, device))
-            for device in ("cpu", "cuda")
-        }
-        print(f"  training   hours of CPU threads: {spent['cpu']}; or of GPU: {spent['cuda']}")
-        checkpoints = [estimate_checkpoint_bytes(times, run, config.scale) for run in own]
-        disk = sum(
-            catalogue.tasks[task].disk or 0 for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]
-        )
-        print(
-            f"  disk       {format_size(checkpoints)} of checkpoints"
-            + (f", about {disk} GB to make large data sets" if disk else "")
-        )
+        cpu, gpu = (format_hours(*estimate_hours(catalogue, trained, *settings, device)) for device in ("cpu", "cuda"))
+        print(f"  training   hours of CPU threads: {cpu}; or of GPU: {gpu}")
+        checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in own])
+        real = [task for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]]
+        disk = sum(catalogue.tasks[task].disk or 0 for task in real)
+        large = f", about {disk} GB to make large data sets" if disk else ""
+        print(f"  disk       {checkpoints} of checkpoints{large}")
         if measured := list(filter(None, (find_gpu_bytes(times, run, config.scale) for run in own))):
             print(f"  GPU memory {max(measured) / 1e9:.1f} GB at most, as measured")
     print(f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs")
+
+
+def count_jobs(
+    catalogue: Catalogue, config: Config, paper: str, runs: list[Run], searches: list[Run]
+) -> dict[str, int]:
+    """Count the jobs of a paper by rule, without downloads and the preparation of data."""
+    # A search may have another seed than the runs, and then starts from one more trained run.
+    before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *runs}
+    changed = intervened_runs(catalogue, paper, runs)
+    displays = shown_displays(catalogue.papers[paper], runs).values()
+    return {
+        "train": len(runs) + len(before),
+        "evaluate": len(runs),
+        "search": len(searches),
+        "candidates": len({run.task for run in changed}),
+        "intervene": len(changed),
+        "analyse": len({name for display in displays for name in display_analyses(display)}),
+        **Counter(display["kind"] for display in displays),
+    }
+
+
+def count_candidates(spec: dict[str, Any]) -> int:
+    """Count the trainings of a search."""
+    return len(spec["search"]["learning_rate"]) * len(spec["search"]["batch_sentences"])
 
 
 def format_size(sizes: list[int | None]) -> str:
