@@ -9,7 +9,6 @@ from scipy import stats
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.audit import (
-    ComparedModels,
     analyse,
     compare_repeated_numbers,
     compute_null_interval,
@@ -18,6 +17,7 @@ from workflow_scripts.analyses.audit import (
     compute_t_value,
     count_runs_for_difference,
     count_runs_for_ratio,
+    list_compared_models,
 )
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.published import Published, read_published
@@ -61,11 +61,10 @@ def test_the_pooled_deviation_is_the_mean_of_the_variances() -> None:
 
 
 def test_each_side_has_the_deviation_of_its_own_cv_and_score() -> None:
-    pair = ComparedModels(
-        "M", "idm", 0.25, score=50.0, other_score=48.0, cv=0.02, other_cv=0.0625
-    )  # deviations 1 and 3
-    assert pair.needed["runs_needed_score"] == count_runs_for_difference(2, 1, 3)
-    assert pair.needed["runs_needed_cv"] == count_runs_for_ratio(0.32)
+    published = print_numbers({"M": ((50, 0.02), (48, 0.0625))})  # deviations 1 and 3
+    (pair,) = list_compared_models(published, OPTIONS | {"versions": ["CARMA", "FT"], "misprinted": []})
+    assert pair["runs_needed_score"] == count_runs_for_difference(2, 1, 3)
+    assert pair["runs_needed_cv"] == count_runs_for_ratio(0.32)
 
 
 @pytest.mark.parametrize("difference", [0.1, 0.05])
@@ -119,21 +118,23 @@ def test_numbers_agree_that_round_to_each_other() -> None:
     assert [(row["cell"], row["agree"]) for row in rows] == [("a/one/x/cv", True), ("a/two/x/cv", False)]
 
 
-def made_up() -> dict:
-    """Two models; the second has twice the spread under CARMA, and its ConsistSyn is 2 points higher."""
-    published = {}
-    for model, score, cv in (("M", 50, 0.01), ("N", 52, 0.02)):
-        for version, values in (("CARMA", (score, cv)), ("FT", (50, 0.01))):
-            for name, metric, value in (("CS", "consistency", values[0]), ("CV", "cv", values[1])):
-                published["t", f"{model} {version}", f"25% {name}", metric] = number(str(value))
-    return published
+def print_numbers(models: dict[str, tuple]) -> dict:
+    """Published ConsistSyn and CV from model -> ((score, CV) of CARMA, (score, CV) of FT)."""
+    return {
+        ("t", f"{model} {version}", f"25% {name}", metric): number(str(value))
+        for model, sides in models.items()
+        for version, values in zip(("CARMA", "FT"), sides, strict=True)
+        for name, metric, value in zip(("CS", "CV"), ("consistency", "cv"), values, strict=True)
+    }
 
 
+# The second model has twice the spread under CARMA, and its ConsistSyn is 2 points higher.
+PRINTED = print_numbers({"M": ((50, 0.01), (50, 0.01)), "N": ((52, 0.02), (50, 0.01))})
 OPTIONS = {"displays": {"idm": "t"}, "rates": {"25%": 0.25}, "models": ["M", "N"]}
 
 
 def test_means_over_cells() -> None:
-    analysis = analyse(made_up(), OPTIONS)
+    analysis = analyse(PRINTED, OPTIONS)
     found = {(s["metric"], s.get("rate"), s["task"]): s["value"] for s in analysis.scores}
     assert found["cv_ratio_mean", 0.25, "idm"] == pytest.approx(math.sqrt(2))
     assert found["difference_mean", None, "all"] == 1
@@ -142,7 +143,7 @@ def test_means_over_cells() -> None:
 
 
 def test_a_misprinted_cv_leaves_its_score() -> None:
-    more = analyse(made_up(), OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]})
+    more = analyse(PRINTED, OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]})
     found = {(s["metric"], s["task"], s.get("subset")): s["value"] for s in more.scores}
     assert found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
 

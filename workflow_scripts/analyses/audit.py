@@ -11,9 +11,8 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,42 +24,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.published import Key, Published
 
+NEEDED = ("runs_needed_score", "runs_needed_cv")
 LEVEL, POWER = 0.05, 0.8  # two-sided
 MAX_RUNS = 10**9
-
-
-@dataclass(frozen=True)
-class ComparedModels:
-    """Two versions of a model in one cell of the paper: scores in percent, CVs as ratios (None for misprints)."""
-
-    model: str
-    task: str
-    rate: float
-    score: float
-    other_score: float
-    cv: float | None
-    other_cv: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """The ratio of the two CVs."""
-        return None if self.cv is None else self.cv / self.other_cv
-
-    @property
-    def difference(self) -> float:
-        """The difference of the two scores, in points."""
-        return self.score - self.other_score
-
-    @cached_property
-    def needed(self) -> dict[str, int | None]:
-        """The runs of each side that would show the printed differences of scores and CVs; None if no number would."""
-        if self.cv is None:
-            return {"runs_needed_score": None, "runs_needed_cv": None}
-        deviations = (self.cv * self.score, self.other_cv * self.other_score)  # over runs, in points
-        return {
-            "runs_needed_score": count_runs_for_difference(self.difference, *deviations),
-            "runs_needed_cv": count_runs_for_ratio(self.ratio),
-        }
+COLUMNS = ["model", "task", "rate", "ratio", "difference", "low", "high", "p_value", *NEEDED]
 
 
 def analyse(published: dict[Key, Published], options: dict[str, Any]) -> AnalysisResult:
@@ -90,34 +57,38 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
         repeated += [{"where": name, **row} for row in rows]
     low, high = compute_null_interval(runs)
     ratios = [
-        {name: getattr(pair, name) for name in ("model", "task", "rate", "ratio", "difference")}
-        | {"low": low, "high": high, "p_value": compute_ratio_p_value(pair.ratio, runs)}
-        | pair.needed
-        for pair in pairs
+        pair | {"low": low, "high": high, "p_value": compute_ratio_p_value(pair["ratio"], runs)} for pair in pairs
     ]
-    files = {"cv_ratios": pandas.DataFrame(ratios), "printed_twice": pandas.DataFrame(repeated)}
+    files = {"cv_ratios": pandas.DataFrame(ratios)[COLUMNS], "printed_twice": pandas.DataFrame(repeated)}
     return AnalysisResult(scores, files)
 
 
-def list_compared_models(published: dict[Key, Published], options: dict[str, Any]) -> list[ComparedModels]:
-    """List the cells with score and CV of both versions."""
-    misprints = {tuple(cell) for cell in options["misprinted"]}
-    pairs = []
-    for task, display in options["displays"].items():
-        for prefix, rate in options["rates"].items():
-            for model in options["models"]:
-                cells = [
-                    published.get((display, f"{model} {version}", f"{prefix} {name}", metric))
-                    for name, metric in (("CS", "consistency"), ("CV", "cv"))
-                    for version in options["versions"]
-                ]
-                if None not in cells:
-                    *scores, cv, other_cv = (cell.value for cell in cells)
-                    misprinted = (display, model, prefix) in misprints
-                    pairs.append(
-                        ComparedModels(model, task, rate, *scores, *((None, None) if misprinted else (cv, other_cv)))
-                    )
-    return pairs
+def list_compared_models(published: dict[Key, Published], given: dict[str, Any]) -> list[dict[str, Any]]:
+    """List the cells with score and CV of both versions: difference, ratio, and the runs that would show them.
+
+    A misprinted CV has no ratio and no such runs.
+    """
+    found = []
+    for (task, display), (prefix, rate), model in product(
+        given["displays"].items(), given["rates"].items(), given["models"]
+    ):
+        cells = [
+            published.get((display, f"{model} {version}", f"{prefix} {name}", metric))
+            for name, metric in (("CS", "consistency"), ("CV", "cv"))
+            for version in given["versions"]
+        ]
+        if None in cells:
+            continue
+        score, other_score, cv, other_cv = (cell.value for cell in cells)
+        pair = {"model": model, "task": task, "rate": rate, "ratio": None, "difference": score - other_score}
+        pair |= {"runs_needed_score": None, "runs_needed_cv": None}
+        if [display, model, prefix] not in given["misprinted"]:
+            pair["ratio"] = cv / other_cv
+            deviations = (cv * score, other_cv * other_score)  # over runs, in points
+            pair["runs_needed_score"] = count_runs_for_difference(pair["difference"], *deviations)
+            pair["runs_needed_cv"] = count_runs_for_ratio(pair["ratio"])
+        found.append(pair)
+    return found
 
 
 def compute_null_interval(runs: int) -> tuple[float, float]:
@@ -134,16 +105,16 @@ def compute_ratio_p_value(ratio: float | None, runs: int) -> float | None:
     return float(2 * min(tail, 1 - tail))
 
 
-def score_spreads(pairs: list[ComparedModels], runs: int) -> list[dict]:
+def score_spreads(pairs: list[dict[str, Any]], runs: int) -> list[dict]:
     """Average ratios of CVs (geometric mean) and differences of scores by task and rate, by task, and over all."""
     low, high = compute_null_interval(runs)
     scores = []
-    groups = dict.fromkeys([(pair.task, pair.rate) for pair in pairs] + [(pair.task, None) for pair in pairs])
+    groups = dict.fromkeys([(pair["task"], pair["rate"]) for pair in pairs] + [(pair["task"], None) for pair in pairs])
     for task, rate in [*groups, ("all", None)]:
-        chosen = [pair for pair in pairs if task in (pair.task, "all") and rate in (pair.rate, None)]
-        ratios = [pair.ratio for pair in chosen if pair.ratio is not None]
+        chosen = [pair for pair in pairs if task in (pair["task"], "all") and rate in (pair["rate"], None)]
+        ratios = [pair["ratio"] for pair in chosen if pair["ratio"] is not None]
         logs = np.log(ratios)
-        differences = np.array([pair.difference for pair in chosen])
+        differences = np.array([pair["difference"] for pair in chosen])
         found = {
             "cv_ratio_count": (len(ratios), "cells"),
             "cv_ratio_mean": (float(np.exp(logs.mean())), "ratio"),
@@ -168,13 +139,13 @@ def compute_t_value(values: np.ndarray) -> float | None:
     return float(values.mean() / (values.std(ddof=1) / math.sqrt(len(values))))
 
 
-def score_needed_runs(pairs: list[ComparedModels]) -> list[dict]:
+def score_needed_runs(pairs: list[dict[str, Any]]) -> list[dict]:
     """Make rows of the runs that would show the printed difference of scores, and of CVs, by model, task and rate."""
     return [
-        _make_row(pair.task, metric, count, "runs", 1, rate=pair.rate, subset=pair.model)
+        _make_row(pair["task"], metric, count, "runs", 1, rate=pair["rate"], subset=pair["model"])
         for pair in pairs
-        for metric, count in pair.needed.items()
-        if count is not None
+        for metric in NEEDED
+        if (count := pair[metric]) is not None
     ]
 
 
