@@ -4,6 +4,7 @@ import importlib
 from itertools import product
 from pathlib import Path
 
+import pandas
 import torch
 from safetensors.torch import save_file
 
@@ -54,6 +55,16 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
             prepared = Seq2SeqDataset(splits, [], protocol="reduced")
         write_data(prepared, spec | {"protocol": prepared.protocol}, folder)
     return folder
+
+
+def add_answers(
+    folder: Path, rows: list[dict], task: str = "idm", method: str = "gpt2-small", variant: str = "ft", seed: int = 1
+) -> TrainedRun:
+    """Write rows of answers under interventions; the run has no other files."""
+    run = TrainedRun(task, method, variant, seed, "reduced", folder / f"{method}-{variant}-{seed}", folder)
+    (run.folder / "interventions").mkdir(parents=True)
+    pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
+    return run
 
 
 def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:

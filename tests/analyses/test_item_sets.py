@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 
+from tests.analyses.small_runs import add_answers
 from workflow_scripts.analyses.item_sets import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
@@ -27,10 +27,7 @@ def trained(folder: Path, variant: str, answers: dict[str, tuple[int, ...]], rea
         wheres = [SYNONYMS | {"intervention_seed": 42}, SYNONYMS | {"intervention_seed": 7}, CAP]
         known = {"item": item, "readout": readout, "correct_before": bool(before)}
         rows += [known | where | {"correct": bool(right)} for where, right in zip(wheres, after, strict=True)]
-    run = TrainedRun("idm", "gpt2-small", variant, 1, "reduced", folder / variant, folder)
-    (run.folder / "interventions").mkdir(parents=True)
-    pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
-    return run
+    return add_answers(folder, rows, variant=variant)
 
 
 def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tuple[float, int]]:
@@ -70,10 +67,7 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
                     rows += [
                         where | {"item": item, "correct_before": right[item], "correct": kept[item]} for item in right
                     ]
-            run = TrainedRun("sst", "gpt2-small", variant, seed, "reduced", tmp_path / f"{variant}-{seed}", tmp_path)
-            (run.folder / "interventions").mkdir(parents=True)
-            pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
-            runs.append(run)
+            runs.append(add_answers(tmp_path, rows, "sst", variant=variant, seed=seed))
     expected = {}
     for (seed, variant, readout), mine in before.items():
         common = mine & before[seed, {"ft": "carma", "carma": "ft"}[variant], readout]
@@ -138,12 +132,8 @@ def test_noise_is_the_cv_of_items_that_are_kept_independently(tmp_path):
         for draw in range(400)
         for item in range(items)
     ]
-    runs = []
-    for variant in ("ft", "carma"):
-        runs.append(TrainedRun("idm", "gpt2-small", variant, 1, "reduced", tmp_path / variant, tmp_path))
-        (runs[-1].folder / "interventions").mkdir(parents=True)
-        table = pandas.DataFrame(rows).assign(correct=kept.ravel()).astype({"layer": "Int32"})
-        table.to_parquet(runs[-1].folder / "interventions/answers.parquet")
+    rows = [row | {"correct": right} for row, right in zip(rows, kept.ravel().tolist(), strict=True)]
+    runs = [add_answers(tmp_path, rows, variant=variant) for variant in ("ft", "carma")]
     scores = {row["metric"]: row["value"] for row in analyse(runs, {}).scores if row["variant"] == "ft"}
     assert scores["cv_noise"] == pytest.approx(1 / items**0.5, rel=0.05)
     assert scores["cv"] == pytest.approx(scores["cv_noise"], rel=0.1)  # three standard errors of a CV of 400 draws
@@ -157,6 +147,6 @@ def test_a_variant_alone_is_noted(tmp_path):
 
 def test_a_run_without_answers_is_named(tmp_path):
     runs = [trained(tmp_path, variant, answers) for variant, answers in ANSWERS.items()]
-    (tmp_path / "ft/interventions/answers.parquet").unlink()
+    (runs[0].folder / "interventions/answers.parquet").unlink()
     with pytest.raises(UserError, match=r"answers.parquet does not exist; name the intervention of idm/gpt2-small/ft"):
         analyse(runs, {})

@@ -9,6 +9,7 @@ import pandas
 import pytest
 from scipy import stats
 
+from tests.analyses.small_runs import add_answers
 from workflow_scripts.analyses.items_and_seeds import Answers, analyse, compute_two_way_effect
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.statistics import average_over_seeds_and_items
@@ -32,10 +33,7 @@ def made(folder: Path, method: str, variant: str, seed: int, items: str, right_b
                 | where
                 for where in synonyms + cap
             ]
-    run = TrainedRun("idm", method, variant, seed, "reduced", folder / f"{method}-{variant}-{seed}", folder)
-    (run.folder / "interventions").mkdir(parents=True)
-    pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
-    return run
+    return add_answers(folder, rows, method=method, variant=variant, seed=seed)
 
 
 def selected(scores: list[dict], subset: str, **where) -> dict[str, float]:
