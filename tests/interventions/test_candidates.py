@@ -7,6 +7,7 @@ import time
 from collections import Counter
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.config.copies import ROOT
@@ -20,8 +21,6 @@ from workflow_scripts.interventions.candidates import (
     load_resources,
     map_candidates,
     read_candidates,
-    read_description,
-    write_candidates,
 )
 from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
 from workflow_scripts.interventions.stand_in import make_stand_in_resources
@@ -77,6 +76,10 @@ def test_stop_words_short_words_and_other_parts_of_speech_are_left_alone(resourc
         7: Query("car", "n"),
     }
     assert find_queries("dog ran fast", resources)[2] == Query("fast", "r")
+
+
+def read_description(table):
+    return json.loads(table.schema.metadata[b"candidates"])
 
 
 def words_of(table):
@@ -164,7 +167,7 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
     contents = ["dog car", "big animal", "dog car", "the"]
     files = [tmp_path / name for name in ("one.parquet", "other.parquet")]
     for file, order in zip(files, (1, -1), strict=True):
-        write_candidates(build(contents[::order], resources, {"vectors": "glosses"}), file)
+        pq.write_table(build(contents[::order], resources, {"vectors": "glosses"}), file)
     assert files[0].read_bytes() == files[1].read_bytes()
     table = read_candidates(files[0])
     assert table["content"].to_pylist() == ["big animal", "dog car", "the"]
@@ -279,7 +282,7 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
         assert [words[position] for position in row["positions"]] == row["words"]
         assert all(word not in texts for word, texts in zip(row["words"], row["candidates"], strict=True))
         assert all(scores == sorted(scores, reverse=True) and len(scores) <= 5 for scores in row["scores"])
-    write_candidates(table, tmp_path / "table.parquet")
+    pq.write_table(table, tmp_path / "table.parquet")
     candidates = map_candidates(read_candidates(tmp_path / "table.parquet"))
     for rate, least in ((0.25, 0.2), (0.4, 0.3)):
         texts, realised = perturb(contents, candidates, rate, 42)

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, flip_bit, record_files
 from workflow_scripts.__main__ import main
-from workflow_scripts.interventions.candidates import build, map_candidates, read_candidates, write_candidates
+from workflow_scripts.interventions.candidates import build, map_candidates, read_candidates
 from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
 from workflow_scripts.interventions.stand_in import make_stand_in_resources
@@ -57,7 +57,7 @@ def place(tmp_path_factory) -> Path:
     record_files(checkpoint.parent)
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
     (place / "candidates").mkdir()
-    write_candidates(
+    pq.write_table(
         build(contents, make_stand_in_resources(), {"resources": "stand_in"}), place / "candidates/candidates.parquet"
     )
     (place / "settings.json").write_text(json.dumps(SETTINGS))
@@ -189,7 +189,7 @@ def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
         for content, label in zip(prompts["content"], prompts["label"], strict=True)
     ]
     table = pa.Table.from_pylist(rows).replace_schema_metadata({"candidates": "{}"})
-    write_candidates(table, tmp_path / "candidates.parquet")
+    pq.write_table(table, tmp_path / "candidates.parquet")
     one_word = 100 * np.mean([1 / len(content.split()) for content, _ in definitions()])
     for may, replaced in ((False, 0), (True, one_word)):
         settings = tmp_path / f"{may}.json"
@@ -218,7 +218,7 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
     model.save_pretrained(checkpoint)
     record_files(checkpoint.parent)
     (tmp_path / "candidates").mkdir()
-    write_candidates(build(list(KINDS), make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    pq.write_table(build(list(KINDS), make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
     right = {}
     for joins in (False, True):
         settings = {"split": "test", "blocks": [0], "bos_in_first_word": joins}
@@ -242,7 +242,7 @@ def test_answers_after_a_space_keep_it_with_synonyms(tmp_path):
     train(tmp_path, "ft", spec, "prompts", "--init", tmp_path / "runs/pretrain/checkpoint")
     (tmp_path / "candidates").mkdir()
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
-    write_candidates(build(contents, make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    pq.write_table(build(contents, make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS | {"rates": [0.01]}))
     assert call(tmp_path) == 0
     answers = pd.read_parquet(tmp_path / "out/answers.parquet").query("intervention == 'synonyms'")

@@ -26,15 +26,17 @@ def main(args: argparse.Namespace) -> None:
     sources, digests = verify_downloads(spec["sources"], args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
+    import pyarrow.parquet as pq
+
     from workflow_scripts.data.prepared import digest_data, read_table
-    from workflow_scripts.interventions.candidates import build, load_resources, write_candidates
+    from workflow_scripts.interventions.candidates import build, load_resources
     from workflow_scripts.interventions.stand_in import make_stand_in_resources
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else make_stand_in_resources()
     with write_atomically(args.out) as out:
         out.mkdir()
-        write_candidates(build(contents, resources, spec["options"]), out / "candidates.parquet")
+        pq.write_table(build(contents, resources, spec["options"]), out / "candidates.parquet", compression="zstd")
         digest = digest_data(args.data)
         write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": hash_files(out)})
         made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.interventions.lexical_vectors import (
     Vectors,
@@ -31,7 +33,6 @@ from workflow_scripts.interventions.synonym_rules import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow
     from spacy.language import Language
 
 Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
@@ -78,14 +79,12 @@ def choose_vectors(
 
 def build(
     contents: Sequence[str], resources: SynonymResources, options: dict[str, Any], nlp: "Language | None" = None
-) -> "pyarrow.Table":
+) -> pa.Table:
     """Build the table: one row per distinct content, in order, with the words that have candidates.
 
     Columns: content; positions, words, pos [n]; candidates, scores [n, up to top]. The same input gives the same rows.
     `nlp` replaces the installed spaCy pipeline. Raises UserError for wrong options or a missing model.
     """
-    import pyarrow
-
     settings = parse_as(Options, options, WHERE)
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
     by_content = {content: find_queries(content, resources, nlp) for content in sorted(set(contents))}
@@ -112,52 +111,35 @@ def build(
                 "scores": [[score for _, score in chosen[query]] for query in eligible.values()],
             }
         )
-    text, number, real = pyarrow.string(), pyarrow.int32(), pyarrow.float64()
-    columns = {"content": text, "positions": pyarrow.list_(number), "words": pyarrow.list_(text)}
-    columns |= {"pos": pyarrow.list_(text), "candidates": pyarrow.list_(pyarrow.list_(text))}
-    columns["scores"] = pyarrow.list_(pyarrow.list_(real))
-    words = sum(len(content.split()) for content in by_content)
-    facts = {
+    texts = pa.list_(pa.string())
+    columns = {"content": pa.string(), "positions": pa.list_(pa.int32()), "words": texts, "pos": texts}
+    columns |= {"candidates": pa.list_(texts), "scores": pa.list_(pa.list_(pa.float64()))}
+    description = {
         "options": settings.model_dump(),
         "vectors": vectors.name,
         "tags": "spacy" if nlp and TAGGER in nlp.pipe_names else "nltk",
         "contents": len(by_content),
-        "words": words,
+        "words": sum(len(content.split()) for content in by_content),
         "words_with_candidates": sum(len(row["positions"]) for row in rows),
     }
-    schema = pyarrow.schema(columns, metadata={"candidates": json.dumps(facts, sort_keys=True)})
-    return pyarrow.Table.from_pylist(rows, schema=schema)
+    schema = pa.schema(columns, metadata={"candidates": json.dumps(description, sort_keys=True)})
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
-def write_candidates(table: "pyarrow.Table", path: Path) -> None:
-    """Write the table of `build` as Parquet, atomically."""
-    import pyarrow.parquet
-
-    with write_atomically(path) as temporary:
-        pyarrow.parquet.write_table(table, temporary, compression="zstd")
-
-
-def read_candidates(path: Path) -> "pyarrow.Table":
-    """Read a table of `write`. Raises UserError if it is missing or not such a table."""
-    import pyarrow.parquet
-
+def read_candidates(path: Path) -> pa.Table:
+    """Read a table of `build` from Parquet. Raises UserError if it is missing or another table."""
     try:
-        table = pyarrow.parquet.read_table(path)
+        table = pq.read_table(path)
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; run the command candidates first") from error
-    except pyarrow.ArrowInvalid as error:
+    except pa.ArrowInvalid as error:
         raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
     if b"candidates" not in (table.schema.metadata or {}):
         raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates")
     return table
 
 
-def read_description(table: "pyarrow.Table") -> dict[str, Any]:
-    """Return options, vectors, and the numbers of contents and words of the table."""
-    return json.loads(table.schema.metadata[b"candidates"])
-
-
-def map_candidates(table: "pyarrow.Table") -> Candidates:
+def map_candidates(table: pa.Table) -> Candidates:
     """Convert the table to the argument of `synonyms.perturb`."""
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
     return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}
