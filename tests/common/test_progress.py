@@ -41,7 +41,7 @@ def test_speed_counts_only_what_this_process_has_done(capsys, clock):
         clock[0] += 10
         reporter.advance(10)
     resumed, line = capsys.readouterr().err.splitlines()
-    assert resumed == "run: resumes behind 900 of 1,000 steps"
+    assert resumed == "run: resumes after 900 of 1,000 steps"
     assert line == "run: 910/1,000 steps  1.0/s  1:30 left"
 
 

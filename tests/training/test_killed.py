@@ -152,7 +152,7 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
     assert not (tmp_path / "out").exists()
 
     said = runs.finish(tmp_path)
-    assert said.startswith(f"{LINE_START}resumes behind {stopped_at} of {STEPS} steps")
+    assert said.startswith(f"{LINE_START}resumes after {stopped_at} of {STEPS} steps")
     assert all(line.startswith(LINE_START) for line in said.splitlines())
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
@@ -173,7 +173,7 @@ def test_asked_to_stop_in_its_last_step_or_after_it_the_next_call_writes_the_res
     assert process.returncode == 143
     assert f"step-{STEPS}" in steps(tmp_path) and [path.name for path in tmp_path.iterdir()] == ["state"]
 
-    assert f"resumes behind {STEPS} of {STEPS} steps" in runs.finish(tmp_path)
+    assert f"resumes after {STEPS} of {STEPS} steps" in runs.finish(tmp_path)
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
 

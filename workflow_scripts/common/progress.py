@@ -61,7 +61,7 @@ class Reporter:
         """Start with `done` steps that an earlier process has done."""
         self.started, self.first, self.done = time.monotonic(), done, done
         if done:
-            self.print_line(f"resumes behind {done:,} of {self.total:,} {self.unit}")
+            self.print_line(f"resumes after {done:,} of {self.total:,} {self.unit}")
 
     def set_stage(self, name: str) -> None:
         """Show the current stage: train, validate, save."""
