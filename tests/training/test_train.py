@@ -151,7 +151,7 @@ def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_tha
     spec["training"]["validation"]["metric"] = "log_likelihood"
     (tmp_path / "changed.json").write_text(json.dumps(spec))
     assert train_here(toy, tmp_path, tmp_path / "changed.json") == 1
-    assert_one_error(capsys.readouterr().err, "training.also_keep", "sequence-to-sequence tasks alone")
+    assert_one_error(capsys.readouterr().err, "training.also_keep", "only for sequence-to-sequence tasks")
 
 
 def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
