@@ -66,7 +66,7 @@ def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
     torch.manual_seed(3)
     settings = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 24, "attention": "sal", "source_codes": 4}
     model = sq_transformer.build(settings, 40, 12).eval()
-    codes = model.assign_source(torch.arange(40)).tolist()
+    codes = model.assign_codes("source", torch.arange(40)).tolist()
     shared = max(set(codes[4:]), key=codes[4:].count)
     first, second, third = [word for word in range(4, 40) if codes[word] == shared][:3]
     other = next(word for word in range(4, 40) if codes[word] != shared)

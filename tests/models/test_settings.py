@@ -33,7 +33,7 @@ def test_wrong_settings_of_the_plain_model(settings, message):
     [
         ({"atention": "sal"}, "unknown key 'atention'; did you mean 'attention'"),
         ({"ema_decay": 1.5}, "key 'ema_decay' is 1.5; input should be less than or equal to 1"),
-        ({"codebook_gradient": False, "ema_decay": 1.0}, "ema_decay 1: the codes would never move"),
+        ({"codebook_gradient": False, "ema_decay": 1.0}, "ema_decay is 1: the codes would never move"),
         ({"codebook_gradient": False, "straight_through": False}, "straight_through is false"),
         ({"source_codes": 0}, "key 'source_codes' is 0; input should be greater than or equal to 1"),
         ({"positions": "sinusoidal"}, "positions must be relative"),

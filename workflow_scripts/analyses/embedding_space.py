@@ -36,10 +36,10 @@ def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
 
 def assign_source_codes(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
     """Return the source code of each id; None if the model has no codes."""
-    if not hasattr(model, "assign_source"):
+    if not hasattr(model, "assign_codes"):
         return None
     with torch.no_grad():
-        return model.assign_source(torch.tensor(ids)).tolist()
+        return model.assign_codes("source", torch.tensor(ids)).tolist()
 
 
 def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
@@ -127,7 +127,7 @@ def assign_target_codes(run: TrainedRun) -> dict[str, int]:
     """Return the code of each target word, special tokens included, for a run with codes."""
     model, words = run.load()[0], read_vocabularies(run.data)["target"]
     with torch.no_grad():
-        return dict(zip(words, model.assign_target(torch.arange(len(words))).tolist(), strict=True))
+        return dict(zip(words, model.assign_codes("target", torch.arange(len(words))).tolist(), strict=True))
 
 
 def score_output_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> tuple[str, bool]:

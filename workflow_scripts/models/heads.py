@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class EncoderWithHeads(nn.Module):
     """Base class of an encoder with `heads`.
 
-    The encoder has the attribute name of its Hugging Face family, so that its weights can be loaded without the heads.
+    The encoder's attribute has the name of its Hugging Face family, so that its weights load without the heads.
     """
 
     def __init__(self, inner: "PreTrainedModel", frozen: bool = False):
@@ -21,7 +21,7 @@ class EncoderWithHeads(nn.Module):
 
     @property
     def encoder(self) -> "PreTrainedModel":
-        """The encoder, without the heads."""
+        """Return the encoder, without the heads."""
         return getattr(self, self.prefix)
 
     def compute_states(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
@@ -34,7 +34,7 @@ class EncoderWithHeads(nn.Module):
         return getattr(output, "readouts", {"last": output.last_hidden_state})
 
     def train(self, mode: bool = True) -> "EncoderWithHeads":
-        """Set the mode. A frozen encoder stays in eval mode, so that its states never change."""
+        """Set the mode. A frozen encoder stays in eval mode, so its states do not change."""
         super().train(mode)
         if self.frozen:
             self.encoder.eval()

@@ -1,13 +1,10 @@
-"""Models of the transformers library, read from folders as safetensors only.
-
-config.json and tokenizer.json are next to the weights.
-"""
+"""Models of the transformers library, in folders with config.json, model.safetensors and tokenizer.json."""
 
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,13 +14,13 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PretrainedConfig
 
-NO_OFFSETS = "the models here need a fast tokenizer, which has offsets; save the folder's with transformers"
-# For `from_pretrained` of a model.
+FAST_TOKENIZER = "models here need a fast tokenizer, which has offsets; save it with transformers"
+# Arguments of `from_pretrained` of a model.
 FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
 
 
 def hide_library_messages() -> None:
-    """Silence the library's progress bars, and its advice on masks that models here do not need."""
+    """Hide progress bars, and warnings about attention masks that models here do not need."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -32,7 +29,7 @@ def hide_library_messages() -> None:
 
 @contextmanager
 def report_read_errors(folder: Path) -> Iterator[None]:
-    """Raise a UserError for errors of the library about unreadable model files."""
+    """Raise UserError for the library's errors about unreadable model files."""
     from safetensors import SafetensorError
 
     try:
@@ -43,12 +40,14 @@ def report_read_errors(folder: Path) -> Iterator[None]:
 
 
 def read_model_config(folder: Path, family: str) -> "PretrainedConfig":
-    """Read config.json of a folder. Raises UserError if the model is of another family."""
+    """Read config.json of a folder. Raises UserError if it is missing, or if the model is of another family."""
     from transformers import AutoConfig
 
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder / 'config.json'} does not exist; give the folder of a trained model")
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     if config.model_type != family:
-        raise UserError(f"{folder} holds a model of the family {config.model_type}, the method asks for {family}")
+        raise UserError(f"{folder} holds a model of the family {config.model_type}, the method needs {family}")
     return config
 
 
@@ -60,13 +59,24 @@ def load_tokenizer(folder: Path) -> "Tokenizer":
     try:
         return Tokenizer.from_str(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; {NO_OFFSETS}") from error
+        raise UserError(f"{file} does not exist; {FAST_TOKENIZER}") from error
     except Exception as error:  # the library raises Exception itself
         raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 
 
+def map_sizes(s: Any, vocabulary: int) -> dict[str, int]:
+    """Return sizes of the settings `s` under the names that the configurations of all families accept."""
+    return {
+        "vocab_size": vocabulary,
+        "num_hidden_layers": s.layers,
+        "num_attention_heads": s.heads,
+        "hidden_size": s.width,
+        "max_position_embeddings": s.positions,
+    }
+
+
 def make_companion_writer(config: "PretrainedConfig", tokenizer_folder: Path) -> Callable[[Path], None]:
-    """Return a function that writes config.json and the tokenizer.json of a folder next to other weights."""
+    """Return a function that writes config.json, and copies the tokenizer.json of a folder, next to weights."""
 
     def write(folder: Path) -> None:
         config.save_pretrained(folder)

@@ -10,7 +10,7 @@ from workflow_scripts.common.errors import UserError
 
 
 def list_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return parameters and persistent buffers by name, tied ones once, sharing memory with the model."""
+    """Return parameters and persistent buffers by name, tied ones once. They share memory with the model."""
     kept = model.state_dict().keys()
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     return {name: tensor.detach() for name, tensor in tensors.items() if name in kept}
@@ -22,7 +22,7 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
         # Hugging Face's loader asks for the format.
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
     except SafetensorError as error:
-        raise UserError(f"{path.parent} cannot be written ({error}); what was saved before is kept") from error
+        raise UserError(f"{path.parent} cannot be written ({error}); earlier files are unchanged") from error
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:

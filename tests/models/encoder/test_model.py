@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
         bert.load_model(tmp_path, sizes("bert"))
     model = bert.build(sizes("bert"), VOCABULARY)
     model.save_pretrained(tmp_path)
-    with pytest.raises(UserError, match="holds a model of the family bert, the method asks for cat"):
+    with pytest.raises(UserError, match="holds a model of the family bert, the method needs cat"):
         cat.load_model(tmp_path, sizes("cat"))
     weights = {name: weight for name, weight in list_weights(model).items() if "layer.1.output.dense" not in name}
     write_tensors(weights, tmp_path / "model.safetensors")

@@ -5,10 +5,11 @@ import torch
 from torch.nn.functional import layer_norm, linear
 
 from workflow_scripts.models.layers.dropout import Dropout
-from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, FeedForward, LayerSettings
+from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, FeedForward
+from workflow_scripts.models.transformer.settings import Settings
 
 torch.set_num_threads(1)
-SETTINGS = LayerSettings(width=16, heads=2, feed_forward=24, dropout=0.5, gated=True, max_relative_position=3)
+SETTINGS = Settings(width=16, heads=2, feed_forward=24, dropout=0.5, gated=True, max_relative_position=3)
 
 
 def by_hand(first, second, states):
@@ -37,7 +38,7 @@ def seed():
 
 @pytest.mark.parametrize("gated", [True, False])
 def test_a_feed_forward_part_is_its_equation(gated):
-    part = FeedForward(LayerSettings(**vars(SETTINGS) | {"gated": gated}))
+    part = FeedForward(SETTINGS.model_copy(update={"gated": gated}))
     seen, states = dropped(part), torch.randn(4, 3, 16)
     found = part(states)
     hidden, end = by_hand(part.inner, part.outer, states)

@@ -231,7 +231,7 @@ def test_another_position_changes_nothing_through_fuse_attention(name):
 @pytest.mark.parametrize("name", FUSED)
 def test_decoding_keeps_nothing_beyond_the_cache_of_the_plain_transformer(name):
     model = make(name).eval()
-    plain = make("relative" if model.relative else "sinusoidal").eval()
+    plain = make(model.settings.positions).eval()
     tokens, source = torch.full((2,), 2), sentences([5, 3])
     caches = []
     for m in (model, plain):

@@ -143,8 +143,8 @@ def test_output_is_not_tied_to_the_embedding():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"encoder_width": 32}, r"is \[.*\], the settings ask for \[.*\]; correct encoder_\*"),
-        ({"encoder_layers": 3}, "missing, the settings ask for"),
+        ({"encoder_width": 32}, r"is \[.*\], but the settings need \[.*\]; correct encoder_\*"),
+        ({"encoder_layers": 3}, "missing, but the settings need"),
     ],
 )
 def test_a_model_of_other_sizes_is_refused(tmp_path, changes, message):

@@ -1,15 +1,16 @@
 import pytest
 import torch
 
-from workflow_scripts.models.layers.transformer import LayerSettings, make_padding_mask
+from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.sq_transformer.cluster_predictors import (
     CrossPredictor,
     SentencePredictor,
     sample_masked_positions,
 )
+from workflow_scripts.models.transformer.settings import Settings
 
 torch.set_num_threads(1)
-LAYER = LayerSettings(width=16, heads=2, feed_forward=24, dropout=0.0, gated=True, max_relative_position=3)
+LAYER = Settings(width=16, heads=2, feed_forward=24, dropout=0.0, gated=True, max_relative_position=3)
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ def test_parameter_counts_of_the_paper_on_scan():
 def same_code_sentences(model, seed, side="source"):
     """Two batches [8, 6] of a side whose words differ and whose codes do not."""
     first = sentences([6, 6, 5, 4, 3, 6, 2, 6], vocabulary=30, seed=seed)
-    codes = getattr(model, f"assign_{side}")(torch.arange(30))
+    codes = model.assign_codes(side, torch.arange(30))
     second = first.clone()
     generator = torch.Generator().manual_seed(seed)
     for position in first.ge(4).nonzero():
@@ -126,8 +126,8 @@ def test_joined_streams_equal_streams_by_themselves(name, training):
         4 * table.weight[ids].transpose(0, 1)
         for table, ids in ((model.source_embedding, source), (model.target_embedding, target_in))
     )
-    source_codes = model.source_quantiser.codebook[model.assign_source(source)].transpose(0, 1)
-    target_codes = model.target_quantiser.codebook[model.assign_target(target_in)].transpose(0, 1)
+    source_codes = model.source_quantiser.codebook[model.assign_codes("source", source)].transpose(0, 1)
+    target_codes = model.target_quantiser.codebook[model.assign_codes("target", target_in)].transpose(0, 1)
     encoded = reference_encoder(model, source_words, source_codes, make_padding_mask(source))
     mask = make_causal_mask(7, source.device)
     decoded = reference_decoder(model, target_words, target_codes, encoded[-1], make_padding_mask(source), mask)
@@ -203,11 +203,11 @@ def test_terms_against_their_definition(name):
     model = make(name, dropout=0.0)
     source, target = sentences([6, 3, 4, 2]), sentences([5, 7, 2, 3], seed=1)
     terms = model(source, decoder_input(target)).terms
-    for side, ids, quantiser, table, assign in (
-        ("source", source, model.source_quantiser, model.source_embedding, model.assign_source),
-        ("target", target, model.target_quantiser, model.target_embedding, model.assign_target),
+    for side, ids, quantiser, table in (
+        ("source", source, model.source_quantiser, model.source_embedding),
+        ("target", target, model.target_quantiser, model.target_embedding),
     ):
-        codes, real = assign(ids).t(), ids.t().ne(0)
+        codes, real = model.assign_codes(side, ids).t(), ids.t().ne(0)
         torch.testing.assert_close(terms[f"{side}_embedded"], 4 * table.weight[ids.t()])
         assert torch.equal(terms[f"{side}_codes"], codes)
         assert torch.equal(terms[f"{side}_vectors"], quantiser.codebook[codes])
@@ -250,7 +250,7 @@ def test_masked_word_is_hidden_from_its_prior(name):
     hidden, seen = source.clone(), source.clone()
     hidden[rows, at] = 15 - hidden[rows, at]
     beside = (at[0] + 1) % 5
-    codes = model.assign_source(torch.arange(12))
+    codes = model.assign_codes("source", torch.arange(12))
     seen[0, beside] = (codes != codes[source[0, beside]])[4:].nonzero()[0, 0] + 4
     torch.manual_seed(5)
     torch.testing.assert_close(model(hidden, target_in).terms["source_prior"], before["source_prior"])
@@ -298,11 +298,11 @@ def test_priors_read_what_the_setting_says(name):
     torch.manual_seed(5)
     terms = model(source, target_in).terms
     words, codes, books = {}, {}, {}
-    for side, ids, table, assign, quantiser in (
-        ("source", source, model.source_embedding, model.assign_source, model.source_quantiser),
-        ("target", target_in, model.target_embedding, model.assign_target, model.target_quantiser),
+    for side, ids, table, quantiser in (
+        ("source", source, model.source_embedding, model.source_quantiser),
+        ("target", target_in, model.target_embedding, model.target_quantiser),
     ):
-        words[side], codes[side] = 4 * table.weight[ids.t()], assign(ids).t()
+        words[side], codes[side] = 4 * table.weight[ids.t()], model.assign_codes(side, ids).t()
         books[side] = quantiser.codebook
     mask, causal = make_padding_mask(source), make_causal_mask(target.size(1), source.device)
     inputs = words["source"] if mmi else books["source"][codes["source"]]

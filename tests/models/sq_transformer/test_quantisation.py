@@ -9,6 +9,7 @@ from workflow_scripts.models.sq_transformer.quantisation import (
     score_by_cosine,
     score_by_distance,
 )
+from workflow_scripts.models.sq_transformer.settings import Settings
 
 torch.set_num_threads(1)
 
@@ -17,7 +18,9 @@ def quantiser(
     codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, count_padding=False, gradient=True, seed=0
 ):
     torch.manual_seed(seed)
-    return Quantiser(codes, width, mask_code, cosine, ema_decay, count_padding, gradient)
+    options = {"similarity": "cosine" if cosine else "euclidean", "ema_decay": ema_decay, "width": width}
+    options |= {"padding_moves_codes": count_padding, "codebook_gradient": gradient}
+    return Quantiser(codes, Settings.model_construct(**options), mask_code)
 
 
 @settings(max_examples=30, deadline=None)

@@ -138,7 +138,7 @@ def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
     ("changes", "single", "message"),
     [
         ({"problem": {"prediction": "cosine"}}, True, "items have one sentence, and prediction cosine compares two"),
-        ({"model": {"family": "roberta"}}, False, "holds a model of the family bert, the method asks for roberta"),
+        ({"model": {"family": "roberta"}}, False, "holds a model of the family bert, the method needs roberta"),
         ({"problem": {"head": 2}}, False, "unknown key 'problem.head'"),
     ],
 )

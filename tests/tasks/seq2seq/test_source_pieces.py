@@ -49,7 +49,7 @@ def test_pieces_are_the_tokenizers_with_our_special_ids(tmp_path: Path) -> None:
 
 def test_a_tokenizer_of_another_family_is_refused(tmp_path: Path) -> None:
     tokenizer(TEXTS, ["[PAD]", "[UNK]"]).save(str(tmp_path / "tokenizer.json"))
-    with pytest.raises(UserError, match="give a model of RoBERTa's kind"):
+    with pytest.raises(UserError, match="give a RoBERTa model"):
         read_pieces(tmp_path)
 
 

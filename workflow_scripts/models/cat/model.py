@@ -1,8 +1,7 @@
 """CAT (Huang et al. 2024): BERT with a codebook after each block, from which each state is composed.
 
-Of each layer, h_cont is the output of BERT's block, h_comp its composition from the codes (Eqn 2), and h_mix the
-mixture of both (Eqn 3), which the next layer reads. `CatModel` is a Hugging Face model like `BertModel`, with the same
-configuration and blocks.
+In each layer, h_cont is the output of BERT's block, h_comp its composition from the codes (Eqn 2), and h_mix the
+mixture of both (Eqn 3), which is the input of the next layer. `CatModel` is a Hugging Face model like `BertModel`.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ EPSILON = 1e-8
 
 
 class CatConfig(BertConfig):
-    """BERT's configuration with CAT's own keys; see `Settings`."""
+    """BERT's configuration with CAT's own keys, which are described in `Settings`."""
 
     model_type = "cat"
 
@@ -54,28 +53,28 @@ def build_cat_config(s: Settings, vocabulary: int) -> CatConfig:
 
 @dataclass(frozen=True)
 class CodeWeights:
-    """The weights O = scale * weights of the codes of a layer, for each token.
+    """Weights O = scale * weights of the codes of a layer, for each token.
 
-    weights [B, S, K], not negative, before normalisation; scale [B, S, 1]. They are separate because their product is
-    as large as the weights.
+    weights [B, S, K]: not negative, before normalisation. scale [B, S, 1]. They are stored apart because the product
+    would need as much memory as the weights.
     """
 
     weights: Tensor
     scale: Tensor
 
     def normalise(self) -> Tensor:
-        """The normalised weights O [B, S, K]."""
+        """Return the normalised weights O [B, S, K]."""
         return self.scale * self.weights
 
     def sum_over_codes(self) -> Tensor:
-        """Sum of |O| over the codes [B, S]."""
+        """Return the sum of |O| over the codes, [B, S]."""
         return self.weights.sum(-1) * self.scale.abs().squeeze(-1)
 
 
 class CodebookAttention(GradientCheckpointingLayer):
     """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, followed by a projection   (Eqn 2).
 
-    Q = h_cont W_Q, K = e W_K and V = e W_V of the codebook e [K, d]. A state that matches no code has h_comp = 0.
+    Q = h_cont W_Q, K = e W_K and V = e W_V with the codebook e [K, d]. A state that matches no code has h_comp = 0.
     """
 
     def __init__(self, config: CatConfig, codes: int):
@@ -89,11 +88,11 @@ class CodebookAttention(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(config.code_dropout)
         self.cosine, self.dense = config.score == "cosine", config.attention == "softmax"
         self.detach_query = config.detach_query
-        # The root of K in the root mean square.
+        # The root mean square of K weights has the factor sqrt(K).
         self.factor = codes**0.5 if config.normalisation == "rms" else 1.0
 
     def forward(self, states: Tensor) -> tuple[Tensor, CodeWeights]:
-        """h_cont [B, S, d] -> (h_comp [B, S, d], the weights of the codes)."""
+        """Return (h_comp [B, S, d], weights of the codes) for h_cont [B, S, d]."""
         query = self.query(states.detach() if self.detach_query else states)
         key = self.key(self.codebook)
         if self.cosine:
@@ -108,7 +107,7 @@ class CodebookAttention(GradientCheckpointingLayer):
             weights = self.dropout(scores.relu())
             norm = torch.linalg.vector_norm(weights, dim=-1, keepdim=True)
             scale = self.factor * self.scale / (norm + EPSILON)
-        # Scaling d features instead of K weights is the same, and cheaper.
+        # Scaling d features gives the same result as scaling K weights, with less work.
         composed = self.output((weights @ self.value(self.codebook)) * scale)
         return composed, CodeWeights(weights, scale)
 
@@ -124,7 +123,7 @@ class StreamMixer(GradientCheckpointingLayer):
         self.dropout, self.masks = config.attention_probs_dropout_prob, config.mixing_masks_padding
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
-        """cont, comp [B, S, d]; real [B, S] bool, false on padding -> [B, S, d]."""
+        """Mix cont and comp [B, S, d] into [B, S, d]; real [B, S] bool, False on padding."""
         both = torch.cat([cont, comp], dim=1)
         query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
         seen = None
@@ -138,18 +137,18 @@ class StreamMixer(GradientCheckpointingLayer):
 
 
 class Mean(nn.Module):
-    """(h_cont + h_comp) / 2, instead of Mixing."""
+    """(h_cont + h_comp) / 2, in place of StreamMixer."""
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
-        """cont, comp [B, S, d] -> [B, S, d]."""
+        """Average cont and comp [B, S, d]."""
         return (cont + comp) / 2
 
 
 @dataclass
 class CatOutput(ModelOutput):
-    """Outputs of the last layer, each [B, S, d]: last_hidden_state is h_mix, contextual h_cont, compositional h_comp.
+    """States [B, S, d] of the last layer: h_mix (last_hidden_state), h_cont (contextual) and h_comp (compositional).
 
-    gaps: h_cont - h_comp of each layer [B, S, d]; codes: the weights of the codes of each layer.
+    gaps: h_cont - h_comp of each layer, [B, S, d]. codes: the weights of the codes of each layer.
     """
 
     last_hidden_state: Tensor | None = None
@@ -196,7 +195,7 @@ class CatModel(PreTrainedModel):
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
         if isinstance(module, CodebookAttention):
-            # Xavier's deviation with the gain of ReLU, as the official code has it.
+            # Xavier's standard deviation with the gain of ReLU, as in the official code.
             init.normal_(module.codebook, std=2 / sum(module.codebook.shape) ** 0.5)
             init.ones_(module.scale)
         elif isinstance(module, BertEmbeddings):
@@ -206,7 +205,7 @@ class CatModel(PreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> CatOutput:
-        """input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding; none is all ones."""
+        """Run the encoder. input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding."""
         states = self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         mask = create_bidirectional_mask(config=self.config, inputs_embeds=states, attention_mask=attention_mask)
         real = None if attention_mask is None else attention_mask.bool()
@@ -222,14 +221,14 @@ class CatModel(PreTrainedModel):
 
 
 def build(settings: dict, vocabulary: int) -> CatModel:
-    """Build an encoder with random weights, in training mode, without heads. `settings`: see Settings."""
+    """Build an encoder with random float32 weights, in training mode, without heads."""
     return build_from_config(build_cat_config(parse_as(Settings, settings, "model"), vocabulary))
 
 
 def load_model(folder: Path, settings: dict) -> CatModel:
-    """Load the encoder of a folder, in training mode, with float32 weights and the dropout of `settings`.
+    """Load the encoder of a folder with float32 weights and the dropout of `settings`, in training mode.
 
-    Raises UserError if a file is missing or broken, or if the model is of another family.
+    Raises UserError if a file is missing or broken, or if the model has another family.
     """
     return load_encoder(folder, parse_as(Settings, settings, "model"), build_cat_config)
 

@@ -19,17 +19,17 @@ class Settings(EncoderSettings):
     last_codes: AtLeastOne = 3152  # one for each sememe
     attention: Literal["relu", "softmax"] = "relu"  # softmax: dense weights, as a control
     score: Literal["dot", "cosine"] = "dot"  # dot: scaled by the root of the width
-    # l2: the weights have norm 1 times a learnable scalar (official code). rms: their mean square is 1 times it.
+    # Norm of the weights, times a learnable scalar. l2: norm 1 (official code). rms: root mean square 1.
     normalisation: Literal["l2", "rms"] = "l2"
     code_dropout: Dropout = 0.0  # of the weights of the codes (official code: 0.1)
-    output_projection: bool = True  # a bias-free one behind the sum over codes (paper: none)
+    output_projection: bool = True  # without bias, after the sum over codes (paper: none)
     value_bias: bool = False  # official code: yes
-    detach_query: bool = False  # whether the codes' side leaves the block's own states alone (official code: yes)
-    # How h_mix comes about: self-attention over both representations with one module for all layers (official code) or
-    # one for each, or their mean, as an ablation.
+    detach_query: bool = False  # whether h_comp has no gradient to the block's states (official code: yes)
+    # h_mix: self-attention over both representations, with one module for all layers (official code) or one for each
+    # layer; or their mean, as an ablation.
     mixing: Literal["shared", "per_layer", "mean"] = "shared"
     mixing_masks_padding: bool = True  # official code: no
-    # A residual of h_cont and LayerNorm around the attention. Without it (paper), a state only keeps its own token and
-    # position where the attention has become sharp, which takes long training.
+    # Residual of h_cont and LayerNorm around the attention. Without it (paper), a state keeps its own token and
+    # position only once the attention is sharp, which takes long training.
     mixing_residual: bool = False
-    next_input: Literal["mix", "comp"] = "mix"  # what the next layer reads
+    next_input: Literal["mix", "comp"] = "mix"  # input of the next layer

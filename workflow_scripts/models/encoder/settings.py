@@ -18,13 +18,13 @@ class Settings(StrictModel):
     feed_forward: AtLeastOne = 3072
     dropout: Dropout = 0.1
     positions: AtLeastOne = 512
-    deviation: Annotated[float, Field(gt=0, le=1)] = 0.02  # of initial weights; BERT's, for its width
-    tied: bool = False  # whether the head over the vocabulary has the weights of the embeddings
+    deviation: Annotated[float, Field(gt=0, le=1)] = 0.02  # standard deviation of initial weights
+    tied: bool = False  # whether the vocabulary head shares the weights of the embeddings
     readout: Literal["last", "mix", "cont", "comp"] = "last"  # the states that a task is fine-tuned on
-    frozen: bool = False  # whether fine-tuning leaves the encoder as it is
+    frozen: bool = False  # whether fine-tuning leaves the encoder unchanged
 
     @model_validator(mode="after")
-    def sizes_and_readout_fit(self) -> Self:
+    def _check_sizes_and_readout(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.readout not in self.readouts:

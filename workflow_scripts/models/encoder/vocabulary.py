@@ -1,4 +1,4 @@
-"""The parts of an encoder's WordPiece vocabulary that batches need."""
+"""Parts of an encoder's WordPiece vocabulary that batches need."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 class Vocabulary:
     """Special tokens of a WordPiece tokenizer.
 
-    ordinary: ids that may replace a masked word; continues [V] bool: pieces that do not begin a word.
+    ordinary: ids that may replace a masked word. continues [V] bool: True for pieces that do not begin a word.
     """
 
     cls: int
@@ -30,7 +30,7 @@ class Vocabulary:
 
 
 def extract_vocabulary(tokenizer: "Tokenizer", where: Path) -> Vocabulary:
-    """Read the vocabulary. Raises UserError if special tokens of BERT are missing, or if padding is not PAD."""
+    """Read special tokens and pieces of `tokenizer`. Raises UserError unless it has BERT's special tokens and PAD."""
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
     if None in ids.values() or ids["[PAD]"] != PAD:
         raise UserError(f"{where} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]")

@@ -7,7 +7,7 @@ from workflow_scripts.models.layers.dropout import Dropout
 
 
 def make_projections(width: int) -> list[nn.Linear]:
-    """W_Q, W_K, W_V and W_O of attention, d -> d, drawn as fairseq draws them."""
+    """Return W_Q, W_K, W_V and W_O of attention, d -> d, with the initial weights of fairseq."""
     query, key, value, output = (nn.Linear(width, width) for _ in range(4))
     for projection in (query, key, value):
         nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
@@ -17,9 +17,9 @@ def make_projections(width: int) -> list[nn.Linear]:
 
 
 class RelativePositions(nn.Module):
-    """A learned vector for each distance between two positions (Shaw et al. 2018), clipped, shared by all heads.
+    """Learned vectors of the clipped distance between two positions (Shaw et al. 2018), shared by all heads.
 
-    Dropout falls on the looked-up vectors, one draw for each pair of positions.
+    Each pair of positions has its own dropout.
     """
 
     def __init__(self, max_distance: int, head_width: int, dropout: float):
@@ -29,7 +29,7 @@ class RelativePositions(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, queries: int, keys: int, offset: int = 0) -> Tensor:
-        """Vectors a_{ij} for query positions offset .. offset + queries - 1 and keys from 0: [T, S, d_head]."""
+        """Return a_{ij} [T, S, d_head] for query positions offset .. offset + queries - 1 and key positions from 0."""
         positions = torch.arange(max(queries + offset, keys), device=self.table.device)
         distance = positions[offset : offset + queries, None] - positions[None, :keys]
         index = distance.clamp(-self.max_distance, self.max_distance) + self.max_distance
@@ -37,10 +37,10 @@ class RelativePositions(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """softmax((q k^T + q a^K) / sqrt(d_head)) (v + a^V), the a terms only with relative positions.
+    """softmax((q k^T + q a^K) / sqrt(d_head)) (v + a^V), with the a terms only for relative positions.
 
-    States are time-major [S, N, d]. N is the batch, or streams x batch. Values may have a multiple of the N of the
-    queries: then one attention map serves all their streams, as in the Systematic Attention Layer.
+    States are time-major [S, N, d], where N is the batch, or streams x batch. If values have G times the N of the
+    queries, all their streams share one attention map, as in the Systematic Attention Layer (SAL).
     """
 
     def __init__(self, width: int, heads: int, dropout: float, max_relative_position: int | None = None):
@@ -53,12 +53,11 @@ class MultiHeadAttention(nn.Module):
         self.relative_values = RelativePositions(max_relative_position, head_width, dropout) if relative else None
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """States query [T, N, d], key [S, N, d], value [S, G N, d] -> [T, G N, d]; `mask` as in `weights`."""
+        """Attend from query [T, N, d] to key [S, N, d] and value [S, G N, d]. mask: see compute_weights."""
         return self.attend(query, self.key(key), self.value(value), mask)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
-        """As forward, with key [S, N, d] and value [S, G N, d] already projected; the first query [T, N, d] stands at
-        position `offset`."""
+        """Attend to projected key [S, N, d] and value [S, G N, d]; the first query is at position `offset`."""
         weights = self.compute_weights(query, key, mask, offset)
         if value.size(1) > key.size(1):
             weights = weights.repeat(value.size(1) // key.size(1), 1, 1)
@@ -69,9 +68,9 @@ class MultiHeadAttention(nn.Module):
         return self.output(attended.reshape(query.size(0), value.size(1), -1))
 
     def compute_weights(self, query: Tensor, key: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
-        """Attention map [N heads, T, S] of states query [T, N, d] on projected keys [S, N, d].
+        """Return the attention map [N heads, T, S] of states query [T, N, d] on projected keys [S, N, d].
 
-        `mask` is True where a key must not be seen: [B, 1, 1, S] (padding, N a multiple of B) or [1, 1, T, S].
+        mask: True where a query must not see a key, [B, 1, 1, S] (padding; N is a multiple of B) or [1, 1, T, S].
         """
         query = self._split(self.query(query))
         scale = query.size(-1) ** -0.5
@@ -88,5 +87,5 @@ class MultiHeadAttention(nn.Module):
         return logits.softmax(dim=-1)
 
     def _split(self, states: Tensor) -> Tensor:
-        """[S, N, d] -> [S, N heads, d_head]"""
+        """Split the heads: [S, N, d] -> [S, N heads, d_head]."""
         return states.view(states.size(0), states.size(1) * self.heads, -1)

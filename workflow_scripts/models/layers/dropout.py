@@ -1,15 +1,15 @@
-"""Dropout whose mask is cheap to draw on a CPU."""
+"""Dropout with a mask that is fast to sample on a CPU."""
 
 import torch
 from torch import Tensor, nn
 
 
 def keep_mask(x: Tensor, p: float) -> Tensor:
-    """Scaled mask of the shape and type of `x`: 0 with probability `p`, else 1 / (1 - p); `p` is rounded to 1 / 32768.
+    """Return a mask like `x`: 0 with probability `p` (rounded to 1 / 32768), else 1 / (1 - p).
 
-    torch draws one random number per element, which costs more than the rest of a small Transformer layer. Four
-    elements share one 64-bit draw here. `random_` leaves the sign bit empty, so the shift moves the hole to the lowest
-    bit of one of the four 16-bit parts, where an even threshold does not see it.
+    torch draws one random number per element, which takes longer than the rest of a small Transformer layer. Here four
+    elements share one 64-bit number. `random_` never sets the sign bit. The shift makes this the lowest bit of one of
+    the four 16-bit parts, where it does not matter, because the threshold is even.
     """
     threshold = 2 * round(p * 32768) - 32768
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_().bitwise_left_shift_(1)
@@ -19,14 +19,14 @@ def keep_mask(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`nn.Dropout` with the faster mask on a CPU; torch's own kernel elsewhere."""
+    """`nn.Dropout`, with the faster mask on a CPU."""
 
     def __init__(self, p: float):
         super().__init__()
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape -> the same shape."""
+        """Apply dropout to a tensor of any shape."""
         if not self.training or self.p == 0.0:
             return x
         if x.device.type != "cpu":

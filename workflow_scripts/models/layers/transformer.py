@@ -1,7 +1,7 @@
-"""Transformer layers (post-norm) whose feed-forward part may be gated, and that can run words and codes side by side.
+"""Post-norm Transformer layers with an optionally gated feed-forward part, for one stream or for words and codes.
 
-Two streams travel as one tensor, joined along the batch: states [S, 2 B, d] hold the words in the first B columns and
-their codes in the last B. `guided` attention takes queries and keys from the codes and values from both (SAL).
+Two streams are one tensor, joined along the batch: states [S, 2 B, d] hold the words in the first B columns and their
+codes in the last B. `guided` attention takes queries and keys from the codes and values from both (SAL).
 """
 
 from dataclasses import dataclass
@@ -11,37 +11,26 @@ from torch import Tensor, nn
 
 from workflow_scripts.models.layers.attention import MultiHeadAttention
 from workflow_scripts.models.layers.dropout import Dropout
-
-
-@dataclass
-class LayerSettings:
-    """What all layers of a model share; `max_relative_position` None: no relative positions."""
-
-    width: int
-    heads: int
-    feed_forward: int
-    dropout: float
-    gated: bool
-    max_relative_position: int | None
+from workflow_scripts.models.transformer.settings import Settings
 
 
 def select_words(states: Tensor) -> Tensor:
-    """[S, 2 B, d] -> [S, B, d]"""
+    """Return the words of two streams: [S, 2 B, d] -> [S, B, d]."""
     return states[:, : states.size(1) // 2]
 
 
 def select_codes(states: Tensor) -> Tensor:
-    """[S, 2 B, d] -> [S, B, d]"""
+    """Return the codes of two streams: [S, 2 B, d] -> [S, B, d]."""
     return states[:, states.size(1) // 2 :]
 
 
 def make_padding_mask(ids: Tensor) -> Tensor:
-    """True where a key is padding: ids [B, S] -> [B, 1, 1, S]."""
+    """Return a mask that is True where a key is padding: ids [B, S] -> [B, 1, 1, S]."""
     return ids.eq(0)[:, None, None, :]
 
 
 def make_causal_mask(length: int, device: torch.device) -> Tensor:
-    """True where a key lies after the query: [1, 1, T, T]."""
+    """Return a mask [1, 1, T, T] that is True where a key comes after the query."""
     return torch.ones(length, length, dtype=torch.bool, device=device).triu_(1)[None, None]
 
 
@@ -51,7 +40,7 @@ class FeedForward(nn.Module):
     FFN and G are d -> feed_forward -> d with ReLU; G has dropout after its ReLU.
     """
 
-    def __init__(self, settings: LayerSettings):
+    def __init__(self, settings: Settings):
         super().__init__()
         self.inner = nn.Linear(settings.width, settings.feed_forward)
         self.outer = nn.Linear(settings.feed_forward, settings.width)
@@ -63,7 +52,7 @@ class FeedForward(nn.Module):
         self.norm = nn.LayerNorm(settings.width)
 
     def forward(self, states: Tensor) -> Tensor:
-        """[S, N, d] -> [S, N, d]"""
+        """Transform states [S, N, d] -> [S, N, d]."""
         change = self.dropout(self.outer(self.inner(states).relu()))
         if not self.gated:
             return self.norm(states + change)
@@ -72,19 +61,17 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then FeedForward, each with dropout, residual and LayerNorm after it."""
+    """Self-attention and FeedForward, each followed by dropout, residual and LayerNorm."""
 
-    def __init__(self, settings: LayerSettings):
+    def __init__(self, settings: Settings):
         super().__init__()
-        self.attention = MultiHeadAttention(
-            settings.width, settings.heads, settings.dropout, settings.max_relative_position
-        )
+        self.attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout, settings.max_distance)
         self.dropout = Dropout(settings.dropout)
         self.norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
 
     def compute_attention_map(self, states: Tensor, mask: Tensor | None, guided: bool) -> Tensor:
-        """Attention weights [B, heads, S, S] of states [S, N, d]."""
+        """Return the self-attention weights [N, heads, S, S] of states [S, N, d]; with `guided` those of the codes."""
         guide = select_codes(states) if guided else states
         weights = self.attention.compute_weights(guide, self.attention.key(guide), mask)
         return weights.view(guide.size(1), -1, *weights.shape[1:])
@@ -97,13 +84,13 @@ class EncoderLayer(nn.Module):
         words_only: bool = False,
         at: Tensor | None = None,
     ) -> Tensor:
-        """[S, N, d] -> [S, N, d]; `words_only` drops the codes from the result, where nothing reads them further.
+        """Transform states [S, N, d] -> [S, N, d].
 
-        `guided` is SAL (Jiang et al. 2024, section 3.2), with N = 2 B, words and codes beside each other:
-        z_{l+1} = MHAttn(q = z_l, k = z_l, v = z_l), x_{l+1} = MHAttn(q = z_l, k = z_l, v = x_l). Without it all
-        N attend by themselves: a Transformer's layer, and the two streams of SRL (section 3.3).
-
-        With `at` (positions [N]) only the result at that position of each sentence: [1, N, d].
+        guided: SAL (Jiang et al. 2024, section 3.2), with words and codes, N = 2 B:
+        z_{l+1} = MHAttn(q = z_l, k = z_l, v = z_l), x_{l+1} = MHAttn(q = z_l, k = z_l, v = x_l). Otherwise each of the
+        N attends to itself, as in the Transformer and in SRL (section 3.3).
+        words_only: return the words only, [S, B, d]. at (positions [N]): return that position of each sentence only,
+        [1, N, d].
         """
         guide = select_codes(states) if guided else states
         if words_only:
@@ -117,10 +104,10 @@ class EncoderLayer(nn.Module):
 
 @dataclass
 class LayerCache:
-    """What one decoder layer keeps between decoding steps.
+    """Projected states that a decoder layer keeps between decoding steps.
 
-    key [C, N, d] and value [C, G N, d] of its self-attention (C: capacity, grown by doubling, `length` of it filled);
-    cross_key and cross_value [S, ., d] of the encoder's output.
+    key [C, N, d] and value [C, G N, d] of self-attention: the first `length` of C positions are filled, and C doubles
+    when it is full. cross_key and cross_value [S, ., d] of the encoder's output.
     """
 
     cross_key: Tensor
@@ -130,7 +117,7 @@ class LayerCache:
     length: int = 0
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add one position (key [1, N, d]); returns all so far, [length, N, d]."""
+        """Append one position, key [1, N, d] and value [1, G N, d], and return all positions so far."""
         if self.key is None:
             self.key, self.value = key.new_empty(16, *key.shape[1:]), value.new_empty(16, *value.shape[1:])
         elif self.length == self.key.size(0):
@@ -140,44 +127,38 @@ class LayerCache:
         self.length += 1
         return self.key[: self.length], self.value[: self.length]
 
-    def select(self, rows: Tensor, batch: int) -> "LayerCache":
-        """Keep the sentences `rows` [R] (of `batch`), in that order; rows may repeat."""
-        cross = (states.index_select(1, _columns(states, rows, batch)) for states in (self.cross_key, self.cross_value))
-        return LayerCache(*cross, *self._reordered(rows, batch), self.length)
+    def select(self, rows: Tensor, batch: int, same_sentences: bool = False) -> "LayerCache":
+        """Return the cache of the sentences `rows` [R] of `batch`, in that order; rows may repeat.
 
-    def reorder(self, rows: Tensor, batch: int) -> "LayerCache":
-        """As `select`, where each of `rows` is a hypothesis of the sentence in whose place it comes: what was read of
-        the encoder's output stays.
+        same_sentences: each of `rows` is a hypothesis of the sentence that it replaces, so the cross states stay.
         """
-        return LayerCache(self.cross_key, self.cross_value, *self._reordered(rows, batch), self.length)
+        cross = [self.cross_key, self.cross_value]
+        if not same_sentences:
+            cross = [states.index_select(1, _find_columns(states, rows, batch)) for states in cross]
+        moved = [states if states is None else self._move(states, rows, batch) for states in (self.key, self.value)]
+        return LayerCache(*cross, *moved, self.length)
 
-    def _reordered(self, rows: Tensor, batch: int) -> list[Tensor | None]:
-        """key and value for `rows`, only the filled part being copied."""
-        moved: list[Tensor | None] = []
-        for states in (self.key, self.value):
-            if states is None:
-                moved.append(None)
-                continue
-            room = states.new_empty(states.size(0), states.size(1) // batch * len(rows), states.size(2))
-            filled = states[: self.length].detach()  # decoding needs no gradient, and `out` allows for none
-            torch.index_select(filled, 1, _columns(states, rows, batch), out=room[: self.length])
-            moved.append(room)
-        return moved
+    def _move(self, states: Tensor, rows: Tensor, batch: int) -> Tensor:
+        """Copy the filled part of key or value for `rows` into a new tensor of the same capacity."""
+        room = states.new_empty(states.size(0), states.size(1) // batch * len(rows), states.size(2))
+        filled = states[: self.length].detach()  # decoding needs no gradient, and `out` does not support it
+        torch.index_select(filled, 1, _find_columns(states, rows, batch), out=room[: self.length])
+        return room
 
 
-def _columns(states: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """Columns of `rows` (of `batch`) in each of the streams of states [S, streams x batch, d]."""
+def _find_columns(states: Tensor, rows: Tensor, batch: int) -> Tensor:
+    """Return the columns of `rows` (of `batch`) in each stream of states [S, streams x batch, d]."""
     streams = torch.arange(states.size(1) // batch, device=rows.device)
     return (streams[:, None] * batch + rows).flatten()
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, cross-attention on the encoder's output, FeedForward: each as in EncoderLayer."""
+    """Self-attention, cross-attention and FeedForward, each followed by dropout, residual and LayerNorm."""
 
-    def __init__(self, settings: LayerSettings):
+    def __init__(self, settings: Settings):
         super().__init__()
         self.self_attention = MultiHeadAttention(
-            settings.width, settings.heads, settings.dropout, settings.max_relative_position
+            settings.width, settings.heads, settings.dropout, settings.max_distance
         )
         self.cross_attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout)
         self.dropout = Dropout(settings.dropout)
@@ -186,7 +167,7 @@ class DecoderLayer(nn.Module):
         self.feed_forward = FeedForward(settings)
 
     def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
-        """Project the encoder's outputs [S, ., d] once for all decoding steps."""
+        """Return a new cache with the projected keys and values of the encoder's output, both [S, ., d]."""
         return LayerCache(self.cross_attention.key(memory_key), self.cross_attention.value(memory_value))
 
     def forward(
@@ -199,15 +180,12 @@ class DecoderLayer(nn.Module):
         guided_cross: bool = False,
         words_only: bool = False,
     ) -> Tensor:
-        """states [T, N, d] -> [T, N, d].
+        """Transform states [T, N, d] -> [T, N, d], all positions under a causal `mask`, or the next one without a mask.
 
-        `guided` and `guided_cross` are SAL in the decoder (Jiang et al. 2024, appendix A.5), where N = 2 B:
-        y' = SelfAttn(q = z, k = z, v = y), then CrossAttn(q = y', k = x_L, v = x_L) in the text (`guided_cross` off);
-        the official code asks with the codes, q = z'.
-
-        With `mask` (causal) the whole target is computed at once; without, states are the one next position and the
-        earlier ones come from the cache. `guided_cross`: cross-attention queries come from the codes; where its values
-        have one stream, both streams receive the same result. `words_only` as in the encoder.
+        guided, guided_cross: SAL in the decoder (Jiang et al. 2024, appendix A.5), N = 2 B:
+        y' = SelfAttn(q = z, k = z, v = y), then CrossAttn(q = y', k = x_L, v = x_L) as in the text, or with
+        `guided_cross` CrossAttn(q = z', k = x_L, v = x_L) as in the official code. If the values have one stream, both
+        streams get the same result. words_only: see EncoderLayer.
         """
         guide = select_codes(states) if guided else states
         if words_only and not guided_cross:

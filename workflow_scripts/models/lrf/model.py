@@ -19,40 +19,39 @@ from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2
 
 
 class FusedLayer(nn.Module):
-    """A layer of the plain Transformer whose feed-forward part comes behind fuse-attention (None: directly)."""
+    """Layer of the plain Transformer with fuse-attention (if not None) before its feed-forward part."""
 
     def __init__(self, layer: EncoderLayer | DecoderLayer, fuse: FuseSublayer | None):
         super().__init__()
         self.layer, self.fuse = layer, fuse
-        # What is left of the layer ends with its last attention.
+        # The rest of the layer ends with its last attention.
         self.feed_forward, layer.feed_forward = layer.feed_forward, nn.Identity()
 
     def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
-        """As in DecoderLayer."""
+        """Return a new cache; see DecoderLayer."""
         return self.layer.start(memory_key, memory_value)
 
     def forward(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
-        """H^0 .. H^{l-1}, each [S, N, d], and what the attention of the plain layer needs beside H^{l-1} -> H^l
-        [S, N, d]."""
+        """Return H^l [S, N, d] from H^0 .. H^{l-1}. `attention`: the arguments of the plain layer after H^{l-1}."""
         states = self.layer(earlier[-1], *attention)
         return self.feed_forward(self.fuse(states, earlier) if self.fuse else states)
 
     def compute_fuse_weights(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
-        """Weights of fuse-attention for the inputs of forward: [S, N, heads, l]."""
+        """Return the weights of fuse-attention for the inputs of forward: [S, N, heads, l]."""
         return self.fuse.compute_weights(self.layer(earlier[-1], *attention), earlier)
 
 
 class FusedTransformer(Seq2Seq):
     """Seq2Seq with fuse-attention in the layers of the encoder, the decoder, or both (`fuse_in`).
 
-    Layer l fuses the outputs H^0 .. H^{l-1} of the layers before it on its own side, H^0 being the embedded tokens.
+    Layer l fuses the outputs H^0 .. H^{l-1} of the earlier layers of its own side; H^0 are the embedded tokens.
     """
 
     settings: Settings
 
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__(settings, source_vocabulary, target_vocabulary)
-        # Drawn behind the plain Transformer's weights, so that both start from the same ones for an equal seed.
+        # Initialised after the plain Transformer's weights, so that both models share these for an equal seed.
         shared = self._sublayer() if settings.fuse_shared else None
         for side in ("encoder", "decoder"):
             fuses = settings.fuse_in in ("both", side)
@@ -70,21 +69,21 @@ class FusedTransformer(Seq2Seq):
         return FuseSublayer(attention, settings.dropout, settings.fuse_residual, settings.fuse_over, uniform)
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
-        """As in Seq2Seq; each layer reads all outputs before it."""
+        """See Seq2Seq; each layer reads all earlier outputs."""
         outputs = [states]
         for layer in self.encoder:
             outputs.append(layer(outputs, mask))
         return outputs[1:]
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
-        """As in Seq2Seq; each layer reads all outputs before it."""
+        """See Seq2Seq; each layer reads all earlier outputs."""
         outputs = [states]
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
             outputs.append(layer(outputs, layer_cache, cache.mask, mask))
         return outputs[1:]
 
     def compute_encoder_attention(self, source: Tensor) -> Tensor:
-        """As in Seq2Seq: maps of self-attention, not of fuse-attention."""
+        """Return the maps of self-attention, not of fuse-attention; see Seq2Seq."""
         states, mask = self.embed_source(source), make_padding_mask(source)
         inputs = [states, *self.run_encoder(states, mask)[:-1]]
         maps = [
@@ -93,8 +92,7 @@ class FusedTransformer(Seq2Seq):
         return torch.stack(maps)
 
     def compute_encoder_fusion(self, source: Tensor) -> tuple[list[Tensor], EncoderOutput]:
-        """Weights of fuse-attention in each encoder layer that has it, [B, S, heads, l], for source [B, S]; and the
-        encoder's output."""
+        """Return (weights of fuse-attention [B, S, heads, l] of each encoder layer that has it, encoder's output)."""
         states, mask = self.embed_source(source), make_padding_mask(source)
         outputs = [states, *self.run_encoder(states, mask)]
         weights = [
@@ -105,7 +103,7 @@ class FusedTransformer(Seq2Seq):
         return weights, EncoderOutput(outputs[-1], mask)
 
     def compute_decoder_fusion(self, memory: EncoderOutput, target_in: Tensor) -> list[Tensor]:
-        """Weights of fuse-attention in each decoder layer that has it, [B, T, heads, l], for target_in [B, T]."""
+        """Return the weights of fuse-attention [B, T, heads, l] of each decoder layer that has it."""
         states, mask = self.embed_target(target_in), make_causal_mask(target_in.size(1), target_in.device)
         cache = self.start(memory)
         outputs = [states, *self.run_decoder(states, cache, mask)]
@@ -117,9 +115,9 @@ class FusedTransformer(Seq2Seq):
 
 
 def compute_wider_feed_forward(settings: Settings) -> int:
-    """The width of feed-forward parts that have as many parameters more as a fuse-attention with its norm has.
+    """Return the feed-forward width that adds as many parameters as fuse-attention with its norm, 4 (d^2 + d) + 2 d.
 
-    Of 4 (d^2 + d) + 2 d parameters, 2 d + 1 make a feed-forward part wider by one, and twice as many a gated one.
+    A feed-forward part has 2 d + 1 parameters per unit of width, a gated one twice as many.
     """
     d = settings.width
     parameters = 4 * (d * d + d) + 2 * d
@@ -127,7 +125,7 @@ def compute_wider_feed_forward(settings: Settings) -> int:
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
-    """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
+    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
     found = parse_as(Settings, settings, "model")
     if found.fuse_in == "wider":
         found = found.model_copy(update={"feed_forward": compute_wider_feed_forward(found)})

@@ -17,21 +17,21 @@ from workflow_scripts.models.hugging_face import (
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.lrf.model import FusedTransformer
-from workflow_scripts.models.roberta_decoder.pieces import read_pieces  # noqa: F401 (training and evaluation ask this module for it)
+from workflow_scripts.models.roberta_decoder.pieces import read_pieces  # noqa: F401 (training and evaluation read it from here)
 from workflow_scripts.models.roberta_decoder.settings import Settings
 from workflow_scripts.models.transformer.model import EncoderOutput
 
-START = 1  # our id of <s>; RoBERTa has <s> and <pad> the other way round
+START = 1  # our id of <s>; RoBERTa's ids of <s> and <pad> are exchanged
 
 
 class RobertaTransformer(FusedTransformer):
-    """An encoder of RoBERTa's kind, and the decoder of FusedTransformer with an output layer of its own.
+    """RoBERTa as encoder, and the decoder of FusedTransformer with its own output layer.
 
-    In the encoder H_a + dropout(H_p) goes to the feed-forward part, without a further norm, and the output projection
-    of H_p starts at zero: a pre-trained encoder computes at first what it did without fuse-attention.
+    In the encoder, H_a + dropout(H_p) is the input of the feed-forward part, without another LayerNorm, and the output
+    projection of H_p is zero at first, so that a pre-trained encoder starts without the effect of fuse-attention.
 
-    Source ids [B, S] are of words, or of the encoder's own pieces (`roberta_decoder.pieces`): 0 pads, 2 ends a
-    sentence; <s> is put before.
+    Source ids [B, S] are words, or the encoder's own pieces (`roberta_decoder.pieces`): 0 is padding, 2 ends a
+    sentence. The encoder adds <s> before them.
     """
 
     settings: Settings
@@ -56,8 +56,10 @@ class RobertaTransformer(FusedTransformer):
         hide_library_messages()
         self.roberta = RobertaModel(config, add_pooling_layer=False)
         fuses = settings.fuse_in in ("both", "encoder")
-        self.encoder_fuse = nn.ModuleList(self._silent() for _ in range(settings.encoder_layers if fuses else 0))
-        for layer in self.decoder:  # memories keep the encoder's width
+        self.encoder_fuse = nn.ModuleList(
+            self._make_silent_sublayer() for _ in range(settings.encoder_layers if fuses else 0)
+        )
+        for layer in self.decoder:  # the encoder's output has another width
             cross = layer.layer.cross_attention
             cross.key, cross.value = nn.Linear(width, settings.width), nn.Linear(width, settings.width)
             for projection in (cross.key, cross.value):
@@ -65,7 +67,7 @@ class RobertaTransformer(FusedTransformer):
         self.output = nn.Linear(settings.width, target_vocabulary, bias=False)
         nn.init.normal_(self.output.weight, std=settings.width**-0.5)
 
-    def _silent(self) -> FuseSublayer:
+    def _make_silent_sublayer(self) -> FuseSublayer:
         settings = self.settings
         attention = FuseAttention(settings.encoder_width, settings.fuse_heads or settings.encoder_heads)
         nn.init.zeros_(attention.output.weight)
@@ -73,11 +75,11 @@ class RobertaTransformer(FusedTransformer):
         return FuseSublayer(attention, settings.dropout, False, settings.fuse_over, uniform)
 
     def encode(self, source: Tensor) -> EncoderOutput:
-        """[B, S] -> Memory with states [S + 1, B, d]"""
+        """Run the encoder on [B, S] -> states [S + 1, B, d]."""
         source = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
         mask = make_padding_mask(source)
         states = self.roberta.embeddings(input_ids=torch.where(source < 2, 1 - source, source))
-        # What attention adds to its logits: the least number where a key is padding.
+        # Added to the attention logits: the lowest number where a key is padding.
         added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)
         added = added.masked_fill(mask, torch.finfo(states.dtype).min)
         outputs = [states]
@@ -89,13 +91,13 @@ class RobertaTransformer(FusedTransformer):
         return EncoderOutput(outputs[-1].transpose(0, 1), mask)
 
     def project(self, states: Tensor) -> Tensor:
-        """Logits, by a matrix that is not that of the embeddings: [T, B, d] -> [B, T, V]."""
+        """Return the logits of the output layer, which is not tied to the embedding: [T, B, d] -> [B, T, V]."""
         return self.output(states).transpose(0, 1)
 
     def read_pretrained(self, folder: Path) -> None:
-        """Give the encoder the weights of the model in a folder.
+        """Copy the weights of a folder's model into the encoder.
 
-        Raises UserError when they cannot be read, or have other sizes than the settings.
+        Raises UserError if they cannot be read, or if their sizes differ from the settings.
         """
         with report_read_errors(folder):
             config = read_model_config(folder, "roberta")
@@ -105,12 +107,12 @@ class RobertaTransformer(FusedTransformer):
             shape = list(weights[name].shape) if name in weights else "missing"
             if shape != list(own.shape):
                 raise UserError(
-                    f"{folder}: {name} is {shape}, the settings ask for {list(own.shape)}; correct encoder_*"
+                    f"{folder}: {name} is {shape}, but the settings need {list(own.shape)}; correct encoder_*"
                 )
         self.roberta.load_state_dict(weights)
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> RobertaTransformer:
-    """The model that `settings` (see Settings) describe, its weights drawn at random."""
+    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
     found = parse_as(Settings, settings, "model")
     return RobertaTransformer(found, source_vocabulary, target_vocabulary)

@@ -1,4 +1,4 @@
-"""Source sentences in the word pieces of a pre-trained encoder, whose tokenizer.json lies beside its weights."""
+"""Source sentences in the word pieces of a pre-trained encoder, which has its tokenizer.json next to its weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,23 +13,23 @@ from workflow_scripts.models.hugging_face import load_tokenizer
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-# RoBERTa's first tokens. Ours are the same, but for <pad> before <s>.
+# RoBERTa's first tokens. In our ids, <pad> is before <s>.
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A tokenizer whose ids, but for the exchange of 0 and 1, are ours."""
+    """A tokenizer whose ids are ours after the exchange of 0 and 1."""
 
     tokenizer: "Tokenizer"
 
     def list_pieces(self) -> list[str]:
-        """The pieces by our ids."""
+        """Return the pieces in the order of our ids."""
         found = [self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())]
         return [found[1], found[0], *found[2:]]
 
     def tokenise(self, table: pa.Table) -> pa.Table:
-        """The table with `source_ids` of the pieces of `source`, without special tokens."""
+        """Replace the column `source_ids` by the pieces of `source`, without special tokens."""
         encoded = self.tokenizer.encode_batch_fast(table["source"].to_pylist(), add_special_tokens=False)
         lists = [np.array(sentence.ids, np.int64) for sentence in encoded]
         offsets = np.cumsum([0, *map(len, lists)], dtype=np.int32)
@@ -39,12 +39,10 @@ class Pieces:
 
 
 def read_pieces(folder: Path) -> Pieces:
-    """The pieces of a model's folder. Raises UserError when there are none, or none of RoBERTa's kind."""
+    """Read the tokenizer of a model's folder. Raises UserError if it is missing or is not RoBERTa's."""
     tokenizer = load_tokenizer(folder)
     if (found := [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]) != SPECIAL:
-        raise UserError(
-            f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a model of RoBERTa's kind"
-        )
+        raise UserError(f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a RoBERTa model")
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return Pieces(tokenizer)

@@ -1,4 +1,4 @@
-"""Settings of RoBERTa's encoder with a decoder behind it. No torch here."""
+"""Settings of RoBERTa as encoder with a Transformer decoder."""
 
 from typing import Self
 
@@ -9,7 +9,7 @@ from workflow_scripts.models.lrf.settings import Settings as FusedSettings
 
 
 class Settings(FusedSettings):
-    """RoBERTa's encoder, a decoder of `layers` and `width`. Defaults: those of Zheng and Lapata (2022) on CFQ."""
+    """RoBERTa's encoder, and a decoder of `layers` and `width`. The defaults are Zheng and Lapata's (2022) on CFQ."""
 
     layers: AtLeastOne = 2
     heads: AtLeastOne = 8
@@ -20,13 +20,13 @@ class Settings(FusedSettings):
     encoder_heads: AtLeastOne = 12
     encoder_width: AtLeastOne = 768
     encoder_feed_forward: AtLeastOne = 3072
-    encoder_positions: AtLeastOne = 514  # two more than the longest source has pieces
+    encoder_positions: AtLeastOne = 514  # two more than the pieces of the longest source
 
     @model_validator(mode="after")
-    def encoder_fits(self) -> Self:
+    def _check_encoder(self) -> Self:
         for name in ("encoder_heads", "fuse_heads"):
             if (heads := getattr(self, name)) and self.encoder_width % heads:
                 raise ValueError(f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}")
         if self.fuse_in == "wider" or self.fuse_shared:
-            raise ValueError("fuse_in 'wider' and fuse_shared are not for encoders that are read from a folder")
+            raise ValueError("fuse_in 'wider' and fuse_shared do not work with an encoder that is read from a folder")
         return self

@@ -1,4 +1,4 @@
-"""SQ-Transformer: words are clustered into codes (SoVQ), and attention is computed from the codes, or drawn to them."""
+"""SQ-Transformer (Jiang et al. 2024): words are clustered into codes (SoVQ), which give the attention (SAL, SRL)."""
 
 import torch
 from torch import Tensor, nn
@@ -18,26 +18,25 @@ END, UNKNOWN = 2, 3
 
 
 def make_next_tokens(target_in: Tensor) -> Tensor:
-    """What the decoder is to say at each position, [B, T]: its input [B, T] moved left by one, then the end symbol."""
+    """Return the tokens that the decoder must predict: its input [B, T] moved left by one, then the end symbol."""
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
     return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
 
 
 class SQTransformer(Seq2Seq):
-    """The backbone of Seq2Seq with a quantiser on each side and, in training, the cluster predictors.
+    """Seq2Seq with a quantiser on each side and, in training, the cluster predictors.
 
-    In evaluation mode only the word logits are computed: with SRL, or without attention from codes, by exactly the
-    plain Transformer; with SAL the codes travel along, because they give the attention.
+    In eval mode only the word logits are computed. SRL is then exactly the plain Transformer; SAL needs the codes.
 
-    Terms of a training step, each name after "source_" or "target_" (X = K, or
-    K + 1 with a mask code; n, m: numbers of positions):
-      embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes and these codes' vectors
+    Terms of a training step, each prefixed by "source_" or "target_". X is K, or K + 1 with a mask code:
+      embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes z, and the rows of Z
       real [S, B]: False on padding
-      posterior [n, X], prior [n, X]: scores of q and logits of p at the predicted positions   (with predictors)
-      marginal [m, X]: scores of all q that make up q(Z)                                      (with predictors)
+      posterior [n, X], prior [n, X]: scores of q(z | x) and logits of p(z | context) at n predicted positions
+      marginal [m, X]: scores of q(z | x) at the m positions over which q(Z) is the mean
       output [S, B, d], output_scores [S, B, X], output_vectors [S, B, d]: final states, their scores, nearest codes
-      next_codes [S, B], next_real [S, B]: the code that an output is to predict, and where there is one
-      layers [layers, S, 2 B, d]: words and codes after each layer                                      (with SRL)
+      next_codes [S, B], next_real [S, B]: the code that an output must predict, and whether there is one
+      layers [layers, S, 2 B, d]: words and codes after each layer (with SRL)
+    posterior, prior and marginal exist only with predictors.
     """
 
     settings: Settings
@@ -47,40 +46,33 @@ class SQTransformer(Seq2Seq):
         self.guided = settings.attention == "sal"
         self.predicts_clusters = settings.clustering != "none"
         self.masked = settings.source_predictor == "masked"
-        moves = (settings.ema_decay, settings.padding_moves_codes, settings.codebook_gradient)
-        common = (settings.similarity == "cosine", *moves)
         mask_code = self.masked and settings.clustering == "brown"
-        self.source_quantiser = Quantiser(settings.source_codes, settings.width, mask_code, *common)
-        self.target_quantiser = Quantiser(settings.target_codes, settings.width, False, *common)
+        self.source_quantiser = Quantiser(settings.source_codes, settings, mask_code)
+        self.target_quantiser = Quantiser(settings.target_codes, settings)
         if self.predicts_clusters:
-            layer, source_codes = self.make_layer_settings(), settings.source_codes + mask_code
-            self.source_predictor = SentencePredictor(
-                settings.source_predictor_layers, layer, source_codes, causal=not self.masked
-            )
-            target = (settings.target_predictor_layers, layer, settings.target_codes)
+            source = (settings.source_predictor_layers, settings, settings.source_codes + mask_code)
+            self.source_predictor = SentencePredictor(*source, causal=not self.masked)
+            target = (settings.target_predictor_layers, settings, settings.target_codes)
             crosses = settings.target_predictor == "cross"
             self.target_predictor = CrossPredictor(*target) if crosses else SentencePredictor(*target, causal=True)
 
-    def assign_source(self, ids: Tensor) -> Tensor:
-        """The code of each source word, without dropout: ids of any shape -> codes of that shape."""
-        return self.source_quantiser(self.source_embedding(ids) * self.settings.width**0.5).codes
-
-    def assign_target(self, ids: Tensor) -> Tensor:
-        """The code of each target word, without dropout: ids of any shape -> codes of that shape."""
-        return self.target_quantiser(self.target_embedding(ids) * self.settings.width**0.5).codes
+    def assign_codes(self, side: str, ids: Tensor) -> Tensor:
+        """Return the code of each word of a side, "source" or "target", without dropout: ids [...] -> codes [...]."""
+        embedding, quantiser = getattr(self, f"{side}_embedding"), getattr(self, f"{side}_quantiser")
+        return quantiser(embedding(ids) * self.settings.width**0.5).codes
 
     def finish_step(self) -> None:
-        """Move the codes towards the words they hold; to be called after each optimiser step."""
+        """Move the codes towards their words. The training loop calls this after each optimiser step."""
         self.source_quantiser.finish_step()
         self.target_quantiser.finish_step()
 
     def embed_source(self, source: Tensor) -> Tensor:
-        """[B, S] -> [S, B, d], under SAL [S, 2 B, d] with the words' codes."""
+        """Return the encoder's input: [B, S] -> [S, B, d], with SAL also the codes, [S, 2 B, d]."""
         words = super().embed_source(source)
         return torch.cat([words, self.source_quantiser(words).vectors], dim=1) if self.guided else words
 
     def embed_target(self, target_in: Tensor, offset: int = 0) -> Tensor:
-        """[B, T] -> [T, B, d], under SAL [T, 2 B, d] with the words' codes."""
+        """Return the decoder's input: [B, T] -> [T, B, d], with SAL also the codes, [T, 2 B, d]."""
         words = super().embed_target(target_in, offset)
         return torch.cat([words, self.target_quantiser(words).vectors], dim=1) if self.guided else words
 
@@ -89,7 +81,7 @@ class SQTransformer(Seq2Seq):
         return self.training and self.settings.next_code_stream == "code"
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
-        """As in Seq2Seq; under SAL the last layer leaves out the codes where nothing reads them."""
+        """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
         drop_codes = self.guided and self.settings.cross_query == "code" and not self._keeps_codes()
         outputs = []
         for layer in self.encoder:
@@ -98,7 +90,7 @@ class SQTransformer(Seq2Seq):
         return outputs
 
     def start(self, memory: EncoderOutput) -> Cache:
-        """The cache before the first position; what SAL's cross-attention reads depends on `cross_query`."""
+        """Return the cache before the first position. With SAL its keys and values depend on `cross_query`."""
         if not self.guided:
             return super().start(memory)
         states, layers = memory.states, []
@@ -113,7 +105,7 @@ class SQTransformer(Seq2Seq):
         return Cache(layers, memory.mask)
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
-        """As in Seq2Seq; under SAL the last layer leaves out the codes where nothing reads them."""
+        """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
         drop_codes = self.guided and not self._keeps_codes()
         guided_cross = self.guided and self.settings.cross_query != "word"
         outputs = []
@@ -123,10 +115,8 @@ class SQTransformer(Seq2Seq):
             outputs.append(states)
         return outputs
 
-    # A training step
-
     def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
-        """source [B, S], target_in [B, T] -> word logits [B, T, V] and, in training, the terms listed above."""
+        """Return word logits [B, T, V] for source [B, S] and target_in [B, T], in training with the terms above."""
         if not self.training:
             return super().forward(source, target_in)
         memory, terms = self._train_encoder(source)
@@ -134,15 +124,15 @@ class SQTransformer(Seq2Seq):
         return Seq2SeqOutput(logits, terms | target_terms)
 
     def _streams(self, words: Tensor, codes: Tensor) -> Tensor:
-        """[S, B, d] each -> [S, 2 B, d], what the layers run on; without SAL and SRL the words alone."""
+        """Return the input of the layers, [S, 2 B, d], from [S, B, d] each; without SAL and SRL the words alone."""
         return words if self.settings.attention == "none" else torch.cat([words, codes], dim=1)
 
     def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
-        """The codes' stream at layer 0, [S, B, d], with its gradient to the words or to the codes."""
+        """Return the stream of codes before layer 1, [S, B, d], whose gradient goes to the words or to the codes."""
         return apply_straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
 
     def _train_encoder(self, source: Tensor) -> tuple[EncoderOutput, dict[str, Tensor]]:
-        """[B, S] -> (what the decoder reads, the terms of the source)."""
+        """Return (encoder's output, terms of the source) for source [B, S]."""
         mask, real = make_padding_mask(source), source.t().ne(0)
         words = self.embed(self.source_embedding, source)
         quantised = self.source_quantiser(words)
@@ -157,9 +147,9 @@ class SQTransformer(Seq2Seq):
         return EncoderOutput(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
 
     def _train_decoder(self, memory: EncoderOutput, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """target_in [B, T] -> (word logits, the terms of the target); a target's codes are those of the next words."""
+        """Return (word logits [B, T, V], terms of the target) for target_in [B, T]; codes are of the next words."""
         real, mask = target_in.t().ne(0), make_causal_mask(target_in.size(1), target_in.device)
-        # Dropout falls on the words, on the codes that enter the decoder and on the codes to predict independently.
+        # Words, the codes that enter the decoder, and the codes to predict get independent dropout.
         words = self.embed(self.target_embedding, target_in)
         input_words = self.embed(self.target_embedding, target_in)
         next_words = self.embed(self.target_embedding, make_next_tokens(target_in))
@@ -184,7 +174,7 @@ class SQTransformer(Seq2Seq):
     def _common_terms(
         self, quantiser: Quantiser, words: Tensor, quantised: Quantised, real: Tensor, outputs: list[Tensor]
     ) -> dict[str, Tensor]:
-        """The terms that both sides have: words [S, B, d] and the `outputs` of the layers, each [S, B or 2 B, d]."""
+        """Return the terms that both sides have; `outputs` of the layers are [S, B, d] or [S, 2 B, d] each."""
         output = outputs[-1]
         if output.size(1) > words.size(1):
             output = select_codes(output) if self.settings.next_code_stream == "code" else select_words(output)
@@ -196,7 +186,7 @@ class SQTransformer(Seq2Seq):
     def _predict_source(
         self, source: Tensor, mask: Tensor, real: Tensor, words: Tensor, codes: Tensor, quantised: Quantised
     ) -> dict[str, Tensor]:
-        """Prior, posterior and marginal of the source: one masked position of each sentence, or all after the first."""
+        """Return prior, posterior and marginal of one masked position per sentence, or of all but the first."""
         mmi, quantiser = self.settings.clustering == "mmi", self.source_quantiser
         if not self.masked:
             inputs = words if mmi else codes
@@ -219,5 +209,5 @@ class SQTransformer(Seq2Seq):
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:
-    """The model that `settings` (see Settings) describe; an unknown key is a UserError."""
+    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
     return SQTransformer(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)

@@ -1,4 +1,4 @@
-"""Vector quantisation of word embeddings: each word gets one code of a small codebook."""
+"""Structure-oriented vector quantisation (SoVQ): each word embedding gets one code of a small codebook."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, one_hot
 
+from workflow_scripts.models.sq_transformer.settings import Settings
+
 
 @dataclass
 class Quantised:
-    """codes [S, B] (ids); scores [S, B, K]; vectors [S, B, d]: codebook rows of the codes, with their gradient."""
+    """Code ids [S, B], scores of all codes [S, B, K], and the codebook rows of the codes [S, B, d]."""
 
     codes: Tensor
     scores: Tensor
@@ -17,78 +19,67 @@ class Quantised:
 
 
 def score_by_distance(embedded: Tensor, codebook: Tensor) -> Tensor:
-    """s_k(x) = -||e_x - z_k||^2 + ||e_x||^2: embedded [..., d], codebook [K, d] -> [..., K].
+    """Return s_k(x) = -||e_x - z_k||^2 + ||e_x||^2: embedded [..., d], codebook [K, d] -> [..., K].
 
-    The term ||e_x||^2 is the same for all codes: neither arg max nor softmax sees it, and without it less is rounded.
+    ||e_x||^2 is equal for all codes, so it changes neither arg max nor softmax; without it there is less rounding.
     """
     return 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
 
 
 def score_by_cosine(embedded: Tensor, codebook: Tensor) -> Tensor:
-    """s_k(x) = cos(e_x, z_k) (paper, A.4): embedded [..., d], codebook [K, d] -> [..., K]."""
+    """Return s_k(x) = cos(e_x, z_k) (paper, A.4): embedded [..., d], codebook [K, d] -> [..., K]."""
     return normalize(embedded, dim=-1) @ normalize(codebook, dim=-1).t()
 
 
 def apply_straight_through(vectors: Tensor, embedded: Tensor) -> Tensor:
-    """The value of `vectors` (exactly), with the gradient going to `embedded` instead; both [..., d]."""
+    """Return exactly the value of `vectors`, with its gradient passed to `embedded` instead; both [..., d]."""
     return vectors.detach() + (embedded - embedded.detach())
 
 
 class Quantiser(nn.Module):
-    """A codebook Z [K, d] that is trained by its gradient, follows the words assigned to it (`ema_decay` < 1), or both.
+    """Codebook Z [K, d] that is trained by its gradient, by a moving average of its words (`ema_decay` < 1), or both.
 
-    With `mask_code` one more row, never assigned, stands for a code that a predictor must guess. Without `gradient`
-    that row keeps its first value.
+    With `mask_code` there is one more row, which is never assigned: the input for a code that a predictor must guess.
+    It is trained by its gradient only.
     """
 
-    def __init__(
-        self,
-        codes: int,
-        width: int,
-        mask_code: bool,
-        cosine: bool,
-        ema_decay: float,
-        count_padding: bool,
-        gradient: bool,
-    ):
+    def __init__(self, codes: int, settings: Settings, mask_code: bool = False):
         super().__init__()
-        self.codes = codes
-        directions = normalize(torch.empty(codes + mask_code, width).uniform_(-1, 1))
-        self.codebook = nn.Parameter(directions, requires_grad=gradient)
-        self.cosine = cosine
-        self.ema_decay = ema_decay
-        self.count_padding = count_padding
+        self.codes, self.settings = codes, settings
+        directions = normalize(torch.empty(codes + mask_code, settings.width).uniform_(-1, 1))
+        self.codebook = nn.Parameter(directions, requires_grad=settings.codebook_gradient)
         self.directions: Tensor | None = None
 
     def score_codes(self, embedded: Tensor) -> Tensor:
-        """Similarity to each code, -inf for the mask code: [..., d] -> [..., K]; q(z | x) is their softmax."""
-        # In half precision near codes could not be told apart.
+        """Return the similarity to each code, -inf for the mask code: [..., d] -> [..., K]. q(z | x) is its softmax."""
+        # In half precision, codes that are close would get equal scores.
         with torch.autocast(embedded.device.type, enabled=False):
-            scores = (score_by_cosine if self.cosine else score_by_distance)(embedded.float(), self.codebook)
+            score = score_by_cosine if self.settings.similarity == "cosine" else score_by_distance
+            scores = score(embedded.float(), self.codebook)
         if self.codebook.size(0) > self.codes:
             scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
         return scores
 
     def forward(self, embedded: Tensor) -> Quantised:
-        """Nearest code of each embedding, the first on a tie (Eqn 1): embedded [S, B, d] -> Quantised."""
+        """Assign the nearest code to each embedding, the first on a tie (Eqn 1): embedded [S, B, d]."""
         scores = self.score_codes(embedded)
         codes = scores.argmax(dim=-1)
         return Quantised(codes, scores, nn.functional.embedding(codes, self.codebook))
 
     @torch.no_grad()
     def observe(self, embedded: Tensor, codes: Tensor, real: Tensor) -> None:
-        """Remember, for the next `finish_step`, the sum of the directions e_n / ||e_n|| of each code's members.
+        """Add the directions e_n / ||e_n|| of each code's members to the sums for the next `finish_step`.
 
         embedded [S, B, d], codes [S, B], real [S, B] (False on padding).
         """
-        if self.ema_decay == 1:
+        if self.settings.ema_decay == 1:
             return
         embedded = embedded.float()
         members = one_hot(codes, self.codebook.size(0)).float()
-        if not self.count_padding:
+        if not self.settings.padding_moves_codes:
             members *= real[..., None]
-        # Padding has a zero embedding: counted, it gives a code that holds nothing else the direction 0. The count of
-        # the members, in the last column, tells such a code from one without members.
+        # Padding has a zero embedding, so a code that has no other member gets the direction 0. The last column counts
+        # the members, to tell such a code from one without members.
         directions = torch.cat([normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1)
         with torch.autocast(embedded.device.type, enabled=False):
             sums = members.flatten(0, 1).t() @ directions.flatten(0, 1)
@@ -96,12 +87,12 @@ class Quantiser(nn.Module):
 
     @torch.no_grad()
     def finish_step(self) -> None:
-        """z_k <- lambda z_k + (1 - lambda) normalise(sum of its members' directions).
+        """Move the codes: z_k <- lambda z_k + (1 - lambda) normalise(sum of its members' directions).
 
-        A code without members moves towards its own direction.
+        lambda is `ema_decay`. A code without members moves towards its own direction.
         """
         if self.directions is None:
             return
         towards = torch.where(self.directions[:, -1:] > 0, self.directions[:, :-1], self.codebook)
-        self.codebook.lerp_(normalize(towards, dim=1), 1 - self.ema_decay)
+        self.codebook.lerp_(normalize(towards, dim=1), 1 - self.settings.ema_decay)
         self.directions = None

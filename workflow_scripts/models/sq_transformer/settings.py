@@ -1,4 +1,4 @@
-"""Settings of SQ-Transformer. No torch here."""
+"""Settings of SQ-Transformer."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,11 +12,10 @@ class Settings(TransformerSettings):
     """SQ-Transformer. The defaults are those of the official code for SCAN."""
 
     attention: Literal["sal", "srl", "none"] = "sal"
-    # How the decoder's cross-attention works under SAL. code: one attention whose queries are the codes; its result
-    # goes to both streams (official code). word: each stream asks with its own states (paper, A.5). systematic: queries
-    # and keys are the codes, for both streams.
+    # Cross-attention of the decoder with SAL. code: the queries are the codes, and both streams get the result
+    # (official code). word: each stream has its own queries (paper, A.5). systematic: queries and keys are the codes.
     cross_query: Literal["code", "word", "systematic"] = "code"
-    # Which of the final outputs predicts the code of the next token.
+    # Stream whose final output predicts the code of the next token.
     next_code_stream: Literal["word", "code"] = "word"
     # brown: p(z | codes of the context); mmi: p(z | words of the context) (Stratos 2019); none: plain VQ.
     clustering: Literal["brown", "mmi", "none"] = "brown"
@@ -34,11 +33,11 @@ class Settings(TransformerSettings):
     target_predictor_layers: AtLeastOne = 2
 
     @model_validator(mode="after")
-    def codes_fit(self) -> Self:
+    def _check_codes(self) -> Self:
         if self.positions != "relative":
             raise ValueError("positions must be relative: a position added to a word would change the word's code")
         if self.ema_decay == 1 and not self.codebook_gradient:
-            raise ValueError("codebook_gradient is false and ema_decay 1: the codes would never move")
+            raise ValueError("codebook_gradient is false and ema_decay is 1: the codes would never move")
         if not self.codebook_gradient and not self.straight_through:
             raise ValueError("straight_through is false: it gives the codes a gradient, but codebook_gradient is false")
         if self.attention == "none" and self.next_code_stream == "code":

@@ -1,4 +1,4 @@
-"""Settings of the encoder-decoder Transformer. No torch here."""
+"""Settings of the encoder-decoder Transformer."""
 
 from typing import Literal, Self
 
@@ -20,9 +20,14 @@ class Settings(StrictModel):
     max_relative_position: AtLeastOne = 20  # distances are clipped to -20 .. 20
 
     @model_validator(mode="after")
-    def sizes_fit(self) -> Self:
+    def _check_sizes(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.positions == "sinusoidal" and self.width % 2:
             raise ValueError(f"width is {self.width}; sinusoidal positions need an even one")
         return self
+
+    @property
+    def max_distance(self) -> int | None:
+        """Largest distance that relative positions tell apart; None without relative positions."""
+        return self.max_relative_position if self.positions == "relative" else None

@@ -103,7 +103,7 @@ def decode_with_beam(
             cache = cache.select((kept[:, None] * beam + parents).flatten())
         else:
             searched = torch.arange(len(rows), device=device)
-            cache = cache.reorder((searched[:, None] * beam + parents).flatten())
+            cache = cache.select((searched[:, None] * beam + parents).flatten(), same_sentences=True)
         last = tokens.flatten()
     return _cut(output)
 
