@@ -20,19 +20,19 @@ def set_at_small(copy: Path, section: str, values: dict) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("seeds", [1, 1], "1 stands there twice"),
+        ("seeds", [1, 1], "1 is listed twice"),
         ("seeds", [], "at least 1 item"),
         ("blocks", 0, "a number of blocks is at least 1"),
         ("blocks", -2, "a number of blocks is at least 1"),
         ("blocks", [], "a list names one block or more, each 0 or above"),
         ("blocks", [-1], "a list names one block or more, each 0 or above"),
-        ("blocks", [1, 1], "1 stands there twice"),
+        ("blocks", [1, 1], "1 is listed twice"),
         ("blocks", "none", "blocks' is 'none'; input should be 'all'; or input should be a valid integer; or "),
         ("blocks", [1, "x"], "blocks.1' is 'x'; input should be a valid integer"),
         ("blocks", [1, 4], "the model has 4 blocks; name some of 0 to 3"),
         ("poolings", [], "at least 1 item"),
-        ("poolings", ["max", "max"], "max stands there twice"),
-        ("rates", [0.25, 0.25], "0.25 stands there twice"),
+        ("poolings", ["max", "max"], "max is listed twice"),
+        ("rates", [0.25, 0.25], "0.25 is listed twice"),
         ("split", "tset", "no split of the task; did you mean 'test'?"),
     ],
 )

@@ -25,8 +25,8 @@ from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
         ({"papers": []}, "key 'papers'"),
         ({"papers": "carma"}, "key 'papers' is 'carma'; input should be a valid list, as [carma]"),
         ({"seeds": 1}, "key 'seeds' is 1; input should be a valid list, as [1]"),
-        ({"papers": ["carma", "carma"]}, "key 'papers' is ['carma', 'carma']; carma stands there twice"),
-        ({"seeds": [3, 1, 3]}, "key 'seeds' is [3, 1, 3]; 3 stands there twice"),
+        ({"papers": ["carma", "carma"]}, "key 'papers' is ['carma', 'carma']; carma is listed twice"),
+        ({"seeds": [3, 1, 3]}, "key 'seeds' is [3, 1, 3]; 3 is listed twice"),
     ],
 )
 def test_a_wrong_configuration_is_one_line(content: dict, message: str):
@@ -111,13 +111,13 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
     ("file", "content", "message"),
     [
         ("displays.yaml", None, "does not exist"),
-        ("displays.yaml", "", "it must hold keys"),
+        ("displays.yaml", "", "must contain"),
         ("displays.yaml", "analyses: {}", "key 'displays' is missing"),
         ("displays.yaml", "display: {}", "unknown key 'display'; did you mean 'displays'?"),
         ("displays.yaml", "displays: {table1: 3}", "key 'displays.table1' is 3; input should be a valid dictionary"),
         ("claims.yaml", "claim: better", "it must hold a list"),
         ("claims.yaml", "- better", "it is 'better'"),
-        ("experiments.yaml", "- task: cogs", "it must hold keys"),
+        ("experiments.yaml", "- task: cogs", "must contain"),
         ("experiments.yaml", "title: caf\xe9", "not UTF-8 text"),
     ],
 )
@@ -164,7 +164,7 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(copy: Path):
     file = copy / "config.yaml"
     file.write_text(file.read_text() + "scale: small\n")
     line = len(file.read_text().splitlines())
-    with pytest.raises(UserError, match=rf"config.yaml:{line}: not valid YAML \('scale' stands there twice\)"):
+    with pytest.raises(UserError, match=rf"config.yaml:{line}: not valid YAML \('scale' is listed twice; remove one\)"):
         load_config(root=copy)
     file.write_text("a: &all {b: 1, c: 2}\nd: {<<: *all, b: 3}\n")
     assert read_yaml(file)["d"] == {"b": 3, "c": 2}

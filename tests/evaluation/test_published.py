@@ -14,7 +14,10 @@ HEADER = ",".join(PUBLISHED_COLUMNS) + "\n"
         (HEADER + "d,r,c,m,1,1,percent,,5.5,s,\n", "published.csv:2: .*5.5.*numbers or empty"),
         (HEADER + "d,r,c,m,1,1,percent,,,s\n", "published.csv:2: not 11 columns"),
         (HEADER + "d,r,c,m,1,1,percent,,,s,one, two\n", "published.csv:2: not 11 columns"),
-        (HEADER + "d,r,c,m,1,1,percent,,,s,\nd,r,c,m,2,2,percent,,,s,\n", "published.csv:3: the cell d/r/c/m stands"),
+        (
+            HEADER + "d,r,c,m,1,1,percent,,,s,\nd,r,c,m,2,2,percent,,,s,\n",
+            "published.csv:3: the cell d/r/c/m is listed twice",
+        ),
     ],
 )
 def test_broken_published_numbers_are_named_with_their_line(tmp_path, text, message):

@@ -79,5 +79,7 @@ def test_a_table_that_was_cut_between_two_lines_is_refused(tmp_path, manifest):
     write_json(tmp_path / manifest, {"files": hash_files(tmp_path)})
     assert len(read_scores(path)) == 2
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(UserError, match=r"scores\.csv is not what was written; delete .* and run ./reproduce again"):
+    with pytest.raises(
+        UserError, match=r"scores\.csv does not match its checksum; delete .* and run ./reproduce again"
+    ):
         read_scores(path)

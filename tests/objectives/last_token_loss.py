@@ -8,7 +8,7 @@ from workflow_scripts.objectives import hidden_states
 def recorders(model):
     """The forward hooks that `hidden_states` has registered on the modules of a model."""
     hooks = [hook for module in model.modules() for hook in module._forward_hooks.values()]
-    return [hook for hook in hooks if hook.__module__ == hidden_states.__name__]
+    return [hook for hook in hooks if getattr(hook, "func", hook).__module__ == hidden_states.__name__]
 
 
 def last_token_loss(model, batch):

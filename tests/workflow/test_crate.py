@@ -299,7 +299,7 @@ def test_a_score_that_the_tables_do_not_show_is_named(faults, of_one_paper: Path
         writer.writerows(rows)
     correct_checksum(of_one_paper, name)
     (fault,) = faults(of_one_paper)
-    assert f"{name} is not what was written" in fault
+    assert f"{name} does not match its checksum" in fault
 
     manifest = str(Path(name).with_name("evaluation.json"))
     content = json.loads((of_one_paper / manifest).read_text())

@@ -82,14 +82,14 @@ MATCHED, TRANSLATING, DAMAGED = (
 CHECKPOINT = f"results/demo/runs/{DAMAGED}/checkpoint/model.safetensors"
 # What is cut in half, what reads it, and what that says. Tables are tested by the predictions of their runs.
 HALVES = {
-    "scores": (scores(FIRST), f"{TABLES}/sq_transformer/table1.csv", "is not what was written; delete"),
+    "scores": (scores(FIRST), f"{TABLES}/sq_transformer/table1.csv", "does not match its checksum; delete"),
     "predictions": (
         f"results/demo/runs/{MATCHED}/eval/predictions.parquet",
         f"{TABLES}/lrf/table-scan.csv",
-        "is not what was written; delete",
+        "does not match its checksum; delete",
     ),
     "run": (f"results/demo/runs/{TRANSLATING}/run.json", scores(TRANSLATING), "not valid JSON"),
-    "interventions": (f"{PROMPTS}/scores.csv", f"{TABLES}/carma/table-cap.csv", "is not what was written; delete"),
+    "interventions": (f"{PROMPTS}/scores.csv", f"{TABLES}/carma/table-cap.csv", "does not match its checksum; delete"),
     "analysis": (f"{CODES}/analysis.json", f"{TABLES}/sq_transformer/table-codes.csv", "not valid JSON"),
 }
 

@@ -139,7 +139,7 @@ def test_a_configuration_that_snakemake_would_misread_is_refused_in_one_line(pro
         stream.write("scale: small\n")
     done = project.reproduce("-n")
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert re.fullmatch(r"error: config\.yaml:\d+: .*'scale' stands there twice.*", done.stderr.splitlines()[-1])
+    assert re.fullmatch(r"error: config\.yaml:\d+: .*'scale' is listed twice.*", done.stderr.splitlines()[-1])
 
 
 def test_fine_tuning_waits_for_what_it_starts_from(project):

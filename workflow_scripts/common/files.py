@@ -13,7 +13,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 
-MEND = "if ./reproduce made it, delete the file and make it again; if it is yours, correct it"
+HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
 MAX_DEPTH = 50  # levels of nested lists and mappings in a JSON or YAML file; ours have 10
 
 
@@ -57,13 +57,13 @@ def read_json(path: str | Path) -> Any:
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {MEND}") from error
+        raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {HOW_TO_FIX}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text; {MEND}") from error
+        raise UserError(f"{path}: not UTF-8 text; {HOW_TO_FIX}") from error
     except RecursionError as error:
-        raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {MEND}") from error
+        raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}") from error
     except ValueError as error:  # an integer of thousands of digits
-        raise UserError(f"{path}: not valid JSON ({error}); {MEND}") from error
+        raise UserError(f"{path}: not valid JSON ({error}); {HOW_TO_FIX}") from error
 
 
 def is_too_deep(content: Any) -> bool:
@@ -110,4 +110,4 @@ def verify_checksum(path: Path) -> None:
         if manifest.exists() and path.exists():
             expected = read_json(manifest).get("files", {}).get(path.name)
             if expected and hash_file(path) != expected:
-                raise UserError(f"{path} is not what was written; delete {path.parent} and run ./reproduce again")
+                raise UserError(f"{path} does not match its checksum; delete {path.parent} and run ./reproduce again")

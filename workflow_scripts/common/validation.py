@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def require_unique(entries: list) -> list:
     """Return the list. Raises ValueError if an entry is repeated."""
     if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
-        raise ValueError(f"{twice[0]} stands there twice")
+        raise ValueError(f"{twice[0]} is listed twice; remove one")
     return entries
 
 
@@ -37,20 +37,22 @@ Pattern = Annotated[str, AfterValidator(require_pattern)]
 AtLeastOne = Annotated[int, Field(ge=1)]
 NonNegative = Annotated[float, Field(ge=0)]
 Dropout = Annotated[float, Field(ge=0, le=0.99)]
-MOST_KNOWN = 40  # known names listed in one message
+MAX_LISTED = 40  # names listed in one message
 
 
 class StrictModel(BaseModel):
+    """Base class of settings: unknown keys and values of another type are errors, and instances are read-only."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def suggest_name(key: str, known: Any) -> str:
-    """Suggest the known key that was probably meant, or list the known keys, at most MOST_KNOWN of them."""
+    """Suggest the known key that was probably meant, or list the known keys, at most MAX_LISTED of them."""
     known = sorted(map(str, known))
     if close := difflib.get_close_matches(key, known, n=1):
         return f"did you mean '{close[0]}'?"
-    more = f" and {len(known) - MOST_KNOWN} more" if len(known) > MOST_KNOWN else ""
-    return f"known: {', '.join(known[:MOST_KNOWN])}{more}"
+    more = f" and {len(known) - MAX_LISTED} more" if len(known) > MAX_LISTED else ""
+    return f"known: {', '.join(known[:MAX_LISTED])}{more}"
 
 
 def parse_as(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
@@ -68,7 +70,7 @@ def parse_as(model: type[Model], content: Any, file: str | Path, where: str = ""
         first, *others = (one for one in below if _place(one, content) == place)
         keys = [str(key) for key in ([where] if where else []) + place]
         path = ".".join(keys)
-        said = "; or ".join(dict.fromkeys(map(_said, (first, *others))))
+        said = "; or ".join(dict.fromkeys(map(_format_error, (first, *others))))
         if first["type"] == "extra_forbidden":
             message = f"unknown key '{path}'; {suggest_name(keys[-1], _fields_at(model, place[:-1]))}"
         elif first["type"] == "missing":
@@ -95,7 +97,7 @@ def _place(error: dict[str, Any], content: Any) -> list[str | int]:
     return place
 
 
-def _said(error: dict[str, Any]) -> str:
+def _format_error(error: dict[str, Any]) -> str:
     said = error["msg"].removeprefix("Value error, ")
     return f"{said[0].lower()}{said[1:]}"
 

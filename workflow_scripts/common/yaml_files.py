@@ -19,7 +19,7 @@ def read_yaml(path: Path) -> Any:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:
         raise UserError(
-            f"{path} does not exist; call this in the repository's own folder, and write or restore the file there"
+            f"{path} does not exist; run this in the root of the repository, or restore the file"
         ) from error
     try:
         text, make_loader = content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -63,7 +63,9 @@ def _count_values(node: yaml.Node | None, counts: dict[int, int]) -> int:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(problem="a key must be a name or a number", problem_mark=key.start_mark)
             if key.value in seen:
-                raise yaml.MarkedYAMLError(problem=f"'{key.value}' stands there twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"'{key.value}' is listed twice; remove one", problem_mark=key.start_mark
+                )
             seen.add(key.value)
             inner.append(value)
     counts[id(node)] = 1 + sum(_count_values(value, counts) for value in inner)
@@ -77,7 +79,7 @@ def read_yaml_mapping(path: Path) -> dict:
     """Read a YAML file that is a mapping of named entries. Raises UserError for other content."""
     content = read_yaml(path)
     if not isinstance(content, dict):
-        raise UserError(f"{path}: it must hold keys with their values, as `key: value`")
+        raise UserError(f"{path}: must contain `key: value` lines")
     return content
 
 

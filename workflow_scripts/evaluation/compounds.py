@@ -1,4 +1,6 @@
-"""Compound translation error rate (Li et al. 2021): are all words of a new compound translated, in the right order?
+"""Compute the compound translation error rate, CTER (Li et al. 2021).
+
+A translation is wrong unless it has all words of the new compound in the right order.
 
 Instance CTER is the share of sentences with an error. Aggregate CTER is the share of compounds with an error in any of
 their five sentences, which are on consecutive lines. Both follow upstream's script, including its oddities:
@@ -100,10 +102,8 @@ def compute_rates_by_phrase(
     compounds: Sequence[str], errors: Sequence[bool]
 ) -> dict[str, tuple[float, float | None, int]]:
     """Return (instance rate, aggregate rate, number of sentences) for all sentences and for each phrase type."""
-    chosen = {"all": list(errors)}
-    of_compound = {compound: find_phrase_type(compound) for compound in dict.fromkeys(compounds)}
-    for name in PHRASES:
-        chosen[name] = [
-            wrong for compound, wrong in zip(compounds, errors, strict=True) if of_compound[compound] == name
-        ]
+    chosen = {name: [] for name in ("all", *PHRASES)}
+    for compound, wrong in zip(compounds, errors, strict=True):
+        chosen["all"].append(wrong)
+        chosen[find_phrase_type(compound)].append(wrong)
     return {name: (*compute_error_rates(found), len(found)) for name, found in chosen.items() if found}

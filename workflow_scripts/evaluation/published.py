@@ -1,4 +1,4 @@
-"""Reader of published.csv, the numbers printed in a paper."""
+"""Read published.csv, the numbers that a paper prints."""
 
 import csv
 from dataclasses import dataclass
@@ -8,18 +8,8 @@ from workflow_scripts.common.errors import UserError
 
 Key = tuple[str, str, str, str]  # display, row, column, metric
 PUBLISHED_COLUMNS = (
-    "display",
-    "row",
-    "column",
-    "metric",
-    "printed",
-    "value",
-    "unit",
-    "std",
-    "n_seeds",
-    "source",
-    "note",
-)
+    "display", "row", "column", "metric", "printed", "value", "unit", "std", "n_seeds", "source", "note",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,6 +47,6 @@ def read_published(path: Path) -> dict[Key, Published]:
                 f"{path}:{reader.line_num}: {error}; value, std and n_seeds are numbers or empty"
             ) from error
         if key in found:
-            raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} stands here a second time")
+            raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} is listed twice; remove one line")
         found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"])
     return found

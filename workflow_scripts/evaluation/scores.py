@@ -13,28 +13,12 @@ from workflow_scripts.common.files import MissingFileError, verify_checksum
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 
 SCORE_COLUMNS = (
-    "task",
-    "method",
-    "variant",
-    "seed",
-    "split",
-    "subset",
-    "metric",
-    "value",
-    "unit",
-    "n",
-    "protocol",
-    "intervention",
-    "layer",
-    "pooling",
-    "rate",
-    "intervention_seed",
-    "item_set",
-    "readout",
-)
+    "task", "method", "variant", "seed", "split", "subset", "metric", "value", "unit", "n", "protocol",
+    "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout",
+)  # fmt: skip
 NUMBERS = {"seed": int, "value": float, "n": int, "layer": int, "rate": float, "intervention_seed": int}
 REQUIRED_COLUMNS = ("task", "metric", "value", "unit", "n", "protocol")
-# The columns that are not part of a score's key: two rows must not agree in all other columns.
+# The other columns are the key of a score: no two rows have the same key.
 VALUE_COLUMNS = ("value", "unit", "n", "protocol")
 
 
@@ -64,7 +48,7 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except (ValueError, csv.Error) as error:
-        raise UserError(f"{path}: {error}; delete it and make it again") from error
+        raise UserError(f"{path}: {error}; delete it and run ./reproduce again") from error
     return [{name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()} for row in texts]
 
 
@@ -117,12 +101,6 @@ def score_shares(
 ) -> list[dict[str, Any]]:
     """Return score rows with the share of `right` [N] bool, in percent, over all rows, each subset and each group."""
     return [
-        {
-            "subset": name,
-            "metric": metric,
-            "value": 100 * float(right[rows].mean()),
-            "unit": "percent",
-            "n": len(rows),
-        }
+        {"subset": name, "metric": metric, "value": 100 * float(right[rows].mean()), "unit": "percent", "n": len(rows)}
         for name, rows in find_subset_rows(subsets, groups).items()
     ]

@@ -100,7 +100,7 @@ def summarise_seeds(values: Sequence[float]) -> Summary:
 
 
 def _t_quantile(freedom: float, quantile: float) -> float:
-    # scipy.stats.t.ppf calls this function. Importing scipy.stats would take as long as building a table.
+    # scipy.stats.t.ppf calls this function, but importing scipy.stats takes as long as building a table.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, quantile))
@@ -132,9 +132,7 @@ def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
 
 
 def compare_with_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
-    """Return mean(values) - constant over `values` [seeds], or the negative if not `constant_right`. The constant has
-    no error.
-    """
+    """Return mean(values) - constant over `values` [seeds], or the negative if not `constant_right`."""
     differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
     return _one_sample(differences, "Student's t of the seeds against a number that has none")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from torch import Tensor, nn
 
@@ -16,32 +17,28 @@ def find_blocks(model: nn.Module) -> nn.ModuleList:
         if isinstance(found, nn.ModuleList):
             return found
     raise UserError(
-        f"objective: {type(model).__name__} has no list of blocks under the name h, layers or encoder; "
-        "name another model, or teach workflow_scripts/objectives/hidden_states.py where this one keeps them"
+        f"objective: {type(model).__name__} has no list of blocks `h`, `layers` or `encoder`; use another model, or "
+        "add the name of its list to workflow_scripts/objectives/hidden_states.py"
     )
 
 
 def is_time_major(model: nn.Module) -> bool:
-    """Whether states are [S, N, d] (our encoders) instead of [B, S, d]."""
+    """Return whether states are [S, N, d], as in our Transformers, instead of [B, S, d]."""
     return not hasattr(model, "base_model")
 
 
 @contextmanager
 def record_outputs(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
-    """Yield index -> output of that block, [B, S, d] or time-major, filled when the model runs (the last run counts).
+    """Yield a dict: index -> output of that block in the latest run of the model, [B, S, d] or time-major.
 
-    Block i's output is the residual stream after it, without a final norm of the model. The hooks are removed when the
-    context ends, also after an exception.
+    The output is the residual stream after the block, without a final norm of the model.
     """
     states: dict[int, Tensor] = {}
 
-    def keeper(index: int):
-        def keep(module: nn.Module, inputs: tuple, output: Tensor | tuple) -> None:
-            states[index] = output[0] if isinstance(output, tuple) else output
-
-        return keep
+    def keep(index: int, module: nn.Module, inputs: tuple, output: Tensor | tuple) -> None:
+        states[index] = output[0] if isinstance(output, tuple) else output
 
     with ExitStack() as hooks:
         for index in indices:
-            hooks.callback(modules[index].register_forward_hook(keeper(index)).remove)
+            hooks.callback(modules[index].register_forward_hook(partial(keep, index)).remove)
         yield states

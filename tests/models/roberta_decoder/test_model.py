@@ -169,7 +169,7 @@ def test_broken_or_pickled_weights_are_refused(tmp_path):
     ("changes", "message"),
     [
         ({"encoder_heads": 3}, "encoder_width 16 is not a multiple of encoder_heads 3"),
-        ({"fuse_in": "wider"}, "not for encoders that are read from a folder"),
+        ({"fuse_in": "wider"}, "do not work with an encoder that is read from a folder"),
         ({"encoder_layers": 0}, "key 'encoder_layers' is 0"),
     ],
 )

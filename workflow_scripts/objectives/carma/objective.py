@@ -1,7 +1,7 @@
-"""CARMA: pull the hidden states of a word's tokens together, and keep consecutive blocks similar.
+"""CARMA: make the hidden states of a word's tokens similar, and those of consecutive blocks.
 
 L = (1 - lambda) L_task + lambda (gamma L_MI + eta L_stability)   (Eqns 7, 8). All similarities of L_MI are entries of
-the Gram matrix of a sentence, H H^T, so the cost hardly depends on the number of pairs.
+the Gram matrix H H^T of a sentence, so the number of pairs hardly changes the cost.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ EPSILON = 1e-8
 
 @dataclass(frozen=True)
 class Terms:
-    """T terms of the MI loss: token `anchor` of sentence `row`, and the tokens that it is compared with.
+    """T terms of the MI loss: token anchor [T] of sentence row [T], and the tokens with which it is compared.
 
-    row [T], anchor [T]; positives [T, S] and allowed [T, S]: True at the positives and at the possible negatives.
+    positives [T, S] and allowed [T, S] are True at the positives and at the possible negatives.
     """
 
     row: Tensor
@@ -34,9 +34,10 @@ class Terms:
 
 
 def place_bos(words: Tensor, real: Tensor, joined: bool) -> tuple[Tensor, Tensor]:
-    """(words, counted), both [B, S], once BOS (a real first token without a word) is part of word 1 or counts nowhere.
+    """Make BOS, a real first token without a word, part of word 1 if `joined`, else exclude it from all means.
 
-    words [B, S]: index of a token's word in its sentence, or -1; real [B, S]: False on padding.
+    words [B, S]: index of a token's word in its sentence, or -1. real [B, S]: False on padding. Returns (words,
+    counted), both [B, S].
     """
     bos = torch.zeros_like(real)
     bos[:, 0] = words[:, 0].lt(0) & real[:, 0]
@@ -46,16 +47,16 @@ def place_bos(words: Tensor, real: Tensor, joined: bool) -> tuple[Tensor, Tensor
 
 
 def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Terms:
-    """Return the terms of a batch: words [B, S] (-1: no word), counted [B, S] (positions that may take part).
+    """Return the terms of a batch: words [B, S] (-1: no word), counted [B, S] (positions that may be compared).
 
-    positives "pairwise": each pair i < j inside a word is a term with anchor i; "logsum": each token of a word of two
-    or more tokens is an anchor, all others its positives (Eqn 16). spans "own": words of the sentence itself; "batch":
-    the positions of the words of all sentences count as words in each sentence (official code).
+    positives "pairwise": each pair i < j in a word is a term with anchor i; "logsum": each token of a word with several
+    tokens is an anchor, and the others are its positives (Eqn 16). spans "own": words of the sentence itself; "batch":
+    the positions of the words of all sentences are words in each sentence (official code).
     """
     same = words[:, :, None].eq(words[:, None]) & words.ge(0)[:, :, None]
     pairs = same.triu(diagonal=1)
     places = torch.arange(words.size(1), device=words.device)
-    # The size of what nonzero finds depends on the data, so a GPU makes the program wait here, and nowhere else.
+    # The size of nonzero's result depends on the data, so the program must wait for the GPU here (and only here).
     if positives == "pairwise":
         owner, anchor, other = pairs.nonzero(as_tuple=True)
         chosen = places.eq(other[:, None])
@@ -71,9 +72,9 @@ def find_terms(words: Tensor, counted: Tensor, spans: str, positives: str) -> Te
 
 
 def sample_negatives(allowed: Tensor, count: int) -> Tensor:
-    """Sample `count` positions uniformly with replacement, and count each: allowed [T, S] -> [T, S] float.
+    """Sample `count` allowed positions per row uniformly with replacement: allowed [T, S] -> counts [T, S] float.
 
-    A row without an allowed position stays zero. The samples come from torch's global generator of the device.
+    A row without an allowed position is zero. The samples come from torch's global generator of the device.
     """
     ranks = allowed.cumsum(dim=1)
     wanted = (torch.rand(len(allowed), count, device=allowed.device) * ranks[:, -1:]).long() + 1
@@ -83,9 +84,9 @@ def sample_negatives(allowed: Tensor, count: int) -> Tensor:
 
 
 def compute_similarities(states: list[Tensor], similarity: str) -> Tensor:
-    """Similarities of all token pairs of a sentence, dot products or cosines: L states [B, S, d] -> [L, B, S, S]."""
+    """Return dot products or cosines of all token pairs of a sentence: L states [B, S, d] -> [L, B, S, S]."""
     half = torch.stack([torch.bmm(state, state.detach().mT) for state in states])
-    # Its own value, but the gradient (G + G^T) H of H H^T comes from one product of this size instead of two.
+    # The value is H H^T, but its gradient (G + G^T) H needs one product of this size instead of two.
     gram = half + half.mT - half.detach()
     if similarity == "dot":
         return gram
@@ -96,14 +97,14 @@ def compute_similarities(states: list[Tensor], similarity: str) -> Tensor:
 def compute_mutual_information(
     similarity: Tensor, terms: Terms, negatives: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
-    """(L_MI in nats, number of terms): similarity [L, B, S, S], negatives [T, S] (how often each position is one).
+    """Return (L_MI in nats, number of terms) for similarity c [L, B, S, S] and counts of the negatives [T, S].
 
-    L_MI = mean over layers and terms of -log(P / (P + N)), P = sum over positives of exp(c / tau), N likewise over
-    negatives   (Eqn 16). A term without negatives counts nowhere. Without terms it is 0, with a graph.
+    L_MI = mean over layers and terms of -log(P / (P + N)), where P is the sum of exp(c / tau) over positives, and N the
+    sum over negatives   (Eqn 16). Terms without negatives are ignored. Without terms L_MI is 0, with a graph.
     """
     scores = similarity[:, terms.row, terms.anchor] / temperature  # [L, T, S]
     usable = negatives.any(dim=1)
-    # A term without negatives gets all positions here, and no weight below: its gradient is 0 and not 0 times infinity.
+    # A term without negatives gets all positions here and weight 0 below, so that its gradient is not 0 times infinity.
     negatives = torch.where(usable[:, None], negatives, 1.0)
     near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
     far = (scores + negatives.log()).logsumexp(dim=2)
@@ -113,9 +114,9 @@ def compute_mutual_information(
 
 
 def compute_stability(states: list[Tensor], counted: Tensor) -> Tensor:
-    """sum_k E|h^{k+1} - h^k|^2 / (E|h^k|^2 + E|h^{k+1}|^2 + 1e-8)   (Eqn 6).
+    """Return sum_k E|h^{k+1} - h^k|^2 / (E|h^k|^2 + E|h^{k+1}|^2 + 1e-8)   (Eqn 6).
 
-    The means E are over features and the counted positions: states h^k [B, S, d] of consecutive blocks, counted [B, S].
+    h^k [B, S, d] are the states of consecutive blocks. The means E are over features and counted [B, S] positions.
     """
     share = counted / counted.sum().clamp(min=1)
 
@@ -130,10 +131,10 @@ def compute_stability(states: list[Tensor], counted: Tensor) -> Tensor:
 def compute_regularisers(
     states: dict[int, Tensor], words: Tensor | None, real: Tensor, s: Settings, count: int
 ) -> dict[str, Tensor]:
-    """Return mi (with its number of terms, pairs, and without_pairs: 1 if there are none) and stability, unweighted.
+    """Return the unweighted losses `mi` and `stability`, without those of weight 0.
 
-    states: block -> [B, S, d]; words [B, S] or None (each token is a word); real [B, S]. A loss with weight 0 is left
-    out.
+    `mi` comes with `pairs`, its number of terms, and `without_pairs`, 1 if there are none. states: block -> [B, S, d];
+    words [B, S], or None if each token is a word; real [B, S].
     """
     parts, counted = {}, real
     if words is not None:
@@ -166,20 +167,15 @@ def find_used_blocks(model: nn.Module, settings: Settings) -> range:
 
 
 def to_batch_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
-    """Return a block's output as [B, S, d]; of the two streams of SQ-Transformer, [S, 2 B, d], the words."""
+    """Return a block's output as [B, S, d]. SQ-Transformer's output [S, 2 B, d] has two streams; the words are used."""
     return states[:, :sentences].transpose(0, 1) if is_time_major(model) else states
 
 
-def to_full_precision(states: Tensor) -> Tensor:
-    """Convert [B, S, d] to float32; float64 stays."""
-    return states.to(torch.promote_types(states.dtype, torch.float32))
-
-
 def build(settings: dict, task: Loss) -> Loss:
-    """Return objective(model, batch) -> (loss, parts). `settings`: see Settings; `task`: the task's own loss.
+    """Return objective(model, batch) -> (loss, parts of `task` and `compute_regularisers`). `task`: the task's loss.
 
-    A batch has words and real [B, S], or (sequence pairs) source [B, S] and optionally words. Parts: those of the task
-    and of `regularisers`. With weight 0, and in evaluation mode, it is the task's loss alone.
+    A batch has words and real [B, S], or source [B, S] and optionally words. In eval mode and with weight 0, the
+    objective is the task's loss alone.
     """
     s = parse_as(Settings, settings, "objective")
     if s.weight == 0:
@@ -191,9 +187,10 @@ def build(settings: dict, task: Loss) -> Loss:
         with record_outputs(find_blocks(model), find_used_blocks(model, s)) as states:
             task_loss, parts = task(model, batch)
         real = batch.real if hasattr(batch, "real") else batch.source.ne(0)
-        # bfloat16 has three digits: too few for differences of layers and for cosines divided by a temperature.
+        # bfloat16 has three digits, too few for differences of layers and for cosines divided by a temperature.
         with torch.autocast(real.device.type, enabled=False):
-            own = {k: to_full_precision(to_batch_first(model, state, len(real))) for k, state in states.items()}
+            own = {k: to_batch_first(model, state, len(real)) for k, state in states.items()}
+            own = {k: state.to(torch.promote_types(state.dtype, torch.float32)) for k, state in own.items()}
             losses = compute_regularisers(own, getattr(batch, "words", None), real, s, len(find_blocks(model)))
         added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
         loss = (1 - s.weight) * task_loss + s.weight * added

@@ -10,8 +10,8 @@ from workflow_scripts.common.validation import NonNegative, StrictModel
 class Settings(StrictModel):
     """CARMA: L = (1 - weight) task + weight (mi L_MI + stability L_stability).
 
-    Blocks count from 0, and both ends of a range belong to it. The defaults are those of the official code, but for
-    what it does beside the paper's equations (words of other sentences, padding, BOS); these are options.
+    Blocks count from 0, and ranges include both ends. The defaults are the official code's, except where it differs
+    from the paper's equations (words of other sentences, padding, BOS).
     """
 
     weight: Annotated[float, Field(ge=0, lt=1)] = 0.2  # lambda
@@ -20,27 +20,27 @@ class Settings(StrictModel):
     first_block: Annotated[int, Field(ge=0)] = 0
     last_block_mi: int = 7
     last_block_stability: int = 7
-    # Instead of these numbers, a third of the model's blocks, rounded, and at least two.
+    # A third of the model's blocks in place of these numbers, rounded, at least two.
     third: Literal["none", "first", "middle", "last"] = "none"
     # code: (first, first + 1) .. (last - 1, last). paper: also (last, last + 1) (Eqn 6).
     stability_pairs: Literal["code", "paper"] = "code"
     temperature: Annotated[float, Field(gt=0)] = 0.1
-    # Drawn for each term and step, one draw for all blocks; 0: every possible one.
+    # Negatives per term, sampled in each step, the same for all blocks. 0: all possible ones.
     negatives: Annotated[int, Field(ge=0)] = 5
     similarity: Literal["cosine", "dot"] = "cosine"
-    spans: Literal["own", "batch"] = "own"  # batch: words of all sentences, at the same places in each (official code)
-    # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is, with all others of its
-    # word in one sum (Eqn 16).
+    spans: Literal["own", "batch"] = "own"  # batch: words of all sentences, at the same positions (official code)
+    # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is a term, with the sum over
+    # the other tokens of its word (Eqn 16).
     positives: Literal["pairwise", "logsum"] = "pairwise"
     padding: bool = False  # whether padding counts in stability and among the negatives (official code: yes)
     bos: bool = False  # whether a first token without a word joins word 1 and counts (official code: yes)
 
     @model_validator(mode="after")
-    def blocks_fit(self) -> Self:
+    def _check_losses_and_blocks(self) -> Self:
         if self.weight and not self.mi and not self.stability:
             raise ValueError("mi and stability are both 0; set weight to 0 for the task alone")
         if self.third != "none" and self.stability_pairs == "paper":
-            raise ValueError("third names all blocks that are read: set stability_pairs to code")
+            raise ValueError("third sets the blocks of both losses: set stability_pairs to code")
         if self.third != "none":
             return self
         if self.mi and not self.list_mi_blocks():
@@ -53,16 +53,16 @@ class Settings(StrictModel):
         return self
 
     def list_mi_blocks(self, count: int | None = None) -> range:
-        """Return the blocks whose states L_MI reads, for a model with `count` blocks."""
+        """Return the blocks that L_MI reads in a model with `count` blocks."""
         return self._third(count) or range(self.first_block, self.last_block_mi + 1)
 
     def list_stability_blocks(self, count: int | None = None) -> range:
-        """Return the blocks that L_stability compares, each with the next, for a model with `count` blocks."""
+        """Return the blocks that L_stability compares, each with the next, in a model with `count` blocks."""
         last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
         return self._third(count) or range(self.first_block, last + 1)
 
     def check_blocks(self, count: int) -> None:
-        """Raise ValueError if a block that is read is missing in a model with `count` blocks."""
+        """Raise ValueError if a model with `count` blocks lacks a block that a loss reads."""
         for weight, name, read in (
             (self.mi, "last_block_mi", self.list_mi_blocks(count)),
             (self.stability, "last_block_stability", self.list_stability_blocks(count)),

@@ -1,7 +1,7 @@
-"""CAT's pre-training: L = L_GD + L_SC (Eqns 4 to 7), where L_SC holds BERT's own tasks for each representation.
+"""CAT's pre-training: L = L_GD + L_SC (Eqns 4 to 7), where L_SC has BERT's own tasks for each representation.
 
-cont, comp and mix [B, S, d] are h_cont, h_comp and h_mix of the last layer, real [B, S] is false on padding. Every mean
-is one over the real tokens of the whole batch.
+cont, comp and mix [B, S, d] are h_cont, h_comp and h_mix of the last layer; real [B, S] is False on padding. All means
+over tokens are over the real tokens of the whole batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,16 +20,16 @@ from workflow_scripts.tasks.masked_lm.model import Pretraining
 
 
 def average_over_tokens(values: Tensor, real: Tensor) -> Tensor:
-    """Mean of values [B, S] over the real tokens."""
+    """Return the mean of values [B, S] over the real tokens."""
     return (values * real).sum() / real.sum().clamp(min=1)
 
 
 def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
-    """Mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4); 0 if no word has sememes.
+    """Return the mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4), or 0 if no word has sememes.
 
-    O of a word is the mean over its pieces: share [B, S] is 1 / number of pieces, and 0 on tokens that do not count.
-    gold [B, S, M] has the sememe numbers j of the word (s_j = 1), then negative ones. With `wrong_codes` "sum", the sum
-    is not divided by the number of wrong codes.
+    O of a word is the mean over its pieces: share [B, S] is 1 / number of pieces, or 0 on tokens that are not counted.
+    gold [B, S, M] has the numbers j of the word's sememes (s_j = 1), filled up with negative numbers. wrong_codes
+    "sum": the sum is not divided by the number of wrong codes.
     """
     right = gold.ge(0)
     on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(-1) * codes.scale.abs().squeeze(-1)
@@ -40,16 +40,16 @@ def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor
 
 
 def compute_sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
-    """L_1 of Eqn 4: the mean of |O_j| over the codes, tokens and layers; real [B, S] -> scalar."""
+    """Return L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers."""
     return torch.stack(
         [average_over_tokens(layer.sum_over_codes() / layer.weights.size(-1), real) for layer in codes]
     ).mean()
 
 
 def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual") -> Tensor:
-    """|h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over features.
+    """Return |h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over tokens and features.
 
-    beta weights the term that moves h_cont or, with `beta_on` "compositional", the other one.
+    beta is the weight of the term that trains h_cont, or with `beta_on` "compositional" of the other term.
     """
     on_comp, on_cont = (1.0, beta) if beta_on == "contextual" else (beta, 1.0)
     moved = on_comp * (comp - cont.detach()).square() + on_cont * (comp.detach() - cont).square()
@@ -57,10 +57,9 @@ def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float, b
 
 
 def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
-    """Mean over layers of exp(-H)   (Eqn 7).
+    """Return the mean over layers of exp(-H)   (Eqn 7), between 1/d (all features are equal) and 1.
 
-    H is the entropy of the softmax over the features of h_cont - h_comp, in nats. The result is between 1/d, if all
-    features are equal, and 1.
+    H is the mean entropy, in nats, of the softmax over the features of `gaps`, h_cont - h_comp [B, S, d] of each layer.
     """
 
     def entropy(gap: Tensor) -> Tensor:
@@ -71,9 +70,9 @@ def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
 
 
 def compute_nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
-    """exp(-MLM) + exp(-NSP) (Eqn 10), or exp(-(MLM + NSP)) (Eqn 7, `kind` "sum"): scalars -> scalar.
+    """Return exp(-MLM) + exp(-NSP) (Eqn 10), or with `kind` "sum" exp(-(MLM + NSP)) (Eqn 7).
 
-    MLM and NSP are the losses of h_cont - h_comp, in nats.
+    MLM and NSP, both scalars in nats, are the losses `words` and `follows` of h_cont - h_comp.
     """
     return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
 
@@ -81,10 +80,7 @@ def compute_nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Te
 def compute_task_losses(
     model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Ptask = MLM + NSP of one representation: states [B, S, d] -> (MLM, NSP), scalars, in nats.
-
-    NSP is 0 without `next_sentence`.
-    """
+    """Return (MLM, NSP), scalars in nats, of one representation [B, S, d]; NSP is 0 without `next_sentence`."""
     words = average_nll(compute_masked_nll(model, states, batch))
     return words, average_nll(compute_next_sentence_nll(model, states, batch)) if next_sentence else torch.zeros_like(
         words
@@ -94,9 +90,9 @@ def compute_task_losses(
 def compute_semantic_sufficiency(
     model: Pretraining, states: Mapping[str, Tensor], batch: MaskedBatch, next_sentence: bool = True
 ) -> dict[str, Tensor]:
-    """Terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), with shared heads.
+    """Return the terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), with Ptask = MLM + NSP.
 
-    states: name -> its representation [B, S, d]. Returns scalars `mlm_<name>` and `nsp_<name>`, in nats.
+    states: name -> representation [B, S, d]. The terms `mlm_<name>` and `nsp_<name>` are scalars in nats.
     """
     terms = {}
     for name, representation in states.items():
@@ -105,10 +101,7 @@ def compute_semantic_sufficiency(
 
 
 def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
-    """Return objective(model, batch) -> (L, its terms, unweighted). `settings`: see Settings.
-
-    `masked_loss` is the task's own loss; its heads read every representation here.
-    """
+    """Return objective(model, batch) -> (L, unweighted terms). `masked_loss` is the task's own loss."""
     s, next_sentence = parse_as(Settings, settings, "objective"), masked_loss.next_sentence
 
     def objective(model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:

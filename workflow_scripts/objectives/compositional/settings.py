@@ -10,12 +10,12 @@ from workflow_scripts.common.validation import NonNegative, StrictModel
 class Settings(StrictModel):
     """CAT's pre-training. The first seven settings are weights of terms.
 
-    All weights are 1 in the paper and the official code, except `sparsity`, which has no gradient in the code. The
-    defaults are the paper's where its text is sufficient.
+    All weights are 1 in the paper and the official code; there `sparsity` has no gradient. The defaults are the paper's
+    where its text is sufficient.
     """
 
     mixed: NonNegative = 1.0  # semantic sufficiency of h_mix, h_cont and h_comp
-    contextual: NonNegative = 1.0  # 2 where L_task is added to it, as the paper's sum literally has it
+    contextual: NonNegative = 1.0  # 2 if L_task is added, as the paper's sum literally says
     compositional: NonNegative = 1.0
     consistency: NonNegative = 1.0  # mean square over tokens and features
     nuance: NonNegative = 1.0
@@ -23,7 +23,7 @@ class Settings(StrictModel):
     sparsity: NonNegative = 1.0  # mean |O| over tokens, codes and layers
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.1
     beta_on: Literal["contextual", "compositional"] = "contextual"  # compositional: official code
-    # Of the weights of wrong codes of a word: their mean (paper) or their sum (official code).
+    # Mean (paper) or sum (official code) of the weights of a word's wrong codes.
     wrong_codes: Literal["mean", "sum"] = "mean"
     # exp(-NSP) + exp(-MLM) (Eqn 10 and official code), or exp(-(NSP + MLM)) (Eqn 7).
     nuance_task: Literal["two", "sum"] = "two"

@@ -1,4 +1,4 @@
-"""The objective of SQ-Transformer: next word, predictive clusters, commitment, next code, distance of the streams."""
+"""Objective of SQ-Transformer: next word, predictive clustering, commitment, next code, distance of the streams."""
 
 import torch
 from torch import Tensor, nn
@@ -11,36 +11,36 @@ from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_ent
 
 
 def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
-    """H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats.
+    """Return H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats, with gradients to both.
 
-    Scores of q [n, K] (may be -inf) and logits of p [n, K] -> scalar. Its gradient reaches both.
+    posterior [n, K]: scores of q, which may be -inf. prior [n, K]: logits of p.
     """
     return -(posterior.softmax(dim=-1) * prior.float().log_softmax(dim=-1)).sum(dim=-1).mean()
 
 
 def compute_cluster_entropy(marginal: Tensor) -> Tensor:
-    """H(Z) = -sum_z q(z) log q(z) with q(z) = mean_n q(z | x_n)   (Eqn 12), in nats: scores [n, K] -> scalar."""
+    """Return H(Z) = -sum_z q(z) log q(z) in nats, with q(z) = mean_n q(z | x_n)   (Eqn 12), for scores of q [n, K]."""
     probability = marginal.softmax(dim=-1).mean(dim=0)
     return -(probability * (probability + 1e-30).log()).sum()
 
 
 def compute_commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
-    """Mean over positions and dimensions of (sg[z] - e)^2: states e [S, B, d], vectors z [S, B, d], counted [S, B]."""
+    """Return the mean of (sg[z] - e)^2 over counted [S, B] positions and features; states e, vectors z [S, B, d]."""
     return (vectors.detach() - states).square().mean(dim=-1)[counted].mean()
 
 
 def compute_next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
-    """Mean of -log softmax_k(s_k(h_n))[z_{n+1}], with z the hard code of the next token (paper, A.5, last sentence).
+    """Return the mean of -log softmax_k(s_k(h_n))[z_{n+1}] over counted [S, B] positions, in nats (paper, A.5).
 
-    scores of the final outputs [S, B, K], next_codes [S, B], counted [S, B] -> scalar, in nats.
+    scores [S, B, K]: similarities of the final states h_n. next_codes [S, B]: the hard code of the next token.
     """
     return nn.functional.cross_entropy(scores[counted], next_codes[counted])
 
 
 def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
-    """sum_l mean over positions and dimensions of (x_l - sg[z_l])^2, or without sg   (section 3.3).
+    """Return sum_l mean (x_l - sg[z_l])^2, the mean over real [S, B] positions and features (section 3.3).
 
-    layers [L, S, 2 B, d] (words, then codes), real [S, B] -> scalar.
+    layers [L, S, 2 B, d]: words x_l, then codes z_l. Without `stop_gradient` there is no sg.
     """
     words, codes = layers.chunk(2, dim=2)
     squares = (words - (codes.detach() if stop_gradient else codes)).square().mean(dim=-1)
@@ -48,9 +48,9 @@ def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = 
 
 
 def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
-    """Return the loss parts of one side ("source" or "target"), scalars, unweighted, by the name of their weight.
+    """Return the unweighted loss parts of one side ("source" or "target"), scalars, by the name of their weight.
 
-    terms: those of `SQTransformer`, with their shapes.
+    terms: see SQTransformer.
     """
 
     def term(name: str) -> Tensor:
@@ -75,10 +75,10 @@ def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) 
 
 
 def build(settings: dict, word_loss: WordLoss) -> Loss:
-    """Return objective(model, batch) -> (loss, parts). `settings`: see Settings; `word_loss`: the task's own loss.
+    """Return objective(model, batch) -> (loss, unweighted parts). `word_loss` is the task's own loss.
 
-    The loss is the word cross-entropy plus each part times its weight, minus the entropies H(Z): with equal weights a,
-    cluster and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In evaluation mode it is the
+    The loss is the word cross-entropy plus the weighted parts; the entropies H(Z) are subtracted. With equal weights a,
+    clusters and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In eval mode the loss is the
     word cross-entropy alone.
     """
     weights = parse_as(Settings, settings, "objective")

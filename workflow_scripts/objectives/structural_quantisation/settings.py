@@ -8,9 +8,9 @@ from workflow_scripts.common.validation import NonNegative, StrictModel
 
 
 class Settings(StrictModel):
-    """Weights of the terms next to the word cross-entropy. The defaults are those of the official code for SCAN.
+    """Weights of the terms next to the word cross-entropy. The defaults are the official code's for SCAN.
 
-    A term that the model does not produce (no predictors, no second stream) is ignored, whatever its weight.
+    The weight of a term that the model lacks (no predictors, no second stream) has no effect.
     """
 
     cluster_source: NonNegative = 0.1  # cross-entropy of q(z | x) and p(z | context)
@@ -25,9 +25,9 @@ class Settings(StrictModel):
     output_commitment_target: NonNegative = 0.1
     distance_source: NonNegative = 0.001  # words to codes after each layer (SRL)
     distance_target: NonNegative = 0.001
-    distance_stops_gradient: bool = True  # whether the codes are left alone by it (paper: not said)
-    # H(Z) of a side counts only in batches whose longest sequence on that side has at least so many positions, the end
-    # symbol among them. 3 leaves out batches of single words (official code: of the source alone).
+    distance_stops_gradient: bool = True  # whether it does not train the codes (not in the paper)
+    # H(Z) of a side is used only in batches whose longest sequence on that side has at least this number of positions,
+    # with the end symbol. 3 excludes batches of single words (official code: for the source only).
     entropy_min_length_source: Annotated[int, Field(ge=0)] = 3
     entropy_min_length_target: Annotated[int, Field(ge=0)] = 0
     padding_counts: bool = False  # whether the means over source positions include padding (official code: yes)
