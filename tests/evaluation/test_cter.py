@@ -123,7 +123,7 @@ def test_as_described(words, modifier, signs):
     [
         ("every small dog", "每只小狗", False),
         ("every small dog", "每 只 小@@ 狗 。", False),
-        ("every small dog", "每只狗很小", True),  # behind the noun
+        ("every small dog", "每只狗很小", True),  # after the noun
         ("every small dog", "每只狗很小，犬", False),  # any translation of the noun will do
         ("the dog on the floor", "地板上的狗", False),
         ("the dog on the floor", "狗在地板上", True),

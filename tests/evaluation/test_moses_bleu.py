@@ -50,7 +50,7 @@ def test_short_outputs_are_punished_by_hand(data):
 
 
 def test_text_is_put_together_as_its_language_writes_it(tmp_path):
-    """French has no space behind an apostrophe, and one before a question mark."""
+    """French has no space after an apostrophe, but one before a question mark."""
     tokens, text = "L&apos; homme vient @-@ il d&apos; ici ou de Paris ?", "L'homme vient-il d'ici ou de Paris ?"
     pq.write_table(pa.table({"target_words": [tokens], "target_text": [text]}), tmp_path / "test.parquet")
     for language, right in (("fr", True), ("en", False)):

@@ -1,4 +1,4 @@
-"""The models of the scale that nobody here can train must at least be right: each is built without memory for its
+"""Full-size models, which tests cannot train, must at least be right: each is built without memory for its
 weights, and its jobs ask for resources."""
 
 import json

@@ -196,7 +196,7 @@ def test_attention_of_the_mixing_has_berts_dropout_in_training_alone():
     module.train()
     drawn = torch.stack([module(cont, comp, None) for _ in range(3000)])
     assert drawn.std(0).min() > 0.01
-    # What is dropped is made up for by what is left.
+    # Scaling compensates for the dropped weights.
     assert ((drawn.mean(0) - expected).abs() < 5 * drawn.std(0) / 3000**0.5).all()
 
 
@@ -268,7 +268,7 @@ def test_its_files_are_hugging_faces(tmp_path):
         assert again.config.score == "cosine" and again.config.last_codes == 7
         weights = dict(again.named_parameters())
         assert all(torch.equal(weights.pop(name), weight) for name, weight in model.named_parameters()) and not weights
-        # Not to the last bit: some processors' kernels differ by where the weights lie in memory.
+        # Not to the last bit: some processors' kernels depend on the memory address of the weights.
         torch.testing.assert_close(
             again(ids, real, types).last_hidden_state, model(ids, real, types).last_hidden_state, rtol=1e-5, atol=1e-7
         )

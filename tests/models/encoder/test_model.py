@@ -91,7 +91,7 @@ def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, famil
         lambda: AutoModel.from_pretrained(tmp_path),
     ):
         for name, states in EncoderWithHeads(read()).eval().compute_states(ids, real, types).items():
-            torch.testing.assert_close(states, expected[name])  # memory of a file may lie otherwise
+            torch.testing.assert_close(states, expected[name])  # memory of a file may be aligned differently
 
 
 def test_the_heads_have_the_sizes_of_berts():

@@ -290,7 +290,7 @@ def test_target_words_enter_three_times_with_their_own_dropout_and_source_words_
 
 @pytest.mark.parametrize("name", [name for name in STRUCTURED if name != "vq"])
 def test_priors_read_what_the_setting_says(name):
-    """Codes of the context (words under MMI), one of them masked or what stands before; of the target also the words
+    """Codes of the context (words under MMI), one of them masked, or the earlier ones; of the target also the words
     of the encoder's output."""
     model = make(name, dropout=0.0)
     source, target = sentences([6, 3, 4, 2]), sentences([5, 7, 2, 3], seed=1)
@@ -318,7 +318,7 @@ def test_priors_read_what_the_setting_says(name):
     torch.testing.assert_close(terms["source_prior"], expected, atol=2e-5, rtol=1e-4)
     inputs = words["target"] if mmi else books["target"][codes["target"]]
     if model.settings.target_predictor == "cross":
-        # Words stand before their codes, where there are both.
+        # Words come before their codes, if there are both.
         memory = model.eval().encode(source).states[:, :4]
         expected = model.target_predictor(inputs, memory, mask, books["target"])
     else:

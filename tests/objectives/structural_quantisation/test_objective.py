@@ -216,7 +216,7 @@ def test_padding_may_count_as_in_the_official_code():
     torch.testing.assert_close(parts["commitment_source"], expected.detach())
     expected = compute_commitment(terms["source_output"], terms["source_output_vectors"], everywhere)
     torch.testing.assert_close(parts["output_commitment_source"], expected.detach())
-    # Each real position but the last column predicts the code beside it, padding's too.
+    # Each real position but the last column predicts the next code, also that of padding.
     losses = [
         torch.nn.functional.cross_entropy(terms["source_output_scores"][s, b], terms["source_codes"][s + 1, b])
         for b, length in enumerate((6, 3, 4, 2))

@@ -46,7 +46,7 @@ class CatConfig(BertConfig):
 
 
 def build_cat_config(s: Settings, vocabulary: int) -> CatConfig:
-    """Return the configuration with the sizes of `s` and the given vocabulary size."""
+    """Return the configuration with the sizes of `s` and this vocabulary size."""
     own = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
     return CatConfig(**map_bert_sizes(s, vocabulary), **{name: getattr(s, name) for name in own})
 

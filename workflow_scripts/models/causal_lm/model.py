@@ -28,7 +28,7 @@ FUSED_GELU = "gelu_pytorch_tanh"
 
 
 def build_causal_lm_config(s: Settings, vocabulary: int) -> "PretrainedConfig":
-    """Return the family's configuration with the sizes of `s` and the given vocabulary size."""
+    """Return the family's configuration with the sizes of `s` and this vocabulary size."""
     from transformers import AutoConfig
 
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}

@@ -29,7 +29,7 @@ DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "a
 
 
 def build_encoder_config(s: Settings, vocabulary: int) -> "PretrainedConfig":
-    """Return the family's configuration with the sizes of `s` and the given vocabulary size."""
+    """Return the family's configuration with the sizes of `s` and this vocabulary size."""
     from transformers import BertConfig, DistilBertConfig, RobertaConfig
 
     if s.family == "distilbert":
