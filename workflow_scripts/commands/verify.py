@@ -5,7 +5,9 @@ import tempfile
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.pages.verify import unpack_crate, verify_crate
+from workflow_scripts.common.files import MissingFileError
+from workflow_scripts.data.sources.archives import unpack_zip
+from workflow_scripts.reporting.pages.verify import verify_crate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print what was checked and one line per fault. Raises UserError if there are faults."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = args.crate if args.crate.is_dir() else unpack_crate(args.crate, Path(scratch))
+        if args.crate.is_file():
+            unpack_zip(args.crate, Path(scratch))
+        elif not args.crate.exists():
+            raise MissingFileError(args.crate)
+        folder = args.crate if args.crate.is_dir() else Path(scratch)
         said, faults = verify_crate(folder, args.crate)
     for fault in faults:
         print(fault)

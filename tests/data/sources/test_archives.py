@@ -1,23 +1,32 @@
 """Reading wanted files out of folders and archives, whatever paths they claim."""
 
+import gzip
 import io
+import re
+import stat
 import tarfile
+import tempfile
 import zipfile
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import archives
-from workflow_scripts.data.sources.archives import read_members
+from workflow_scripts.data.sources.archives import decompress, read_members, unpack_zip
 
 
 def packed(path, members: list[tuple[str, bytes]]):
     if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in members:
                 archive.writestr(name, content)
     else:
-        with tarfile.open(path, f"w:{path.suffix[1:]}") as archive:
+        with tarfile.open(path, f"w:{path.suffix[1:].removeprefix('tar')}") as archive:
             for name, content in members:
                 entry = tarfile.TarInfo(name)
                 entry.size = len(content)
@@ -91,5 +100,82 @@ def test_what_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"missing.zip cannot be read"):
         read_members(tmp_path / "missing.zip", {"x"})
     monkeypatch.setattr(archives, "LARGEST", 1000)
-    with pytest.raises(UserError, match=r"whole.tar.gz: a/x has 16384 bytes, more than 1000"):
+    with pytest.raises(UserError, match=r"whole.tar.gz: a/x has more than 1000 bytes"):
         read_members(whole, {"x"})
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz", "a.tar.bz2", "lines.txt.gz"])
+@pytest.mark.parametrize("bound", ["MAX_RATIO", "MAX_FILES"])
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, name, bound):
+    monkeypatch.setattr(archives, "MIN_ALLOWED", 2**20)
+    monkeypatch.setattr(archives, "MAX_FILES", 10)
+    count = 11 if bound == "MAX_FILES" else 1
+    if name == "lines.txt.gz":
+        (tmp_path / name).write_bytes(gzip.compress(bytes(2**25)))
+    else:
+        packed(tmp_path / name, [(f"a/x{i}", bytes(2**25 if count == 1 else 10)) for i in range(count)])
+    with pytest.raises(UserError, match=f"{name} unpacks to more than [0-9,]* bytes or 10 files; do not use it"):
+        if name == "lines.txt.gz":
+            with open(tmp_path / name, "rb") as stream:
+                decompress(stream, tmp_path / name).read()
+        read_members(tmp_path / name, {"y"})
+
+
+def link(name: str, target: str) -> zipfile.ZipInfo:
+    """Return a member that unpacks to a symbolic link."""
+    member = zipfile.ZipInfo(name)
+    member.create_system, member.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    return member
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ([("../outside.txt", b"x")], "contains ../outside.txt, which would be written elsewhere"),
+        ([("/tmp/outside.txt", b"x")], "contains /tmp/outside.txt, which would be written elsewhere"),
+        ([("a/../../outside.txt", b"x")], "which would be written elsewhere"),
+        ([("a\\..\\b", b"x")], "which would be written elsewhere"),
+        ([(link("outside.txt", "/etc/passwd"), b"/etc/passwd")], "contains the link outside.txt"),
+        ([("a.txt", b"x"), ("./a.txt", b"y")], "contains a.txt twice"),
+        ([("a", b"x"), ("a/b", b"y")], "cannot be read"),
+        ([("a" * 300, b"x")], "cannot be read"),
+        ([("zeros", bytes(2**29))], "unpacks to more than"),
+        ([("a.txt", b"x")], "no readable ro-crate-metadata.json"),
+        ([("ro-crate-metadata.json", b"[" * 10**5)], "no readable ro-crate-metadata.json"),
+        ([("ro-crate-metadata.json", b'{"@graph": [{"sha256": ""}]}')], "no readable ro-crate-metadata.json"),
+        (b"PK\x03\x04 no zip", "cannot be read"),
+        ("encrypted", "cannot be read .*password required"),
+        (None, "does not exist"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_hostile_crate_is_one_line_and_writes_nothing(tmp_path, capsys, monkeypatch, members, problem):
+    crate, scratch = tmp_path / "crate.zip", tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    if isinstance(members, bytes):
+        crate.write_bytes(members)
+    elif members:
+        content = packed(crate, [("a", b"x")] if members == "encrypted" else members).read_bytes()
+        if members == "encrypted":  # its flags, in the local header and in the directory
+            at = content.index(b"PK\x01\x02") + 8
+            crate.write_bytes(content[:6] + b"\x01" + content[7:at] + b"\x01" + content[at + 1 :])
+    assert main(["verify", str(crate)]) == 1
+    said = capsys.readouterr().err
+    assert re.fullmatch(rf"error: .*crate.zip.* ?{problem}.*\n", said), said
+    assert {path.name for path in tmp_path.rglob("*")} <= {"crate.zip", "scratch"}
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(["zip", "tar", "tar.gz", "tar.xz"]), st.binary(min_size=1, max_size=4), st.floats(0, 1))
+def test_any_damage_is_one_line(kind, damage, place):
+    with tempfile.TemporaryDirectory() as folder:
+        path = packed(Path(folder, f"a.{kind}"), [("d/" + "n" * 150, b"text " * 40), ("x", b"y" * 600)])
+        content = bytearray(path.read_bytes())
+        start = int(place * (len(content) - len(damage)))
+        content[start : start + len(damage)] = damage
+        path.write_bytes(content)
+        with suppress(UserError):
+            read_members(path, {"x", "n" * 150})
+        with suppress(UserError):
+            unpack_zip(path, Path(folder))

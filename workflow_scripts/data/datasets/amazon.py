@@ -8,9 +8,8 @@ Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there ar
 the 5-core set, `in_distribution` gets the remaining ones.
 """
 
-import gzip
+import io
 import json
-import zlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +19,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.sources.archives import decompress, report_broken
 from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.amazon"
@@ -64,8 +64,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 def read_amazon_reviews(path: Path) -> list[Sentence]:
     """Read the non-empty reviews of a gzipped JSON Lines file. Raises UserError with the line that is not a review."""
     found, line = [], 0
-    try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:
+    with report_broken(path), open(path, "rb") as packed:
+        try:
+            lines = io.TextIOWrapper(decompress(packed, path), encoding="utf-8", newline="\n")
             for line, text in enumerate(lines, start=1):
                 review = json.loads(text)
                 stars = float(review["overall"])
@@ -73,8 +74,7 @@ def read_amazon_reviews(path: Path) -> list[Sentence]:
                     raise ValueError(f"overall is {stars:g}")
                 if review["reviewText"].strip():
                     found.append(Sentence(f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1))
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path} cannot be read ({error}); fetch it again") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path}:{line}: not a review with reviewText and overall ({error}); fetch it again") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            what = f"not a review with reviewText and overall ({error})"
+            raise UserError(f"{path}:{line}: {what}; fetch it again") from error
     return found

@@ -26,7 +26,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import sparql
 from workflow_scripts.data.prepared import Seq2SeqDataset
-from workflow_scripts.data.sources.archives import iterate_tar, report_broken
+from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cfq as stand_in
@@ -69,7 +69,7 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
     """
     pairs = indices = None
     with report_broken(archive):
-        for name, content in iterate_tar(archive):
+        for name, content in iterate_archive(archive):
             path, where = PurePosixPath(name), f"{archive}: {name}"
             if path.name == "dataset.json" and pairs is None:
                 items = read_items(content, where)

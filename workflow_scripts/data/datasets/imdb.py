@@ -22,7 +22,7 @@ from workflow_scripts.data.datasets.sentences import (
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import iterate_tar, report_broken
+from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.imdb"
@@ -58,7 +58,7 @@ def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
     """
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     with report_broken(archive):
-        for name, content in iterate_tar(archive):
+        for name, content in iterate_archive(archive):
             if match := REVIEW.fullmatch(name):
                 try:
                     found[match[1]].append((match[2], int(match[3]), content.read().decode("utf-8")))

@@ -32,7 +32,7 @@ from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import split_into_chunks
 from workflow_scripts.data.prepared import StreamedDataset
-from workflow_scripts.data.sources.archives import iterate_tar, report_broken
+from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import corpora as stand_in
 
@@ -158,7 +158,7 @@ def read_articles(shards: Sequence[Path]) -> Iterator[str]:
 def read_book_lines(archive: Path) -> Iterator[str]:
     """Yield the non-blank lines of the text files in an archive, without unpacking it."""
     with report_broken(archive):
-        for name, content in iterate_tar(archive):
+        for name, content in iterate_archive(archive):
             for line in content if name.endswith(".txt") else ():
                 if text := line.decode("utf-8", "replace").strip():
                     yield text

@@ -1,6 +1,5 @@
 """Parallel text in upstream's formats: files of aligned lines in tar archives, and test sets in SGML."""
 
-import gzip
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -9,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.archives import iterate_tar, report_broken
+from workflow_scripts.data.sources.archives import decompress, iterate_archive, report_broken
 
 Item = TypeVar("Item")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
@@ -18,15 +17,15 @@ SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 def extract_files(archive: Path, files: dict[str, Path]) -> None:
     """Copy files out of a tar archive in one pass: name in the archive -> target path.
 
-    Nothing else is written, so no path in the archive has to be trusted. Files named `*.gz` are decompressed.
+    Nothing else is written, so no path in the archive has to be trusted. Compressed files are decompressed.
     Raises UserError if the archive is broken or lacks a file.
     """
     missing = dict(files)
     with report_broken(archive):
-        for name, content in iterate_tar(archive):
+        for name, content in iterate_archive(archive):
             if target := missing.pop(str(PurePosixPath(name)), None):
-                with open(target, "wb") as out, gzip.open(content) if name.endswith(".gz") else content as text:
-                    shutil.copyfileobj(text, out, 2**20)
+                with open(target, "wb") as out:
+                    shutil.copyfileobj(decompress(content, archive), out, 2**20)
             if not missing:
                 return
     raise UserError(f"{archive}: has no {next(iter(missing))}; fetch it again")

@@ -1,13 +1,11 @@
 """NLTK's Punkt sentence splitter, from its pinned archive."""
 
-import tarfile
 import tempfile
-import zipfile
-import zlib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer
@@ -21,17 +19,12 @@ def load_sentence_splitter(archive: Path) -> "PunktTokenizer":
     from nltk.tokenize.punkt import PunktTokenizer
 
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "tokenizers"
-        try:
-            if zipfile.is_zipfile(archive):  # upstream's archive of all languages
-                with zipfile.ZipFile(archive) as content:
-                    content.extractall(target, [name for name in content.namelist() if name.startswith(ENGLISH)])
-            else:
-                with tarfile.open(archive) as content:
-                    content.extractall(target, filter="data")
-        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
-            reason = str(error).partition("\n")[0]
-            raise UserError(f"{archive} cannot be read ({reason}); fetch it again") from error
+        target = Path(folder) / "tokenizers" / ENGLISH
+        target.mkdir(parents=True)
+        with report_broken(archive):
+            for name, content in iterate_archive(archive):
+                if name.startswith(ENGLISH):  # upstream's archive has all languages
+                    (target / PurePosixPath(name).name).write_bytes(content.read())
         nltk.data.path.insert(0, folder)
         try:
             return PunktTokenizer("english")

@@ -1,37 +1,123 @@
-"""Reading of files inside archives into memory. Nothing is extracted, so no path in an archive has to be trusted."""
+"""Read zip and tar archives without trusting their paths, types and sizes. Only `unpack_zip` writes files."""
 
+import bz2
+import gzip
 import io
 import lzma
+import stat
 import tarfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from workflow_scripts.common.errors import UserError
 
 LARGEST = 64 * 2**20  # bytes of one file; the largest file needed, WordNet's data.noun, has 15 MB
+MAX_FILES = 1_000_000
+MAX_RATIO = 200  # text is compressed 5 to 20 times, a zip bomb 1000 times
+MIN_ALLOWED = 2**28  # bytes that even the smallest archive may unpack to
 BROKEN = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
+# Other errors of the standard library's readers when headers are damaged.
+DAMAGED = (*BROKEN, ValueError, TypeError, LookupError)
+OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+DEBIAN = b"!<arch>\n"
 
 
 @contextmanager
-def report_broken(path: Path) -> Iterator[None]:
+def report_broken(path: Path, errors: tuple[type[Exception], ...] = BROKEN) -> Iterator[None]:
     """Raise UserError for an error that occurs in the block because a file or archive is missing or broken."""
     try:
         yield
-    except BROKEN as error:
+    except errors as error:
         reason = str(error).partition("\n")[0].rstrip(":")
         raise UserError(f"{path} cannot be read ({reason}); fetch it again") from error
 
 
-def iterate_tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield (name, content) of the regular files of a tar archive in one pass; use it in `report_broken`."""
-    with tarfile.open(archive, "r|*") as members:
+class LimitedStream(io.RawIOBase):
+    """The unpacked content of the archive at `path`. Raises UserError after as many bytes as it may unpack to."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self.stream, self.path, self.count = stream, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        content = self.stream.read(len(buffer))
+        self.count += len(content)
+        check_limits(self.path, self.count)
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def check_limits(path: Path, n_bytes: int, n_files: int = 0) -> None:
+    """Raise UserError if the archive at `path` unpacks to more bytes or files than it may."""
+    allowed = max(MIN_ALLOWED, MAX_RATIO * path.stat().st_size)
+    if n_bytes > allowed or n_files > MAX_FILES:
+        raise UserError(f"{path} unpacks to more than {allowed:,} bytes or {MAX_FILES:,} files; do not use it")
+
+
+def decompress(stream: Any, path: Path) -> IO[bytes]:
+    """Return the limited content of a stream from the archive at `path`, decompressed if it is a gz, bz2 or xz file.
+
+    `stream` is buffered: it has `peek`.
+    """
+    opener = next((opener for magic, opener in OPENERS.items() if stream.peek(6).startswith(magic)), None)
+    return io.BufferedReader(LimitedStream(opener(stream) if opener else stream, path), 2**20)
+
+
+def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield (name, content) of the regular files of a zip or tar archive or Debian package in one pass.
+
+    Use it in `report_broken`. Raises UserError if the archive is broken or unpacks to more than it may.
+    """
+    with report_broken(path, DAMAGED), ExitStack() as opened:
+        if zipfile.is_zipfile(path):
+            archive = opened.enter_context(zipfile.ZipFile(path))
+            check_limits(path, sum(member.file_size for member in archive.infolist()), len(archive.infolist()))
+            for member in archive.infolist():
+                if not member.is_dir() and not is_link(member):
+                    with archive.open(member) as content:
+                        yield member.filename, content
+        else:
+            packed = opened.enter_context(open(path, "rb"))
+            if packed.peek(len(DEBIAN)).startswith(DEBIAN):
+                packed = find_debian_data(packed)
+            tar = opened.enter_context(tarfile.open(fileobj=decompress(packed, path), mode="r|"))
+            for count, entry in enumerate(tar, start=1):
+                check_limits(path, 0, count)
+                if entry.isfile():
+                    yield entry.name, tar.extractfile(entry)
+
+
+def is_link(member: zipfile.ZipInfo) -> bool:
+    """Return whether a member of a zip archive is a symbolic link."""
+    return stat.S_ISLNK(member.external_attr >> 16)
+
+
+def unpack_zip(path: Path, folder: Path) -> None:
+    """Unpack a zip archive into a folder.
+
+    Raises UserError, and writes nothing, if a member is a link, would be written outside of the folder, occurs twice,
+    or if the archive is broken or unpacks to more than it may.
+    """
+    with report_broken(path, DAMAGED), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        check_limits(path, sum(member.file_size for member in members), len(members))
+        counts = Counter(str(PurePosixPath(member.filename)) for member in members)
         for member in members:
-            if member.isfile():
-                yield member.name, members.extractfile(member)
+            name = PurePosixPath(member.filename)
+            if name.is_absolute() or ".." in name.parts or "\\" in member.filename:
+                raise UserError(f"{path}: contains {name}, which would be written elsewhere; do not unpack it")
+            if is_link(member):
+                raise UserError(f"{path}: contains the link {name}; do not unpack it")
+            if counts[str(name)] > 1:
+                raise UserError(f"{path}: contains {name} twice; do not unpack it")
+        archive.extractall(folder)
 
 
 def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
@@ -41,32 +127,20 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
     Raises UserError if it is none of these or broken, or if a wanted file occurs twice or exceeds LARGEST bytes.
     """
     found: dict[str, bytes] = {}
-
-    def keep(member: str, size: int, read) -> None:
-        name = PurePosixPath(member).name
-        if name not in wanted:
-            return
-        if name in found:
-            raise UserError(f"{path}: holds two files {name}; give an archive or folder with one")
-        if size > LARGEST:
-            raise UserError(f"{path}: {member} has {size} bytes, more than {LARGEST}; fetch the archive again")
-        found[name] = read()
-
-    with report_broken(path):
+    with report_broken(path), ExitStack() as opened:
         if path.is_dir():
-            for file in sorted(path.iterdir()):
-                if file.is_file():
-                    keep(file.name, file.stat().st_size, file.read_bytes)
-        elif zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                for member in archive.infolist():
-                    if not member.is_dir():
-                        keep(member.filename, member.file_size, lambda member=member: archive.read(member))
+            files = (file for file in sorted(path.iterdir()) if file.is_file() and file.name in wanted)
+            members: Iterator = ((file.name, opened.enter_context(open(file, "rb"))) for file in files)
         else:
-            with tarfile.open(fileobj=_tar(path)) as archive:
-                for member in archive:
-                    if member.isfile():
-                        keep(member.name, member.size, lambda member=member: archive.extractfile(member).read())
+            members = iterate_archive(path)
+        for member, content in members:
+            name = PurePosixPath(member).name
+            if name in wanted and name in found:
+                raise UserError(f"{path}: holds two files {name}; give an archive or folder with one")
+            if name in wanted:
+                found[name] = content.read(LARGEST + 1)
+                if len(found[name]) > LARGEST:
+                    raise UserError(f"{path}: {member} has more than {LARGEST} bytes; fetch the archive again")
     return found
 
 
@@ -76,8 +150,8 @@ def read_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
     Lines are read lazily, because the file may be large. Raises UserError if the archive has no such file or is broken,
     or if a line is not UTF-8.
     """
-    with report_broken(path), ExitStack() as opened:
-        for number, line in enumerate(_member(path, name, opened), start=1):
+    with report_broken(path):
+        for number, line in enumerate(_iterate_lines(path, name), start=1):
             try:
                 # Only LF ends a line: texts may contain the other characters at which str.splitlines splits.
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
@@ -85,34 +159,27 @@ def read_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
                 raise UserError(f"{path}: {name}:{number}: not UTF-8 text; fetch it again") from None
 
 
-def _member(path: Path, name: str, opened: ExitStack) -> IO[bytes]:
-    if zipfile.is_zipfile(path):
-        archive = opened.enter_context(zipfile.ZipFile(path))
-        for member in archive.namelist():
-            if PurePosixPath(member).name == name:
-                return opened.enter_context(archive.open(member))
-    elif tarfile.is_tarfile(path):
-        archive = opened.enter_context(tarfile.open(path, mode="r|*"))  # noqa: SIM115
-        for member in archive:
-            if member.isfile() and PurePosixPath(member.name).name == name:
-                return archive.extractfile(member)
-    else:
-        return opened.enter_context(open(path, "rb"))
+def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
+    with open(path, "rb") as stream:
+        start = stream.peek(262)
+        if not (zipfile.is_zipfile(path) or start.startswith(tuple(OPENERS)) or start[257:262] == b"ustar"):
+            yield from stream
+            return
+    for member, content in iterate_archive(path):
+        if PurePosixPath(member).name == name:
+            yield from content
+            return
     raise UserError(f"{path}: {name} missing; fetch the archive again")
 
 
-def _tar(path: Path) -> io.BytesIO:
-    """Return the bytes of a tar archive: the file itself, or data.tar of a Debian package (deb(5), an ar archive)."""
-    content = path.read_bytes()
-    if not content.startswith(b"!<arch>\n"):
-        return io.BytesIO(content)
-    start = 8
-    while header := content[start : start + 60]:
+def find_debian_data(package: IO[bytes]) -> io.BufferedReader:
+    """Return data.tar of a Debian package (deb(5), an ar archive), still compressed."""
+    package.seek(len(DEBIAN))
+    while len(header := package.read(60)) == 60:
         name, length = (header[part].decode("ascii", "replace").strip() for part in (slice(16), slice(48, 58)))
         if not (header.endswith(b"`\n") and length.isdecimal()):
             break
-        start += 60
         if name.startswith("data.tar"):
-            return io.BytesIO(content[start : start + int(length)])
-        start += int(length) + int(length) % 2
+            return io.BufferedReader(io.BytesIO(package.read(int(length))))
+        package.seek(int(length) + int(length) % 2, io.SEEK_CUR)
     raise tarfile.ReadError("no data.tar in the package")

@@ -1,12 +1,10 @@
 """Find faults of a crate: files against their checksums, numbers against its scores."""
 
 import csv
-import json
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
@@ -56,27 +54,12 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
     return said, faults
 
 
-def unpack_crate(crate: Path, scratch: Path) -> Path:
-    """Unpack a zip file into `scratch`. Raises UserError if it is no zip file or has paths outside the folder."""
-    try:
-        with zipfile.ZipFile(crate) as archive:
-            for name in archive.namelist():
-                if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-                    raise UserError(f"{crate}: contains {name}, which would be written elsewhere; do not unpack it")
-            archive.extractall(scratch)
-    except FileNotFoundError as error:
-        raise UserError(f"{crate} does not exist; write one with `python -m workflow_scripts crate`") from error
-    except zipfile.BadZipFile as error:
-        raise UserError(f"{crate} is not a complete zip file ({error}); download it again") from error
-    return scratch
-
-
 def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
     """Read the sha256 of each file from the crate's metadata."""
     try:
-        graph = json.loads((folder / METADATA).read_text())["@graph"]
-        return {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        graph = read_json(folder / METADATA)["@graph"]
+        return {str(entity["@id"]): entity["sha256"] for entity in graph if "sha256" in entity}
+    except (UserError, OSError, KeyError, TypeError) as error:
         raise UserError(
             f"{crate}: no readable {METADATA} in it; write a crate with `python -m workflow_scripts crate`"
         ) from error
@@ -84,7 +67,10 @@ def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
 
 def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     """List files that are missing, differ from their checksum, or are not in the metadata."""
-    present = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()} - {METADATA}
+    files = [file for file in folder.rglob("*") if file.is_symlink() or file.is_file()]
+    if links := [file for file in files if file.is_symlink()]:
+        raise UserError(f"{links[0]} is a link; a crate contains files only")
+    present = {file.relative_to(folder).as_posix() for file in files} - {METADATA}
     faults = [f"{name}: missing" for name in sorted(listed.keys() - present)]
     faults += [f"{name}: not listed in {METADATA}" for name in sorted(present - listed.keys())]
     for name in sorted(listed.keys() & present):
