@@ -37,7 +37,7 @@ def test_the_short_form_is_two_digests():
 
 
 def test_a_command_and_the_workflow_mean_the_same_facts():
-    """train writes them to run.json from its spec; Snakemake has them from the wildcards."""
+    """`train` writes them to run.json from its spec; Snakemake has them from the wildcards."""
     spec = resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "demo")
     assert str(fingerprint_training(json.loads(json.dumps(spec)))) == str(of("train", **RUN))
 

@@ -186,9 +186,10 @@ def free_ports(count: int) -> int:
 def up(
     folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | None = None, accounts: bool = False
 ) -> Cluster:
-    """Start a cluster in an empty folder, every slurmd with the prefix of its command; `accounts`: with
-    slurmdbd. The folder's path must be short (a Unix socket's has 107 bytes) and its parents open to others: munged
-    refuses anything else."""
+    """Start a cluster in an empty folder, every slurmd with the prefix of its command; `accounts`: with slurmdbd.
+
+    The folder's path must be short (a Unix socket's has 107 bytes) and its parents open to others, or munged fails.
+    """
     for name in ("munge", "state", "spool", "log", "run", "dev"):
         (folder / name).mkdir(parents=True)
     folder.chmod(0o755)

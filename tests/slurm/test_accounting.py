@@ -37,7 +37,7 @@ def given(account: str) -> list[str]:
 
 
 def test_a_cancelled_job_is_seen_where_sacct_is_asked(long_project: Project, counting: Cluster, undisturbed):
-    """sacct says "CANCELLED by 0", which the executor would take for a running job."""
+    """`sacct` says "CANCELLED by 0", which the executor would take for a running job."""
     asked = ("--slurm-status-command=sacct", *given(accounting.ACCOUNT), "--", *scores(RUN))
     process = begin(long_project, counting, *asked)
     wait_for_state(long_project, RUN, process)

@@ -114,8 +114,11 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
 def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
     long_project: Project, cluster: Cluster, undisturbed, early: int
 ):
-    """The training is held up until SLURM has sent its SIGTERM: at the limit of a minute or up to 30 s later, when
-    SIGKILL would follow in 30 s; or as long before the limit of four minutes as a large state is said to take."""
+    """The training is held up until SLURM has sent its SIGTERM.
+
+    That is at the limit of a minute or up to 30 s later, when SIGKILL would follow in 30 s; or as long before the limit
+    of four minutes as a large state is said to take.
+    """
     with long_project.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["jobs"]["save_seconds"] = early
     limit = ("--set-resources", f"train:runtime={4 if early else 1}", "--")

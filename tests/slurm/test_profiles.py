@@ -17,8 +17,7 @@ def read_profile() -> dict:
 
 
 def test_the_profile_leaves_the_users_own_settings_alone():
-    """A `default-resources` here would erase the account and partition of the user's profile, and `set-resources` would
-    be erased by those of a call."""
+    """`default-resources` would erase those of the user's profile; those of a call would erase `set-resources`."""
     assert not {"default-resources", "set-resources", "config"} & read_profile().keys()
 
 

@@ -34,8 +34,10 @@ def sent(project: Project) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose cut of the demo has been run on the cluster, to its end though one of its three trainings got
-    SIGKILL, as from the kernel when memory is full, and the job of another was cancelled."""
+    """A project whose cut of the demo has been run on the cluster to its end.
+
+    One of its three trainings got SIGKILL, as from the kernel when memory is full; the job of another was cancelled.
+    """
     project = copied(tmp_path_factory.mktemp("submitted"))
     process = begin(project, cluster, *CUT, **recording(project, cluster))
     wait(lambda: len(trainings(project)) >= 2, 180, "no two trainings run at once")
@@ -100,8 +102,10 @@ def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):
 
 
 def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cluster, tmp_path: Path):
-    """A training without its vocabulary, and an analysis that can never start: its partition has shorter jobs. GPUs are
-    asked for in the other form, a partition by a profile of the user's own, and a resource in the call."""
+    """A training lacks its vocabulary, and an analysis can never start: its partition has shorter jobs.
+
+    GPUs are asked for in the other form, a partition by a profile of the user's own, and a resource in the call.
+    """
     data, made = submitted.root / "results/demo/data/scan-jump-x2", submitted.root / CUT[0]
     shutil.move(data / "vocabulary.json", tmp_path)
     shutil.move(made, tmp_path)

@@ -94,8 +94,7 @@ class Project:
 
 
 def pretend(project: Project, *targets: str) -> None:
-    """Let Snakemake record every file that the targets need, without content, as made: a finished workflow without its
-    work, to see what a change would make again."""
+    """Let Snakemake record every file that the targets need, without content, as made."""
     for _, name in project.planned(*targets):
         file = project.root / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -95,8 +95,7 @@ HALVES = {
 
 
 class Damaged:
-    """A finished demo in which all these files are cut in half, and a checkpoint: a call that reads them, and one after
-    they were deleted with their folders."""
+    """A finished demo in which these files and a checkpoint are cut in half: called before and after their deletion."""
 
     def __init__(self, project: Project):
         self.root = project.root

@@ -90,7 +90,7 @@ def test_of_two_calls_at_once_one_makes_everything(project):
 
 
 def test_where_the_file_system_has_no_locks_those_of_snakemake_count(project, tmp_path, monkeypatch):
-    """flock exits with 71 then. The owner of the locks is unknown: they stay, and Snakemake says how to delete them."""
+    """`flock` exits with 71 then. The locks' owner is unknown: they stay, and Snakemake says how to delete them."""
     flock = tmp_path / "bin/flock"
     flock.parent.mkdir()
     flock.write_text("#!/bin/sh\nexit 71\n")

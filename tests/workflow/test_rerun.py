@@ -121,8 +121,7 @@ def reversed_keys(content):
 
 
 def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
-    """All at once: comments in the code, the order of keys, another mirror or device, other versions of torch and
-    Snakemake, and other times of all files, as after a copy that keeps the records and loses the times."""
+    """All at once: comments, the order of keys, another mirror or device, other versions and times of all files."""
     for file in (demo.root / "workflow_scripts").rglob("*.py"):
         file.write_text(file.read_text() + "\n# A comment at the end.\n")
     documented = demo.root / "workflow_scripts/training/schedule.py"

@@ -17,6 +17,7 @@ from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_run_arguments(parser)
     parser.add_argument("--analysis", required=True, help="name under `analyses` in the paper's displays.yaml")
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")

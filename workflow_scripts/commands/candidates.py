@@ -13,6 +13,7 @@ from workflow_scripts.provenance.record import make_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--task", required=True, help="name in catalogue/tasks")
     parser.add_argument("--scale", required=True, help="name in catalogue/scales.yaml")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")

@@ -20,6 +20,7 @@ from workflow_scripts.workflow.dry_run import read_overrides
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for ./reproduce")
 
 

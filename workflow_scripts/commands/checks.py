@@ -25,6 +25,7 @@ LOG_WIDTH = 120
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--out", type=Path, metavar="FILE", help="also write the checks as CSV")
 
 

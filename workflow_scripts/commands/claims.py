@@ -17,6 +17,7 @@ from workflow_scripts.reporting.pages.training_summary import summarise_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--show", type=Path, metavar="FILE", help="print a claims.csv, in a folder named as its scale")
     parser.add_argument("--papers", nargs="+", metavar="KEY", help="folders of papers/")
     parser.add_argument("--scale")

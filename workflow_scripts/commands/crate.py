@@ -13,6 +13,7 @@ from workflow_scripts.reporting.pages.crate import make_crate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--scale", required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip", help="the crate; replaced when complete")
 

@@ -23,6 +23,7 @@ from workflow_scripts.evaluation.compounds import (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="sentences, e.g. cg-test.en")
     parser.add_argument(
         "--compound", type=Path, required=True, metavar="FILE", help="the new compound of each sentence"

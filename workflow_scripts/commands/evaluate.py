@@ -27,6 +27,7 @@ RUN_COLUMNS = ("task", "method", "variant", "seed", "protocol")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_scoring_arguments(parser, "folder for predictions.parquet and scores.csv")
 
 

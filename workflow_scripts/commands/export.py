@@ -29,6 +29,7 @@ MAX_LOSSES = 30  # in the curve of a run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--scale", required=True)
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("results/reference"), metavar="DIR")

@@ -9,6 +9,7 @@ from workflow_scripts.reporting.figures.figure import draw_figure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_display_arguments(parser, "figure", "svg, .png, .csv and .json")
 
 

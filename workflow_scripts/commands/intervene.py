@@ -19,6 +19,7 @@ from workflow_scripts.tasks.trained_run import read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_scoring_arguments(parser, "folder for scores.csv and answers.parquet, one row per answer")
     parser.add_argument("--candidates", type=Path, required=True, metavar="DIR", help="folder that candidates wrote")
 

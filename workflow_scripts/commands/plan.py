@@ -35,6 +35,7 @@ STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("--scale", help="instead of config.yaml's")
     parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
     parser.add_argument("--show", metavar="RUN", help="print the spec of a run and where each value is set")
@@ -62,12 +63,14 @@ def main(args: argparse.Namespace) -> None:
 
 def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     """Print every value of a run's spec with the file and line that set it."""
-    rows = [(f"data.{key}", value, place) for key, (value, place) in merge_data(catalogue, run.task, scale).items()]
+    rows = [
+        (f"data.{key}", value, str(place)) for key, (value, place) in merge_data(catalogue, run.task, scale).items()
+    ]
     spec, given = resolve_run(catalogue, run, scale, precision), merged(catalogue, run, scale)
     for section, entries in given.items():
         values = spec[section] if section in ("model", "problem", "objective", "training") else {}
         values = {key: value for key, (value, _) in entries.items()} | values
-        places = {key: place for key, (_, place) in entries.items()}
+        places = {key: str(place) for key, (_, place) in entries.items()}
         rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]
     if precision != "auto":
         rows = [row for row in rows if row[0] != "training.precision"]

@@ -21,6 +21,7 @@ END = "<!-- end claims -->"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("claims", type=Path, help="a claims.csv, in a folder with the name of its scale")
     parser.add_argument("--write", type=Path, metavar="FILE", help="replace the tables of claims in this file")
 

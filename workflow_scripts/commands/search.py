@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_training_arguments(parser, "<task>/<method>/<variant>", "folder for search.csv and chosen.json")
 
 

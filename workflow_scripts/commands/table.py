@@ -17,6 +17,7 @@ from workflow_scripts.reporting.tables.table import make_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_display_arguments(parser, "table", "csv, .md, .tex, .html and .json")
 
 

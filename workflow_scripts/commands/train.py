@@ -35,6 +35,7 @@ SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_training_arguments(parser, "<task>/<method>/<variant>/seed-<n>", "folder for the checkpoint and run.json")
     parser.add_argument("--search", type=Path, metavar="FILE", help="chosen.json of the search before this run")
 

@@ -11,6 +11,7 @@ from workflow_scripts.reporting.pages.verify import verify_crate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("crate", type=Path, help="a crate that `crate` wrote: the zip file, or a folder of its content")
 
 

@@ -23,6 +23,7 @@ SOURCES = "workflow_scripts/data/sources/sources.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="files; none: all that config.yaml asks for")
     parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for ./reproduce")
 

@@ -69,10 +69,10 @@ def read_json(path: str | Path) -> Any:
 def is_too_deep(content: Any) -> bool:
     """Return whether lists and mappings are nested more than MAX_DEPTH levels deep."""
     level = [content]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         containers = [value for value in level if isinstance(value, dict | list)]
         level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
-    return bool(containers)
+    return any(isinstance(value, dict | list) for value in level)
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ its own settings come first, then the rules of its `when`, from top to bottom.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,7 +68,7 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
 
 
 @contextmanager
-def placed(entries: dict[str, dict[str, tuple[Any, Place]]]) -> Iterator[None]:
+def placed(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> Iterator[None]:
     """Add to a UserError the file, line and entry that set each key that the message names.
 
     A key of `entries` counts as named if it and its section are words of the message before the advice.

@@ -42,6 +42,7 @@ class Fingerprint:
 
     @property
     def code(self) -> str:
+        """Digest of the code that the modules import."""
         return code_digest(self.modules)
 
     def __str__(self) -> str:

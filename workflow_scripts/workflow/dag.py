@@ -80,15 +80,19 @@ class Workflow:
     # fetch, prepare, candidates
 
     def list_data_sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded files that the data of a task are made of."""
         return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale)["sources"])
 
     def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifests of `list_data_sources`."""
         return locate_manifests(self.list_data_sources(wildcards))
 
     def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded files that the replacement words of a task are made of."""
         return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale)["sources"])
 
     def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifests of `list_candidate_sources`."""
         return locate_manifests(self.list_candidate_sources(wildcards))
 
     # search, train
@@ -125,10 +129,12 @@ class Workflow:
         return [found[0]] if found else []
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
+        """Return the initial weights, if a run of the workflow made them."""
         found = self._init_of(wildcards)
         return [f"{found[1]}/model.safetensors"] if found and found[0].endswith("run.json") else []
 
     def format_init_option(self, wildcards: Wildcards) -> str:
+        """Return the option of `train` and `search` for initial weights."""
         found = self._init_of(wildcards)
         return f"--init {found[1]}" if found else ""
 
@@ -139,6 +145,7 @@ class Workflow:
         return [f"results/{wildcards.scale}/{search_folder(variant)}/chosen.json"] if found else []
 
     def format_search_option(self, wildcards: Wildcards) -> str:
+        """Return the option of `train` for the result of a search."""
         return " ".join(f"--search {file}" for file in self.find_search_result(wildcards))
 
     def locate_training_state(self, wildcards: Wildcards) -> str:
@@ -175,6 +182,7 @@ class Workflow:
         return list(map(str, self._analysis_runs(wildcards)))
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifests and scores that an analysis reads."""
         entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
         variants = intervened([entry])
         searches = (run.unseeded for run in runs if entry.get("searched"))
@@ -190,10 +198,12 @@ class Workflow:
         ]
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded files that an analysis reads."""
         entry, runs = self._analysis(wildcards), self._analysis_runs(wildcards)
         return locate_downloads(analysis_sources(self.catalogue, entry, runs, wildcards.scale))
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
+        """Return the weights of the runs of an analysis."""
         root = f"results/{wildcards.scale}"
         return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in self._analysis_runs(wildcards)]
 
@@ -209,6 +219,7 @@ class Workflow:
         return display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
     def list_display_runs(self, wildcards: Wildcards) -> list[str]:
+        """Return the names of the runs of a table or figure."""
         return list(map(str, self._display_runs(wildcards)))
 
     def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
@@ -239,6 +250,7 @@ class Workflow:
         return self._display_inputs(wildcards) + data
 
     def get_display_group(self, wildcards: Wildcards) -> str:
+        """Return the heading under which the report lists a table or figure."""
         return self._display(wildcards)["group"]
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
@@ -246,6 +258,7 @@ class Workflow:
         return {"display": "{source}: {title}".format(**self._display(wildcards))}
 
     def read_display_caption(self, wildcards: Wildcards) -> str:
+        """Return the caption of a table or figure in the report."""
         return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
     def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
@@ -259,6 +272,7 @@ class Workflow:
         return list(dict.fromkeys(files))
 
     def list_claims_runs(self, wildcards: Wildcards) -> list[str]:
+        """Return the names of the runs of all papers."""
         return [str(run) for paper in self.config.papers for run in self._asked(paper, wildcards.scale)]
 
     # Resources

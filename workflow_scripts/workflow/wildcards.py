@@ -13,7 +13,9 @@ class Wildcards(Protocol):
     """The wildcards of a job, as attributes: `scale`, `task`, `method`, `variant`, `seed`, `paper` and so on."""
 
     def __getattr__(self, name: str) -> str: ...
-    def items(self) -> Iterable[tuple[str, str]]: ...
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return (name, value) of each wildcard."""
+        ...
 
 
 def match_names(catalogue: Catalogue) -> dict[str, str]:
