@@ -1,11 +1,11 @@
 """Compute one analysis of a paper from its trained runs: scores.csv, and tables for its figures."""
 
 import argparse
-import importlib
 from pathlib import Path
 
 from workflow_scripts.common.files import hash_files, write_atomically, write_json
 from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
@@ -31,6 +31,7 @@ def main(args: argparse.Namespace) -> None:
     runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = select_published_rows(catalogue, entry["published"]) if "published" in entry else None
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="scores.csv")
+    analyse = import_function(entry["module"], "analyse", "workflow_scripts.analyses")
 
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
@@ -47,14 +48,12 @@ def main(args: argparse.Namespace) -> None:
         check_checkpoint(folder, made_by[-1])
         protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
-    options, module = entry.get("options", {}), importlib.import_module(entry["module"])
+    options = entry.get("options", {})
     sources, digests = verify_downloads(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
     if numbers is None:
-        analysis = module.analyse(trained, options, *([sources] if "sources" in entry else []))
+        analysis = analyse(trained, options, *([sources] if "sources" in entry else []))
     else:
-        analysis = module.analyse(
-            read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options
-        )
+        analysis = analyse(read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options)
     fingerprint = fingerprint_analysis(entry, [made["spec"] for made in made_by], numbers)
     digests |= {run.task: made["data_digest"] for run, made in zip(trained, made_by, strict=True)}
     with write_atomically(args.out) as out:

@@ -1,10 +1,10 @@
 """A figure of a paper and the plotted data."""
 
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.config.display_schema import display_analyses
 from workflow_scripts.config.displays import intervened
 from workflow_scripts.config.loading import Catalogue
@@ -38,6 +38,7 @@ def draw_figure(
 ) -> RenderedFigure:
     """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
     display = catalogue.papers[paper].displays[name]
+    draw = import_function(display["module"], "draw", "workflow_scripts.reporting.figures")
     evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(display), results, intervened([display]))
 
     # matplotlib takes a second to import, so errors in names are reported first.
@@ -47,6 +48,6 @@ def draw_figure(
     tables = [*evidence.scores.values(), *evidence.analyses.values()]
     protocol = find_worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
     with use_style():
-        figure, plotted = importlib.import_module(display["module"]).draw(Inputs(display, runs, results, evidence))
+        figure, plotted = draw(Inputs(display, runs, results, evidence))
     text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")
     return RenderedFigure(figure, text, FOOTERS[protocol].format(scale=scale))

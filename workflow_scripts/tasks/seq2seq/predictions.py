@@ -1,6 +1,5 @@
 """Decode, join and score the outputs of a seq2seq model."""
 
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pyarrow as pa
 import torch
 from torch import nn
 
+from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
@@ -65,9 +65,10 @@ def score_with_modules(
     if not settings.measures:
         return []
     table = read_table(data, split)
-    modules = {importlib.import_module(name): options for name, options in settings.measures.items()}
     return [
         row
-        for module, given in modules.items()
-        for row in module.score_outputs(outputs, references, table, data, given)
+        for name, options in settings.measures.items()
+        for row in import_function(name, "score_outputs", "workflow_scripts.evaluation")(
+            outputs, references, table, data, options
+        )
     ]

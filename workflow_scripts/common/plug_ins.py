@@ -1,0 +1,24 @@
+"""Import the modules that a configuration names."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.system import PROJECT
+from workflow_scripts.common.validation import suggest_name
+
+
+def import_function(name: str, function: str, package: str) -> Callable[..., Any]:
+    """Import a function of a module that a configuration names.
+
+    The configuration may come from elsewhere, such as from a crate. So nothing is imported, and UserError is raised,
+    unless the module is a file in the folder of `package` of this project.
+    """
+    known = [f"{package}.{file.stem}" for file in (PROJECT / package.replace(".", "/")).glob("*.py")]
+    if name not in known:
+        raise UserError(f"no module '{name}' in {package}; {suggest_name(name, known)}")
+    found = getattr(importlib.import_module(name), function, None)
+    if found is None:
+        raise UserError(f"module '{name}' has no function {function}; name another module")
+    return found
