@@ -12,13 +12,14 @@ from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.download import RetryPolicy
 from workflow_scripts.data.sources.fetch_model import (
+    MANIFEST,
     copy_model,
     find_repository,
     is_complete_model,
+    is_model_file,
     write_model_manifest,
 )
 from workflow_scripts.data.sources.hub import download_files
-from workflow_scripts.data.sources.model_files import MANIFEST, is_model_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -57,25 +57,6 @@ def sample_covering_vocabulary(examples: Sequence[Example], count: int, seed: in
     return sorted((first + rest)[:count])
 
 
-def limit_splits(
-    splits: dict[str, list[Example]], limit: dict[str, int], seed: int
-) -> tuple[dict[str, list[Example]], list[str]]:
-    """Limit splits to a maximum number of randomly sampled examples. Returns the splits and notes on them.
-
-    Raises UserError for a limit on a split that does not exist.
-    """
-    notes = []
-    for name, count in limit.items():
-        if name not in splits:
-            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
-        if count < len(splits[name]):
-            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {seed}")
-            choose = sample_covering_vocabulary if name == "train" else sample_indices
-            drawn = choose(splits[name], count, seed, f"limit/{name}")
-            splits = splits | {name: [splits[name][i] for i in drawn]}
-    return splits, notes
-
-
 def make_splits(
     train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
 ) -> tuple[dict[str, list[Example]], list[str]]:
@@ -83,13 +64,19 @@ def make_splits(
 
     Raises UserError for a limit on a split that does not exist.
     """
-    splits, notes = limit_splits({"train": train, "test": test, **others}, options.limit, options.seed)
+    splits, seed, notes = {"train": train, "test": test, **others}, options.seed, []
+    for name, count in options.limit.items():
+        if name not in splits:
+            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
+        if count < len(splits[name]):
+            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {seed}")
+            choose = sample_covering_vocabulary if name == "train" else sample_indices
+            splits[name] = [splits[name][i] for i in choose(splits[name], count, seed, f"limit/{name}")]
     test = splits["test"]
-    drawn = sample_indices(
-        test, math.floor(len(test) * Fraction(str(options.validation_fraction))), options.seed, "validation"
-    )
+    size = math.floor(len(test) * Fraction(str(options.validation_fraction)))
+    drawn = sample_indices(test, size, seed, "validation")
     valid = [test[i] for i in drawn]
-    share = f"{len(valid)} of {len(test)} test examples, drawn with seed {options.seed}"
+    share = f"{len(valid)} of {len(test)} test examples, drawn with seed {seed}"
     if options.validation == "clean":
         removed = set(drawn)
         test = [example for i, example in enumerate(test) if i not in removed]

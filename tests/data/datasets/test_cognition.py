@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cognition import load_segmenter, prepare
+from workflow_scripts.data.datasets.cognition import prepare
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import find_compound_errors
 
@@ -67,11 +67,9 @@ def test_chinese_is_divided_and_english_is_not(real):
     assert not any(" " in example.target for example in real.splits["cg_test"])
 
 
-def test_upstreams_code_takes_words_apart(mirror):
-    divide = load_segmenter(mirror / "cognition/processed_code")
-    assert divide("泰勒 想要 一台 好 电脑 。") == "泰勒 想要 一台 好 电脑 。"
-    sentence = "当 她 奶奶 开车 回家 时 ， 她 凝视着 窗外 。"
-    assert divide(sentence) == sentence.replace("凝视着", "凝@@ 视@@ 着")
+def test_upstreams_code_takes_words_apart(real):
+    targets = {example.target for split in ("train", "valid", "test") for example in real.splits[split]}
+    assert {"泰勒 想要 一台 好 电脑 。", "当 她 奶奶 开车 回家 时 ， 她 凝@@ 视@@ 着 窗外 。"} <= targets
 
 
 def test_upstreams_split(made):

@@ -118,8 +118,8 @@ def test_an_index_of_another_form(tmp_path, mirror):
         paws_qqp.rebuild_paws_qqp(packed(index, files), tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
 
 
-def test_a_question_as_long_as_a_file_is_named(tmp_path):
+def test_a_question_as_long_as_a_file_is_named(tmp_path, mirror):
     """One quote too many makes one field of all following lines."""
     (tmp_path / "questions.tsv").write_text(QUESTIONS + '2\t5\t6\t"Who' + "\nand so on" * 20_000)
     with pytest.raises(UserError, match=r"questions.tsv:\d+: field larger than field limit .*; get the file again"):
-        paws_qqp.read_question_words(tmp_path / "questions.tsv", {5}, str.split)
+        paws_qqp.read_question_words(tmp_path / "questions.tsv", {5}, mirror / paws_qqp.PUNKT)

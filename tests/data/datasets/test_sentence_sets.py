@@ -43,10 +43,10 @@ def test_abba_has_each_pair_in_both_orders(mirror):
 def test_a_bird_file_that_is_none(tmp_path):
     (tmp_path / "BiRD.txt").write_text("pair\tterm1\tterm2\tscore\na\tb\tc\t1\n")
     with pytest.raises(UserError, match=r"BiRD.txt: no column 'relatedness score'"):
-        bird.read_bird(tmp_path / "BiRD.txt")
+        bird.prepare({}, {"bird/BiRD.txt": tmp_path / "BiRD.txt"})
     (tmp_path / "BiRD.txt").write_text("term1\tterm2\trelatedness score\na b\tb\t1.5\n")
     with pytest.raises(UserError, match=r"BiRD.txt:2: the label is '1.5', not a number from 0 to 1"):
-        bird.read_bird(tmp_path / "BiRD.txt")
+        bird.prepare({}, {"bird/BiRD.txt": tmp_path / "BiRD.txt"})
 
 
 def test_sst2_from_the_files_of_the_mirror(mirror):
@@ -59,10 +59,10 @@ def test_sst2_from_the_files_of_the_mirror(mirror):
 
 def test_sst2_from_its_archive(tmp_path):
     files = {f"SST-2/{part}.tsv": "sentence\tlabel\ngood \t1\nbad \t0\nfine \t1\n" for part in ("train", "dev")}
-    made = sst2.prepare({"test": 1}, {sst2.ARCHIVE: zipped(tmp_path / "SST-2.zip", files)})
+    made = sst2.prepare({"test": 1}, {"sst2/SST-2.zip": zipped(tmp_path / "SST-2.zip", files)})
     assert sizes(made) == {"train": 2, "valid": 3, "test": 1}
     with pytest.raises(UserError, match="key 'test' is 3; the training set has 3 phrases"):
-        sst2.prepare({"test": 3}, {sst2.ARCHIVE: tmp_path / "SST-2.zip"})
+        sst2.prepare({"test": 3}, {"sst2/SST-2.zip": tmp_path / "SST-2.zip"})
 
 
 def test_stsb_from_the_files_of_the_mirror(mirror):
@@ -165,7 +165,7 @@ def mnli(tmp_path):
         + "".join(f"{i}\t1\t1a\t{genre}\t{name} {i}\tH{i}\tneutral\tcontradiction\n" for i, genre in enumerate(rows))
         for name, rows in genres.items()
     }
-    return {glue.MNLI: zipped(tmp_path / "MNLI.zip", files)}
+    return {"glue/MNLI.zip": zipped(tmp_path / "MNLI.zip", files)}
 
 
 def test_mnli(tmp_path):
@@ -304,10 +304,10 @@ def test_a_bad_line_of_mrpc_and_of_mnli_is_named(tmp_path):
              for part in ("train", "dev_matched", "dev_mismatched")}  # fmt: skip
     files["MNLI/dev_mismatched.tsv"] = f"{columns}0\tletters\tA\tB\tneutral\n1\tletters\tA\tB\t-\n"
     with pytest.raises(UserError, match=r"MNLI.zip: dev_mismatched.tsv:3: the label is '-'"):
-        mnli_letters.prepare({"train": 2}, {glue.MNLI: zipped(tmp_path / "MNLI.zip", files)})
+        mnli_letters.prepare({"train": 2}, {"glue/MNLI.zip": zipped(tmp_path / "MNLI.zip", files)})
     files["MNLI/train.tsv"] = "index\tsentence1\n0\tA\n"
     with pytest.raises(UserError, match=r"MNLI.zip: train.tsv: no column 'sentence2'"):
-        mnli_letters.prepare({"train": 2}, {glue.MNLI: zipped(tmp_path / "MNLI.zip", files)})
+        mnli_letters.prepare({"train": 2}, {"glue/MNLI.zip": zipped(tmp_path / "MNLI.zip", files)})
 
 
 def test_a_review_that_is_no_text_is_named(tmp_path):

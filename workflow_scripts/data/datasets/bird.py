@@ -16,13 +16,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.datasets.sentences import (
-    Sentence,
-    SentenceOptions,
-    build_table,
-    parse_number,
-    read_tsv,
-)
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, parse_number, read_tsv
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import bird as stand_in
@@ -41,17 +35,12 @@ class Options(SentenceOptions):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the split. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
+    pairs = []
     with open_sources(settings.origin, sources, stand_in.write_bird) as files:
-        pairs = read_bird(find_source(files, WHERE, SOURCES[settings.pairs]))
+        path = find_source(files, WHERE, SOURCES[settings.pairs])
+        for line, row in read_tsv(path, path.name):
+            if missing := [name for name in NEEDED if name not in row]:
+                raise UserError(f"{path}: no column '{missing[0]}'; fetch the file again")
+            score = parse_number(row["relatedness score"], 0, 1, f"{path}:{line}")
+            pairs.append(Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score))
     return build_table({"test": pairs}, None, settings, [])
-
-
-def read_bird(path: Path) -> list[Sentence]:
-    """Read the pairs of a file. Raises UserError with the line that is not a pair."""
-    found = []
-    for line, row in read_tsv(path, path.name):
-        if missing := [name for name in NEEDED if name not in row]:
-            raise UserError(f"{path}: no column '{missing[0]}'; fetch the file again")
-        score = parse_number(row["relatedness score"], 0, 1, f"{path}:{line}")
-        found.append(Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score))
-    return found

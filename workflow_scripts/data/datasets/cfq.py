@@ -16,9 +16,8 @@ Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`
 
 import json
 import string
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -67,13 +66,23 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
 
     Raises UserError with the archive, the file in it and, for a wrong item, its number from 0.
     """
+    import ijson
+
     pairs = indices = None
     with report_broken(archive):
         for name, content in iterate_archive(archive):
             path, where = PurePosixPath(name), f"{archive}: {name}"
             if path.name == "dataset.json" and pairs is None:
-                items = read_items(content, where)
-                pairs = [_pair(item, settings, f"{where}, item {i}") for i, item in enumerate(items)]
+                pairs = []
+                try:
+                    # One by one, because upstream's list has gigabytes, mostly rule trees, which are unused.
+                    for item in ijson.items(content, "item", use_float=True):
+                        pairs.append(_pair(item, settings, f"{where}, item {len(pairs)}"))
+                except ijson.JSONError as error:
+                    reason = " ".join(str(error).split())[:80]
+                    raise UserError(
+                        f"{where}: not JSON after {len(pairs)} items ({reason}); fetch the archive again"
+                    ) from error
             elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
                 indices = _indices(content.read(), where)
     for found, name in ((pairs, "dataset.json"), (indices, f"splits/{settings.split}.json")):
@@ -89,20 +98,6 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
             )
         splits[split] = [pairs[i] for i in indices[key]]
     return splits
-
-
-def read_items(stream: IO[bytes], where: str) -> Iterator[Any]:
-    """Yield the items of a JSON list one by one. Upstream's list has gigabytes, mostly rule trees, which are unused."""
-    import ijson
-
-    number = 0
-    try:
-        for item in ijson.items(stream, "item", use_float=True):
-            yield item
-            number += 1
-    except ijson.JSONError as error:
-        reason = " ".join(str(error).split())[:80]
-        raise UserError(f"{where}: not JSON after {number} items ({reason}); fetch the archive again") from error
 
 
 def _pair(item: Any, settings: Options, where: str) -> Example:

@@ -14,7 +14,6 @@ byte-pair encoding (`@@` joins a subword to the next one). Source tokens are wor
 """
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -75,6 +74,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
 
 def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
     """Build the data set from upstream's files, given by name."""
+    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
+
     reduced = settings.training == "valid_and_test"
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if reduced else "paper"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
@@ -102,8 +103,9 @@ def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset
     notes = []
     if reduced:
         pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
-    segmented = load_segmenter(files[CODE])
-    made = {split: [Example(source, segmented(target)) for source, target in pairs[split]] for split in pairs}
+    with open(files[CODE], encoding="utf-8") as stream:
+        divide = BPE(stream).process_line  # splits words into subwords: `幼@@ 儿@@ 园`
+    made = {split: [Example(source, divide(target)) for source, target in pairs[split]] for split in pairs}
     made["cg_test"] = [
         Example(source, target.replace(" ", ""), find_phrase_type(compound)) for source, target, compound in new
     ]
@@ -143,11 +145,3 @@ def sample_splits(
         f"left out: {len(pairs) - len(kept)} pairs with a compound of cg_test",
         f"valid and test: {settings.held_out} pairs each, drawn with seed {settings.seed}",
     ]
-
-
-def load_segmenter(code: Path) -> Callable[[str], str]:
-    """Return a function that splits Chinese words into subwords by upstream's byte-pair encoding: `幼@@ 儿@@ 园`."""
-    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
-
-    with open(code, encoding="utf-8") as stream:
-        return BPE(stream).process_line

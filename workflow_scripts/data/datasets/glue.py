@@ -39,51 +39,41 @@ ENTAILMENT = ("entailment", "not_entailment")
 class Layout:
     """Location and columns of a task's examples.
 
-    files: split -> name of the source, and the file's name inside an archive. header: columns of files without a header
-    line. written: labels as written in the file, if they differ from `labels`.
+    sources: any of these has the files; `{}` is a file's name. written: labels as written in the files, if they differ
+    from `labels`. header: columns of files without a header line. files: split -> name of its file.
     """
 
-    files: dict[str, tuple[str, str]]
+    sources: Sequence[str]
     first: str
     second: str | None
     label: str
     labels: Sequence[str]
-    written: Sequence[str] = field(default=())
-    header: tuple[str, ...] | None = None
+    written: Sequence[str] = ()
+    header: Sequence[str] | None = None
+    files: dict[str, str] = field(default_factory=lambda: {"train": "train.tsv", "test": "dev.tsv"})
 
 
-def locate_files(archive: str) -> dict[str, tuple[str, str]]:
-    """Locate `train` (train.tsv) and `test` (dev.tsv) in an archive."""
-    return {"train": (archive, "train.tsv"), "test": (archive, "dev.tsv")}
-
-
-MNLI = "glue/MNLI.zip"
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
+MNLI_FILES = {"train": "train.tsv", "test": "dev_matched.tsv", "mismatched": "dev_mismatched.tsv"}
+MRPC_FILES = {split: f"msr_paraphrase_{split}.txt" for split in ("train", "test")}
+COLA_COLUMNS = ("source", "label", "mark", "sentence")
+DIGITS = ("0", "1")
 LAYOUTS = {
-    "cola": Layout(
-        locate_files("glue/CoLA.zip"),
-        *("sentence", None, "label", ("unacceptable", "acceptable"), ("0", "1")),
-        header=("source", "label", "mark", "sentence"),
-    ),
-    "mnli": Layout(
-        {
-            "train": (MNLI, "train.tsv"),
-            "test": (MNLI, "dev_matched.tsv"),
-            "mismatched": (MNLI, "dev_mismatched.tsv"),
-        },
-        *("sentence1", "sentence2", "gold_label", MNLI_LABELS),
-    ),
+    "cola": Layout(["glue/CoLA.zip"], "sentence", None, "label", ("unacceptable", "acceptable"), DIGITS, COLA_COLUMNS),
+    "mnli": Layout(["glue/MNLI.zip"], "sentence1", "sentence2", "gold_label", MNLI_LABELS, files=MNLI_FILES),
     "mrpc": Layout(
-        {split: (f"glue/msr_paraphrase_{split}.txt", f"msr_paraphrase_{split}.txt") for split in ("train", "test")},
-        *("#1 String", "#2 String", "Quality", ("different", "paraphrase"), ("0", "1")),
+        ["glue/{}"], "#1 String", "#2 String", "Quality", ("different", "paraphrase"), DIGITS, files=MRPC_FILES
     ),
-    "qnli": Layout(locate_files("glue/QNLIv2.zip"), "question", "sentence", "label", ENTAILMENT),
+    "qnli": Layout(["glue/QNLIv2.zip"], "question", "sentence", "label", ENTAILMENT),
     "qqp": Layout(
-        locate_files("glue/QQP-clean.zip"),
-        *("question1", "question2", "is_duplicate", ("different", "duplicate"), ("0", "1")),
+        ["glue/QQP-clean.zip"], "question1", "question2", "is_duplicate", ("different", "duplicate"), DIGITS
     ),
-    "rte": Layout(locate_files("glue/RTE.zip"), "sentence1", "sentence2", "label", ENTAILMENT),
-}
+    "rte": Layout(["glue/RTE.zip"], "sentence1", "sentence2", "label", ENTAILMENT),
+    "sst2": Layout(
+        ["sst2/SST-2.zip", "sst2/{}"], "sentence", None, "label", ("negative", "positive"), DIGITS,
+        files={"train": "train.tsv", "dev": "dev.tsv"},
+    ),
+}  # fmt: skip
 
 
 class Options(SentenceOptions):
@@ -118,8 +108,8 @@ def read_glue(
 ) -> list[Sentence]:
     """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
     layout = LAYOUTS[task]
-    name, file = layout.files[split]
-    path = find_source(sources, where, name)
+    file = layout.files[split]
+    path = find_source(sources, where, *(name.format(file) for name in layout.sources))
     if task == "qqp":  # upstream's file has broken lines
         lines = [(n, line.split("\t")) for n, line in read_lines(path, file)]
         columns = lines[0][1] if lines else []

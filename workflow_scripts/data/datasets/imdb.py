@@ -14,13 +14,8 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst2
-from workflow_scripts.data.datasets.sentences import (
-    Sentence,
-    SentenceOptions,
-    build_table,
-    shuffle_rows,
-    split_off,
-)
+from workflow_scripts.data.datasets.glue import read_glue
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows, split_off
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import find_source
@@ -48,7 +43,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         "in_distribution": in_distribution,
     }
     notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
-    return build_table(splits | {"test": sst2.read_sst2(sources, ("dev",))["dev"]}, sst2.LABELS, settings, notes)
+    test = read_glue(sources, "sst2", "dev", where=WHERE)
+    return build_table(splits | {"test": test}, sst2.LABELS, settings, notes)
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:

@@ -8,7 +8,6 @@ the current version are dropped and counted.
 
 import csv
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -26,7 +25,7 @@ def rebuild_paws_qqp(index: Path, questions: Path, punkt: Path) -> tuple[dict[st
     """Rebuild `train` and `dev_and_test`. Returns (pairs, notes). Raises UserError for a missing or malformed file."""
     files = {split: list(read_tsv(index, f"{split}.tsv")) for split in ("train", "dev_and_test")}
     wanted = {qid for rows in files.values() for line, row in rows for qid in collect_question_ids(row, index, line)}
-    words = read_question_words(questions, wanted, load_word_tokenizer(punkt))
+    words = read_question_words(questions, wanted, punkt)
     made: dict[str, list[Sentence]] = {}
     notes = []
     for split, rows in files.items():
@@ -53,8 +52,14 @@ def collect_question_ids(row: dict[str, str], index: Path, line: int) -> set[int
     return {int(row["qid1"]), int(row["qid2"])} | {int(PART.fullmatch(p)[1]) for p in parts if not p.isdecimal()}
 
 
-def read_question_words(path: Path, wanted: set[int], words_of: Callable[[str], list[str]]) -> dict[int, list[str]]:
-    """Read the words of the wanted questions: id -> words. Quora's file is tab-separated with quotes."""
+def read_question_words(path: Path, wanted: set[int], punkt: Path) -> dict[int, list[str]]:
+    """Read the words of the wanted questions, as NLTK's word_tokenize splits them: id -> words.
+
+    Quora's file is tab-separated with quotes. `punkt` is the archive of the sentence splitter.
+    """
+    from nltk.tokenize import NLTKWordTokenizer
+
+    splitter, tokenizer = load_sentence_splitter(punkt), NLTKWordTokenizer()
     found: dict[int, list[str]] = {}
     reader = csv.DictReader((f"{line}\n" for _, line in read_lines(path, path.name)), delimiter="\t")
     needed = {"qid1", "qid2", "question1", "question2"}
@@ -65,7 +70,7 @@ def read_question_words(path: Path, wanted: set[int], words_of: Callable[[str], 
             for n in (1, 2):
                 qid, text = row[f"qid{n}"] or "", row[f"question{n}"]
                 if qid.isdecimal() and int(qid) in wanted and int(qid) not in found:
-                    found[int(qid)] = words_of(text or "")
+                    found[int(qid)] = [word for part in splitter.tokenize(text) for word in tokenizer.tokenize(part)]
     except csv.Error as error:  # after an unpaired quote, the rest of the file is one field
         raise UserError(f"{path}:{reader.line_num}: {error}; get the file again") from error
     return found
@@ -81,12 +86,3 @@ def build_sentence(listed: str, qid: int, words: dict[int, list[str]]) -> str:
             return ""
         made.append("".join(words[question][at] for question, at in parts))
     return " ".join(made)
-
-
-def load_word_tokenizer(punkt: Path) -> Callable[[str], list[str]]:
-    """Return NLTK's word_tokenize with the sentence splitter of the archive `punkt`."""
-    from nltk.tokenize import NLTKWordTokenizer
-
-    splitter = load_sentence_splitter(punkt)
-    words = NLTKWordTokenizer()
-    return lambda text: [word for part in splitter.tokenize(text) for word in words.tokenize(part)]

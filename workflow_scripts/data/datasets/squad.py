@@ -59,27 +59,24 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     settings = parse_as(Options, options, WHERE)
     with open_sources(settings.origin, sources, stand_in.write_squad, settings.seed) as files:
         found = {split: read_squad(find_source(files, WHERE, name)) for split, name in SOURCES.items()}
-    train, valid = split_by_paragraph(found["train"], settings.validation, settings.seed)
+    rows = found.pop("train")
+    size = Counter(row.context for row in rows)
+    kept, chosen = 0, set()
+    for context in shuffle_rows(list(size), settings.seed, "validation"):
+        if kept >= settings.validation:
+            break
+        chosen.add(context)
+        kept += size[context]
+    train = [row for row in rows if row.context not in chosen]
+    valid = [row for row in rows if row.context in chosen]
     if not train:
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
     notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
     tables = {
         split: {name: [getattr(row, name) for row in rows] for name in Question._fields}
-        for split, rows in ({"train": train, "valid": valid} | {k: v for k, v in found.items() if k != "train"}).items()
+        for split, rows in ({"train": train, "valid": valid} | found).items()
     }
     return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "paper")
-
-
-def split_by_paragraph(rows: list[Question], count: int, seed: int) -> tuple[list[Question], list[Question]]:
-    """Split into (other questions, at least `count` questions), so that no paragraph has questions in both."""
-    size = Counter(row.context for row in rows)
-    kept, chosen = 0, set()
-    for context in shuffle_rows(list(size), seed, "validation"):
-        if kept >= count:
-            break
-        chosen.add(context)
-        kept += size[context]
-    return [row for row in rows if row.context not in chosen], [row for row in rows if row.context in chosen]
 
 
 def read_squad(path: Path) -> list[Question]:

@@ -12,13 +12,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.data.datasets.sentences import (
-    Sentence,
-    SentenceOptions,
-    build_table,
-    parse_number,
-    read_tsv,
-)
+from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, parse_number, read_tsv
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import sts as stand_in
@@ -58,19 +52,11 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 def read_sts(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
     """Read upstream's archive or its three files: part -> (source, pair) of each line."""
-    return {
-        part: [
-            (
-                row["source"],
-                Sentence(
-                    f"{part}-{line}",
-                    row["sentence1"],
-                    row["sentence2"],
-                    parse_number(row["score"], 0, 5, f"{path}: sts-{part}.csv:{line}"),
-                ),
-            )
-            for line, row in read_tsv(path, f"sts-{part}.csv", COLUMNS)
-        ]
-        for part in PARTS
-        for path in [find_source(sources, WHERE, ARCHIVE, f"stsb/sts-{part}.csv")]
-    }
+    found: dict[str, list[tuple[str, Sentence]]] = {part: [] for part in PARTS}
+    for part, rows in found.items():
+        file = f"sts-{part}.csv"
+        path = find_source(sources, WHERE, ARCHIVE, f"stsb/{file}")
+        for line, row in read_tsv(path, file, COLUMNS):
+            score = parse_number(row["score"], 0, 5, f"{path}: {file}:{line}")
+            rows.append((row["source"], Sentence(f"{part}-{line}", row["sentence1"], row["sentence2"], score)))
+    return found

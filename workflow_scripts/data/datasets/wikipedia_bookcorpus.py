@@ -29,8 +29,7 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
-from workflow_scripts.data.formats.parallel import map_in_order
-from workflow_scripts.data.formats.parallel_text import split_into_chunks
+from workflow_scripts.data.formats.parallel_text import map_in_order, split_into_chunks
 from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
@@ -38,7 +37,6 @@ from workflow_scripts.data.stand_ins import corpora as stand_in
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
-    from tokenizers import Tokenizer
 
 WHERE = "options of workflow_scripts.data.datasets.wikipedia_bookcorpus"
 WIKIPEDIA, BOOKCORPUS, TOKENIZER = "wikipedia/", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json"
@@ -81,8 +79,12 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from tokenizers import Tokenizer
 
-    tokenizer = read_tokenizer_file(sources[TOKENIZER])
+    try:
+        tokenizer = Tokenizer.from_file(str(sources[TOKENIZER]))
+    except Exception as error:  # the library has no narrower exception
+        raise UserError(f"{sources[TOKENIZER]} cannot be read as a tokenizer ({error}); fetch it again") from error
     tokenizer.enable_truncation(settings.longest)
     ids = pa.list_(pa.int32())
     columns = pa.schema([("source", pa.string()), ("first_ids", ids), ("second_ids", ids)])
@@ -111,16 +113,6 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     hownet.write_sememe_files(folder, hownet.read_sememes(given), hownet.read_sememe_names(given))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(found) for split, found in counts.items()}}
-
-
-def read_tokenizer_file(path: Path) -> "Tokenizer":
-    """Read a tokenizer file. Raises UserError if it is not a tokenizer."""
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library has no narrower exception
-        raise UserError(f"{path} cannot be read as a tokenizer ({error}); fetch it again") from error
 
 
 def iterate_corpus_pairs(sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:

@@ -32,10 +32,10 @@ from pydantic import Field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import byte_pairs
-from workflow_scripts.data.formats.parallel import map_in_order
 from workflow_scripts.data.formats.parallel_text import (
     extract_files,
     iterate_lines,
+    map_in_order,
     pair_lines,
     read_segments,
     split_into_chunks,

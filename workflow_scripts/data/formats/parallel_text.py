@@ -1,16 +1,21 @@
-"""Parallel text in upstream's formats: files of aligned lines in tar archives, and test sets in SGML."""
+"""Parallel text in upstream's formats: files of aligned lines in tar archives, and test sets in SGML.
+
+Also the work on more lines than fit into memory: in chunks, by several processes.
+"""
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice, zip_longest
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.archives import decompress, iterate_archive, report_broken
 
-Item = TypeVar("Item")
+Item, Result = TypeVar("Item"), TypeVar("Result")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
@@ -58,6 +63,19 @@ def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
+
+
+def map_in_order(
+    pool: ProcessPoolExecutor, function: Callable[..., Result], items: Iterable[Item], *others: Any
+) -> Iterator[Result]:
+    """Yield results in order, reading only a few items ahead; `pool.map` would read them all at once."""
+    waiting: deque = deque()
+    for item in items:
+        waiting.append(pool.submit(function, item, *others))
+        if len(waiting) > 3 * pool._max_workers:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def iterate_lines(path: Path) -> Iterator[str]:

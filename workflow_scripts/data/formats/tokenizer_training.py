@@ -8,7 +8,8 @@ includes the space before the word. The name of a special token in a text always
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,14 +31,9 @@ def train_tokenizer(kind: str, vocabulary_size: int, texts: Iterable[str], words
 
     words: word -> number of occurrences without a space before it to add to the texts.
     """
-    return {"bpe": train_byte_pairs, "unigram": train_unigram}[kind](vocabulary_size, _with_bare(texts, words))
-
-
-def _with_bare(texts: Iterable[str], words: Counter[str]) -> Iterator[str]:
-    yield from texts
-    for word in sorted(words):
-        # Separated by tabs, because a word after a space is another token.
-        yield "\t".join([word] * words[word])
+    # Separated by tabs, because a word after a space is another token.
+    bare = ("\t".join([word] * words[word]) for word in sorted(words))
+    return {"bpe": train_byte_pairs, "unigram": train_unigram}[kind](vocabulary_size, chain(texts, bare))
 
 
 def train_byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":

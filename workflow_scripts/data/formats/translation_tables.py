@@ -41,7 +41,10 @@ def write_tables(
     }
     pieces = byte_pairs.format_pieces(tokenizer)
     vocabulary, new_ids = {}, {}
-    for side, counts in count_pieces(joint["train"], len(pieces)).items():
+    for side in SIDES:
+        counts = np.zeros(len(pieces), np.int64)
+        for batch in iterate_batches(joint["train"]):
+            counts += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
         found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != byte_pairs.UNKNOWN)
         order = sorted(found, key=lambda i: (-counts[i], pieces[i], i))
         vocabulary[side] = SPECIAL_TOKENS + [pieces[i] for i in order]
@@ -102,15 +105,6 @@ def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
 
     with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as reader:
         yield from (batch for batch in reader if len(batch))
-
-
-def count_pieces(path: Path, pieces: int) -> dict[str, np.ndarray]:
-    """Count the occurrences of each joint piece on each side: side -> [pieces]."""
-    counts = {side: np.zeros(pieces, np.int64) for side in SIDES}
-    for batch in iterate_batches(path):
-        for side in SIDES:
-            counts[side] += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=pieces)
-    return counts
 
 
 def remap_ids(

@@ -116,12 +116,8 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
             source = Source(
                 name=f"{dataset_name}/{name}",
                 urls=tuple(urls),
-                sha256=entry.sha256,
-                bytes=entry.bytes,
-                revision=dataset.revision,
-                licence=dataset.licence,
-                redistributable=dataset.redistributable,
-                citation=dataset.citation,
+                **entry.model_dump(include={"sha256", "bytes"}),
+                **dataset.model_dump(include={"revision", "licence", "redistributable", "citation"}),
                 note="; ".join(filter(None, [entry.note, dataset.note])),
             )
             packings = tuple(

@@ -1,7 +1,9 @@
-"""Models of the Hugging Face hub at their pinned commit, with checks of local copies."""
+"""Models of the Hugging Face hub at their pinned commit: selection of their files, and checks of local copies."""
 
 import os
+import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -9,7 +11,30 @@ from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
 from workflow_scripts.data.sources.download import count_bytes
-from workflow_scripts.data.sources.model_files import INDEX, MANIFEST, select_model_files
+
+MANIFEST = "model.json"
+NEEDED = ("config.json", "tokenizer.json")
+WELCOME = ("generation_config.json", "tokenizer_config.json")
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+
+
+def is_model_file(file: str) -> bool:
+    """Return whether a model is loaded from this file; never true for pickled weights or code."""
+    return file in (*NEEDED, *WELCOME, WHOLE, INDEX) or SHARD.fullmatch(file) is not None
+
+
+def select_model_files(files: Collection[str], where: str) -> list[str]:
+    """Select the needed files of a repository. Raises UserError if a required file is missing."""
+    weights = [WHOLE] if WHOLE in files else sorted(file for file in files if SHARD.fullmatch(file))
+    if not weights:
+        pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))
+        why = f"only {pickled[0]}, and a pickled file can run code; pin" if pickled else "so no weights; pin"
+        raise UserError(f"{where} has no {WHOLE}, {why} a commit with safetensors in sources.yaml")
+    missing = [file for file in (*NEEDED, *([INDEX] if weights != [WHOLE] else [])) if file not in files]
+    if missing:
+        raise UserError(f"{where} has no {missing[0]}; pin another commit in sources.yaml")
+    return [*NEEDED, *(file for file in WELCOME if file in files), *([INDEX] if weights != [WHOLE] else []), *weights]
 
 
 def find_repository(name: str) -> Repository:
@@ -22,17 +47,15 @@ def find_repository(name: str) -> Repository:
     return models[name]
 
 
-def verify_shards(folder: Path) -> None:
-    """Raise UserError if the index of the weights names a missing file."""
+def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
+    """Write model.json: name, commit, licence, and sha256 and bytes of each file.
+
+    Raises UserError if the index of the weights names a missing file.
+    """
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
             if not (folder / shard).is_file():
                 raise UserError(f"{folder / INDEX} lists {shard}, which is missing; get the model again")
-
-
-def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
-    """Write model.json: name, commit, licence, and sha256 and bytes of each file."""
-    verify_shards(folder)
     chosen = select_model_files([path.name for path in folder.iterdir()], str(folder))
     files = {file: {"sha256": hash_file(folder / file), "bytes": count_bytes(folder / file)} for file in chosen}
     what = {"name": name, "revision": repository.revision, "licence": repository.licence, "files": files}

@@ -12,7 +12,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.data.sources.declared import Repository
 from workflow_scripts.data.sources.download import TRANSIENT_STATUSES, Advance, RetryPolicy, count_bytes, download
-from workflow_scripts.data.sources.model_files import select_model_files
+from workflow_scripts.data.sources.fetch_model import select_model_files
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -79,15 +79,12 @@ def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
     (folder / "cg-test_cg-test.compound").write_text("\n".join(compounds) + "\n")
     (folder / "eval_lexicon").write_text("\n".join(list_translations()) + "\n", encoding="utf-8")
     words = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
-    code = ["#version: 0.2", *dict.fromkeys(merge for word in words for merge in list_merges(word))]
-    (folder / "processed_code").write_text("\n".join(code) + "\n", encoding="utf-8")
+    merges: dict[str, None] = {}  # in order; they build each word character by character
+    for word in words:
+        signs = [*word[:-1], f"{word[-1]}</w>"]
+        merges |= dict.fromkeys("".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs)))
+    (folder / "processed_code").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
     return {f"cognition/{path.name}": path for path in folder.iterdir()}
-
-
-def list_merges(word: str) -> list[str]:
-    """Return the merges of a byte-pair encoding that build a word, character by character."""
-    signs = [*word[:-1], f"{word[-1]}</w>"]
-    return ["".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs))]
 
 
 def generate_phrase(rng: random.Random, kind: str) -> tuple[str, str]:

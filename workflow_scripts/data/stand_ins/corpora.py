@@ -22,7 +22,10 @@ def write_corpora(folder: Path) -> dict[str, Path]:
     import pyarrow.parquet as pq
 
     rng = random.Random("corpora stand-in")
-    texts = [generate_article(rng, number) for number in range(ARTICLES)]
+    texts = []
+    for number in range(ARTICLES):  # a heading and paragraphs, one per line
+        paragraphs = [" ".join(generate_sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
+        texts.append("\n\n".join([paragraphs[0], f"Matter {number}", *paragraphs[1:]]))
     lines = generate_sentences(rng, LINES)
     paths = {
         name: folder / name.replace("/", "-")
@@ -35,12 +38,6 @@ def write_corpora(folder: Path) -> dict[str, Path]:
     write_tar(archive, "w:bz2", books)
     wordpiece.train_wordpiece(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
     return paths | sememes.write_sememes(folder)
-
-
-def generate_article(rng: random.Random, number: int) -> str:
-    """Generate an article: a heading and paragraphs of two to six sentences, one paragraph per line."""
-    paragraphs = [" ".join(generate_sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
-    return "\n\n".join([*paragraphs[:1], f"Matter {number}", *paragraphs[1:]])
 
 
 def generate_sentences(rng: random.Random, count: int) -> Sequence[str]:

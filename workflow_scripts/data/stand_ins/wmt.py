@@ -52,10 +52,6 @@ def add_files(content: dict[str, bytes], files: Files, pairs: list[dict[str, str
 def generate_sentence(rng: random.Random) -> dict[str, str]:
     """Generate a sentence in both languages."""
     subject, verb, thing, place = (rng.choice(words) for words in (SUBJECTS, VERBS, OBJECTS, PLACES))
-    second = " ".join(map(invert_spelling, f"{subject} {place} {verb} {thing}".split()))
+    words = f"{subject} {place} {verb} {thing}".split()
+    second = " ".join(word[::-1] if word.isalpha() and word.islower() else word for word in words)
     return {"first": f"{subject} {verb} {thing} {place} .", "second": f"{second} ."}
-
-
-def invert_spelling(word: str) -> str:
-    """Reverse a lower-case word (`council` -> `licnuoc`); anything else is unchanged."""
-    return word[::-1] if word.isalpha() and word.islower() else word
