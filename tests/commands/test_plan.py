@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,16 +38,12 @@ def write_run(project: Path, name: str, device: str, seconds: float) -> None:
     folder = project / "results/demo/runs" / name
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "checkpoint/model.safetensors").write_bytes(b"x" * 2_000_000)
-    task, method, variant, _ = name.split("/")
     gpu = 3_000_000_000 if device == "cuda" else None
     record = {"device": device, "cpu": "x86", "seconds_per_step": seconds, "peak_gpu_memory_bytes": gpu}
     (folder / "record.json").write_text(json.dumps(record))
-    run: dict[str, Any] = {"scale": "demo"}
     spec = resolve_run(load_catalogue(), name, "demo")
-    run["spec"] = {"task": task, "method": method, "variant": variant} | {
-        key: spec[key] for key in ("model", "training")
-    }
-    (folder / "run.json").write_text(json.dumps(run))
+    kept = {key: spec[key] for key in ("task", "method", "variant", "model", "training")}
+    (folder / "run.json").write_text(json.dumps({"scale": "demo", "spec": kept}))
 
 
 def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
@@ -77,10 +72,8 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
 
     steps = 100  # of the demo
     run = Run("scan-jump-x2", "transformer", "default", 9)
-    assert estimate_hours(load_catalogue(), [run, run], "demo", "fp32", "cpu") == (
-        pytest.approx(2 * steps * 0.6 / 3600),
-        0,
-    )
+    expected = (pytest.approx(2 * steps * 0.6 / 3600), 0)
+    assert estimate_hours(load_catalogue(), [run, run], "demo", "fp32", "cpu") == expected
     # Nothing like it was measured there.
     assert estimate_hours(load_catalogue(), [run], "demo", "fp32", "cuda") == (0, 1)
     capsys.readouterr()
@@ -95,14 +88,8 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
 def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0) -> dict[str, str]:
     """A row of step_times.csv, measured on a CPU."""
     names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
-    return {
-        "scale": scale,
-        **names,
-        "device": "cpu",
-        "seconds_per_step": str(seconds),
-        "checkpoint_bytes": str(checkpoint),
-        "gpu_bytes": "",
-    }
+    measured = {"seconds_per_step": str(seconds), "checkpoint_bytes": str(checkpoint), "gpu_bytes": ""}
+    return {"scale": scale, **names, "device": "cpu", **measured}
 
 
 def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the_scale():
@@ -128,11 +115,8 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("wmt17-en-de/sq-transformer/srl") is None  # as large as CoGnition's, with many more words
     assert seconds("scan-jump-x2/transformer/default") is None
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
-    size = {
-        name: estimate_checkpoint_bytes(times, Run(name, "sq-transformer", "sal", 1), "full")
-        for name in ("scan-jump", "cogs")
-    }
-    assert size == {"scan-jump": 41, "cogs": None}
+    runs = [Run(name, "sq-transformer", "sal", 1) for name in ("scan-jump", "cogs")]
+    assert [estimate_checkpoint_bytes(times, run, "full") for run in runs] == [41, None]
 
 
 def test_a_model_of_another_size_is_no_record_of_the_scale(project: Path, capsys: pytest.CaptureFixture[str]):
@@ -205,8 +189,7 @@ def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys:
 def test_models_of_the_hub_are_known_by_their_parameters():
     """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)
-    size = estimate_checkpoint_bytes([], llama, "full")
-    assert size == 4 * 3_212_749_824
+    assert estimate_checkpoint_bytes([], llama, "full") == 4 * 3_212_749_824
     assert estimate_checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
 
 
@@ -215,9 +198,8 @@ def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_tw
     asked = load_catalogue().scales["full"].jobs
     large, small = Run("idm", "llama-large", "carma", seed=0), Run("idm", "gpt2-small", "carma", seed=0)
     first, third = (resources.estimate_run_resources(large, "full", "cuda", attempt) for attempt in (1, 3))
-    assert (
-        first.mem_mb == asked.memory_of["llama-large"] == third.mem_mb / 4 and first.runtime == third.runtime == 24 * 60
-    )
+    assert first.mem_mb == asked.memory_of["llama-large"] == third.mem_mb / 4
+    assert first.runtime == third.runtime == 24 * 60
     assert resources.estimate_run_resources(small, "full", "cuda").mem_mb == asked.memory < first.mem_mb
     assert (first.gpu, resources.estimate_run_resources(large, "full", "cpu").gpu, first.threads) == (1, 0, 2)
     assert resources.estimate_run_resources(large, "demo", "cpu").mem_mb == load_catalogue().scales["demo"].jobs.memory

@@ -55,7 +55,7 @@ def test_a_table_is_given_its_own_published_numbers_only():
 
 def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):
     (tmp_path / "papers/mine").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; every paper needs it"):
+    with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; copy the header line"):
         select_published_rows(Catalogue(tmp_path, {}, {}, {}), "mine")
 
 

@@ -39,23 +39,23 @@ def test_cpu_seconds_count_work_and_not_sleep():
 def test_the_commit_is_that_of_the_checkout_and_dirty_when_the_code_differs(tmp_path, monkeypatch):
     shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     monkeypatch.setattr(system, "PROJECT", tmp_path)
-    assert record.describe_origin()["commit"] is None and record.describe_origin()["dirty"] is None
+    assert system.read_commit()["commit"] is None and system.read_commit()["dirty"] is None
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
     (tmp_path / "file").write_text("one")
     for arguments in (["init", "-q"], ["add", "file"], ["commit", "-qm", "First"]):
         subprocess.run([*git, *arguments], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    assert (record.describe_origin()["commit"], record.describe_origin()["dirty"]) == (head, False)
+    assert (system.read_commit()["commit"], system.read_commit()["dirty"]) == (head, False)
     (tmp_path / "file").write_text("two")
-    assert record.describe_origin()["dirty"] is True
+    assert system.read_commit()["dirty"] is True
     (tmp_path / "file").write_text("one")
     (tmp_path / "notes.txt").touch()
-    assert record.describe_origin()["dirty"] is False  # no part of the code
+    assert system.read_commit()["dirty"] is False  # no part of the code
     (tmp_path / "workflow_scripts/models").mkdir(parents=True)
     (tmp_path / "workflow_scripts/models/new model.py").touch()
-    assert record.describe_origin()["dirty"] is True
+    assert system.read_commit()["dirty"] is True
     shutil.rmtree(tmp_path / ".git")
-    assert record.describe_origin()["commit"] is None
+    assert system.read_commit()["commit"] is None
 
 
 def test_versions_are_those_installed_of_all_that_the_project_depends_on():

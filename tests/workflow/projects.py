@@ -31,7 +31,6 @@ PARTS = (
     "workflow_scripts",
 )
 
-
 # The run that tests make for real.
 RUN = "scan-jump-x2/transformer/default/seed-1"
 DATA = "results/demo/data/scan-jump-x2"
@@ -61,11 +60,22 @@ class Project:
             ["./reproduce", *arguments], cwd=self.root, capture_output=True, text=True, timeout=300, **options
         )
 
+    def make(self, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
+        """Run ./reproduce, which must succeed."""
+        done = self.reproduce(*arguments, **options)
+        assert done.returncode == 0, done.stderr
+        return done
+
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `python -m workflow_scripts` with the arguments."""
         python = str(self.root / ".venv/bin/python")
         command = [python, "-m", "workflow_scripts", *arguments]
         return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=300)
+
+    def change_code(self, file: str) -> None:
+        """Add a line to a module of the package."""
+        path = self.root / "workflow_scripts" / file
+        path.write_text(path.read_text() + "\nCHANGED = 1\n")
 
     def edit(self, file: str, old: str, new: str) -> None:
         """Replace the only occurrence of `old` in a file."""

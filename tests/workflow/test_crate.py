@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -23,17 +22,11 @@ METADATA = "ro-crate-metadata.json"
 CONFIG = "results/demo/config.json"
 
 
-def call(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    python = str(project.root / ".venv/bin/python")
-    command = [python, "-m", "workflow_scripts", *arguments]
-    return subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=300)
-
-
 @pytest.fixture(scope="module")
 def crate(finished_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The crate of the demo, unpacked."""
     folder = tmp_path_factory.mktemp("crate")
-    done = call(Project(finished_demo), "crate", "--scale", "demo", "--out", str(folder / "demo.zip"))
+    done = Project(finished_demo).command("crate", "--scale", "demo", "--out", str(folder / "demo.zip"))
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(folder / "demo.zip") as archive:
         archive.extractall(folder / "demo")
@@ -151,7 +144,7 @@ def test_it_holds_scores_captions_and_provenance_but_no_weights(crate: Path):
 
 
 def test_an_untouched_crate_agrees(finished_demo: Path, crate: Path):
-    done = call(Project(finished_demo), "verify", str(crate.parent / "demo.zip"))
+    done = Project(finished_demo).command("verify", str(crate.parent / "demo.zip"))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert done.stdout.endswith("all agree\n") and " 0 cells" not in done.stdout
     papers = json.loads((crate / CONFIG).read_text())["papers"]

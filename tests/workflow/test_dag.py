@@ -58,10 +58,8 @@ def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(work
 
 def test_a_state_belongs_to_one_spec_and_one_kind_of_data():
     catalogue, run = load_catalogue(), job("cogs/transformer/default/seed-1")
-    (first, again), other = (
-        (Workflow(Config(), catalogue).locate_training_state(run) for _ in "ab"),
-        job("cogs/lrf/default/seed-1"),
-    )
+    first, again = (Workflow(Config(), catalogue).locate_training_state(run) for _ in "ab")
+    other = job("cogs/lrf/default/seed-1")
     assert first == again and first.startswith("results/demo/state/cogs/transformer/default/seed-1/")
     assert Workflow(Config(precision="bf16"), catalogue).locate_training_state(run) != first
     assert Workflow(Config(), catalogue).locate_training_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
@@ -90,9 +88,8 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
 def test_targets_name_every_output_once_and_no_weights():
     targets = Targets(Config(scale="demo", papers=["lrf"]), load_catalogue())
     folder = "results/{scale}/runs/{task}/{method}/{variant}/{seed}"
-    files = targets.list_runs(
-        [f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"], [f"{folder}/interventions"]
-    )
+    outputs = [f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"]
+    files = targets.list_runs(outputs, [f"{folder}/interventions"])
     assert "results/demo/runs/cognition/lrf/default/seed-1/run.json" in files
     assert len(set(files)) == len(files) and all(file.endswith("run.json") for file in files)
     tables = targets.list_displays("table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"])

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 
 import pytest
 
@@ -37,15 +36,10 @@ def from_hub(project: Project) -> Project:
 def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
     assert ("fetch_model", MANIFEST) in from_hub.planned()
     run = "results/demo/runs/scan-jump/transformer/default/seed-1/run.json"
-    done = from_hub.reproduce("-n", "-p", run)
-    assert done.returncode == 0, done.stderr
+    done = from_hub.make("-n", "-p", run)
     assert f"--init results/downloads/models/{GATED} " in re.sub(r"\s+", " ", done.stdout + done.stderr)
 
-    def command(*words: str) -> str:
-        call = [".venv/bin/python", "-m", "workflow_scripts", *words]
-        return subprocess.run(call, cwd=from_hub.root, capture_output=True, text=True, check=True).stdout
-
-    plan, why = command("plan"), command("why", run)
+    plan, why = from_hub.command("plan").stdout, from_hub.command("why", run).stdout
     assert ", 1 fetch_model" in plan and f"{GATED} of the Hugging Face hub, gated" in plan
     assert "fetch_model" in why
 
@@ -64,8 +58,7 @@ def test_the_rule_fetches_with_the_environments_token_and_writes_it_nowhere(proj
     with serving(HubServer) as hub:
         hub.add(GATED, REVISION, FILES)
         hub.gated, hub.tokens = {GATED}, {token}
-        done = project.reproduce(MANIFEST, env=os.environ | {"HF_ENDPOINT": hub.url, "HF_TOKEN": token})
-    assert done.returncode == 0, done.stderr
+        done = project.make(MANIFEST, env=os.environ | {"HF_ENDPOINT": hub.url, "HF_TOKEN": token})
     assert json.loads((project.root / MANIFEST).read_text())["files"].keys() == FILES.keys()
     written = [project.root / "results", project.root / ".snakemake"]
     for file in (path for folder in written for path in folder.rglob("*") if path.is_file()):
@@ -80,6 +73,5 @@ def test_without_network_a_model_comes_from_the_folder_of_the_configuration(proj
         (models / GATED / file).write_bytes(content)
     with project.edited("config.yaml") as config:
         config["models"]["local"] = str(models)
-    done = project.reproduce(MANIFEST, env=os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9"})
-    assert done.returncode == 0, done.stderr
+    project.make(MANIFEST, env=os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9"})
     assert (project.root / MANIFEST).with_name("model.safetensors").read_bytes() == FILES["model.safetensors"]

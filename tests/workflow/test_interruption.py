@@ -62,8 +62,7 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     wait_for_end_of(process)
     assert list((long_run.root / ".snakemake").glob("locks/*")), "this test needs a lock that was left"
     long_run.edit("catalogue/tasks/kinds.yaml", "max_steps: 100000,", "max_steps: 3,")
-    done = long_run.reproduce(TARGET)
-    assert done.returncode == 0, done.stderr
+    done = long_run.make(TARGET)
     assert "LockException" not in done.stderr
     assert (long_run.root / TARGET).exists()
 
@@ -101,7 +100,7 @@ def test_where_the_file_system_has_no_locks_those_of_snakemake_count(project, tm
     lock.write_text(f"{SCORES}\n")
     done = project.reproduce(SCORES)
     assert done.returncode == 1 and "--unlock" in done.stderr and lock.exists()
-    assert project.reproduce("--unlock").returncode == 0
+    project.make("--unlock")
     assert not lock.exists()
 
 
@@ -155,13 +154,13 @@ def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(projec
     before = (project.root / TARGET).read_bytes()
     assert "1 job: 1 train (not run: -n)" in project.reproduce("-n", TARGET).stdout
     assert project.command("check").returncode == 0
-    assert project.reproduce("--touch", TARGET).returncode == 0
+    project.make("--touch", TARGET)
     assert "Nothing to be done" in project.reproduce(TARGET).stderr and (project.root / TARGET).read_bytes() == before
 
 
 def test_failed_job_shows_why_and_where(project):
     """A prepared data set that has lost its vocabulary: the command's own error line, its log, the exit code."""
-    assert project.reproduce("results/demo/data/scan-jump-x2/dataset.json").returncode == 0
+    project.make("results/demo/data/scan-jump-x2/dataset.json")
     (project.root / "results/demo/data/scan-jump-x2/vocabulary.json").unlink()
     done = project.reproduce(TARGET)
     assert done.returncode == 1

@@ -7,10 +7,11 @@ import pytest
 import yaml
 
 from tests.workflow.projects import Project
-from tests.workflow.test_rerun import intervened, made, named, of_rule
+from tests.workflow.test_rerun import intervened, made, named, of_rule, searched
 from workflow_scripts.config.loading import load_catalogue
 
 OF_A_RUN = ("train", "evaluate")
+READ_BY_CLAIMS = ("display_schema.py", "analysis_plan.py")
 
 
 def of_methods(*methods: str) -> Callable[[Project], set[str]]:
@@ -19,11 +20,6 @@ def of_methods(*methods: str) -> Callable[[Project], set[str]]:
 
 def of_tasks(*tasks: str) -> Callable[[Project], set[str]]:
     return lambda project: {run for task in tasks for run in made(project, f"{task}/") if run.startswith(f"{task}/")}
-
-
-def searched(project: Project) -> set[str]:
-    folder = project.root / "results/demo/search"
-    return {str(file.parent.relative_to(folder)) for file in folder.rglob("chosen.json")}
 
 
 def analyses_of(module: str) -> Callable[[Project], set[str]]:
@@ -53,8 +49,7 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
 )
 def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rule, expected):
     """The first rule that it reaches: for these jobs, no other of that rule, and none of an earlier one."""
-    path = demo.root / "workflow_scripts" / file
-    path.write_text(path.read_text() + "\nCHANGED = 1\n")
+    demo.change_code(file)
     planned = named(demo.planned())
     if expected is None:  # of a kind of task
         tasks, kind = load_catalogue(demo.root).tasks, file.split("/")[1]
@@ -69,12 +64,8 @@ def test_an_edit_of_what_computes_nothing_reruns_nothing(demo):
     """All at once: arguments and files of commands, shared helpers, what describes and records, plans and starts."""
     for folder in ("commands", "common", "config", "provenance", "workflow"):
         for path in (demo.root / "workflow_scripts" / folder).glob("*.py"):
-            if path.name not in (
-                "__init__.py",
-                "display_schema.py",
-                "analysis_plan.py",
-            ):  # these two are read by claims
-                path.write_text(path.read_text() + "\nCHANGED = 1\n")
+            if path.name not in ("__init__.py", *READ_BY_CLAIMS):
+                demo.change_code(f"{folder}/{path.name}")
     assert demo.planned() == set()
 
 
@@ -156,8 +147,7 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
     assert demo.planned() == set()
     target = f"results/demo/runs/{run}/eval/scores.csv"
     assert named(demo.planned(target)) == {(rule, run) for rule in OF_A_RUN}
-    done = demo.reproduce(target)
-    assert done.returncode == 0, done.stderr
+    demo.make(target)
     with open(demo.root / target) as stream:
         scores = {row["metric"]: float(row["value"]) for row in csv.DictReader(stream) if row["subset"] == "all"}
     assert scores["words"] >= 1
@@ -234,7 +224,6 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
     target = "results/demo/figures/mine/histogram.svg"
     made = {("prepare", "echo"), ("train", run), ("analyse", "mine/lengths"), ("figure", "mine/histogram")}
     assert named(demo.planned(target)) == made
-    done = demo.reproduce(target)
-    assert done.returncode == 0, done.stderr
+    demo.make(target)
     assert (demo.root / "results/demo/analyses/mine/lengths/lengths.csv").read_text().startswith("length\n2\n")
     assert "<svg" in (demo.root / target).read_text()

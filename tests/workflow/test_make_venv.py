@@ -20,15 +20,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def make_venv(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["envs/make_venv"],
-        cwd=folder,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+    captured = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 120}
+    return subprocess.run(["envs/make_venv"], cwd=folder, env=os.environ | environment, **captured)
 
 
 def test_no_python_is_one_line(folder):

@@ -22,6 +22,8 @@ RECORDS = (
 # What only a GPU has, an outside of git has not, or no module of ours computes with.
 MAY_BE_EMPTY = {"driver", "cuda", "peak_gpu_memory_bytes", "commit", "dirty"}
 
+VERSIONS = {"python", "torch", "snakemake", "pandas", "tokenizers", "sacrebleu", "nltk"}
+
 
 @pytest.mark.parametrize("pattern", RECORDS)
 def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
@@ -37,15 +39,7 @@ def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
         assert record["spec"] and record["fingerprint"].endswith(record["code_digest"])
         assert datetime.fromisoformat(record["started"]) <= datetime.fromisoformat(record["finished"])
         assert record["cpu_seconds"] > 0 and record["peak_memory_bytes"] > 1e7 and record["resumed"] >= 0
-        assert record["versions"].keys() >= {
-            "python",
-            "torch",
-            "snakemake",
-            "pandas",
-            "tokenizers",
-            "sacrebleu",
-            "nltk",
-        }
+        assert record["versions"].keys() >= VERSIONS
         if trained:
             assert record["deterministic_algorithms"] and record["precision"] == "fp32"
 

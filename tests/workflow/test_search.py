@@ -41,9 +41,7 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(sea
     assert [made.count(f"rule {rule}:") for rule in ("prepare", "search", "train")] == [1, 1, 2]
     assert rules(searching) == []
     chosen = json.loads((searching.root / CHOSEN).read_text())["chosen"]
-    for target in TARGETS:
-        run = json.loads((searching.root / target).read_text())
-        assert run["chosen"] == chosen
+    assert all(json.loads((searching.root / target).read_text())["chosen"] == chosen for target in TARGETS)
     assert command(searching, "workflow_scripts", "check") == "4 results agree with the current configuration\n"
     # Another grid: the search and what was trained with it are stale, and each says why.
     with searching.edited("catalogue/tasks/scan.yaml") as tasks:
@@ -66,14 +64,12 @@ def test_the_plan_counts_searches(searching):
 
     assert " search" not in jobs()
     with searching.edited("papers/sq_transformer/experiments.yaml") as content:
-        seeds = {"demo": [3, 4]}
         methods = {"transformer": ["default", "sinusoidal"]}
-        content["demo"].append({"task": "scan-jump", "methods": methods, "seeds": seeds})
+        content["demo"].append({"task": "scan-jump", "methods": methods, "seeds": {"demo": [3, 4]}})
     assert ", 2 search" in jobs()
 
 
 def test_a_search_of_a_variant_without_one_is_refused_in_one_line(project):
-    line = [str(project.root / ".venv/bin/snakemake"), "-n", CHOSEN]
-    done = subprocess.run(line, cwd=project.root, capture_output=True, text=True, timeout=120)
+    done = project.reproduce("-n", CHOSEN)
     assert done.returncode == 1
-    assert f"{RUN} has no search at scale demo" in done.stdout + done.stderr
+    assert f"{RUN} has no search at scale demo" in done.stderr

@@ -41,8 +41,7 @@ def test_a_function_of_the_code(made: Project):
 
 def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     """The name of the state folder, a parameter of the training, changes with the code of its data."""
-    file = made.root / "workflow_scripts/data/datasets/scan.py"
-    file.write_text(file.read_text() + "\nCHANGED = 1\n")
+    made.change_code("data/datasets/scan.py")
     prepare, train, evaluate, last = why(made, SCORES)
     assert prepare == "prepare scan-jump-x2: workflow_scripts/data/datasets/scan.py changed: module level"
     assert train == f"train {RUN}: reads {DATA}/dataset.json, which is rerun too"
@@ -139,11 +138,8 @@ def test_a_source_file_and_a_model_of_the_hub(project):
 def test_a_published_number(demo):
     """By its cell and its column."""
     table = "results/demo/tables/sq_transformer/table1.csv"
-    demo.edit(
-        "papers/sq_transformer/published.csv",
-        "table1,Transformer,JUMP,exact_match,40.04±17.3,40.04,",
-        "table1,Transformer,JUMP,exact_match,40.04±17.3,41.04,",
-    )
+    line = "table1,Transformer,JUMP,exact_match,40.04±17.3,"
+    demo.edit("papers/sq_transformer/published.csv", f"{line}40.04,", f"{line}41.04,")
     own, last = why(demo, table)
     key, file = "published.table1/Transformer/JUMP/exact_match.value", "papers/sq_transformer/published.csv"
     assert own == f'table sq_transformer/table1: {key} was "40.04" and is "41.04" ({file})'

@@ -40,9 +40,12 @@ def main(args: argparse.Namespace) -> None:
     lexicon = read_cognition_lexicon(args.lexicon)
     lines = read_aligned_lines([args.source, args.compound, args.hypothesis])
     check_compounds([(source, compound) for source, compound, _ in lines], lexicon, args)
-    check_translations([line[2] for line in lines], args.hypothesis)
-    compounds = [compound for _, compound, _ in lines]
-    errors = find_compound_errors(compounds, [translation for *_, translation in lines], lexicon)
+    compounds, translations = ([line[place] for line in lines] for place in (1, 2))
+    for number, translation in enumerate(translations, start=1):
+        if not remove_spaces(translation):
+            advice = "for a sentence without a translation write '-'"
+            raise UserError(f"{args.hypothesis}:{number}: no words in '{translation}'; {advice}")
+    errors = find_compound_errors(compounds, translations, lexicon)
     rates = compute_rates_by_phrase(compounds, errors)
     if args.json:
         names = ("instance", "aggregate", "sentences")
@@ -64,13 +67,6 @@ def check_encoding(path: Path) -> None:
         pass  # reported by the function that reads it
     except IsADirectoryError as error:
         raise UserError(f"{path} is a folder; name a text file") from error
-
-
-def check_translations(lines: list[str], path: Path) -> None:
-    """Raise UserError with the line for a translation that is empty after its words are joined."""
-    for number, line in enumerate(lines, start=1):
-        if not remove_spaces(line):
-            raise UserError(f"{path}:{number}: no words in '{line}'; for a sentence without a translation write '-'")
 
 
 def check_compounds(pairs: list[tuple[str, str]], lexicon: Lexicon, args: argparse.Namespace) -> None:

@@ -49,8 +49,8 @@ def main(args: argparse.Namespace) -> None:
     check_replaceable(target, EXPORTED)
     with write_atomically(target) as out:
         out.mkdir()
-        tables = copy_displays("tables", has_measured_cell, (".csv", ".md"), source, target, out)
-        figures = copy_displays("figures", has_measured_point, (".svg", ".csv"), source, target, out)
+        tables = copy_displays("tables", (".csv", ".md"), source, target, out)
+        figures = copy_displays("figures", (".svg", ".csv"), source, target, out)
         for name in ("claims.csv", "claim_sides.csv"):
             _merge_rows(read_csv(source / name), target / name, out / name, lambda row: row["paper"])
         scores = [row for folder in folders for file in sorted(folder.glob("*/scores.csv")) for row in read_csv(file)]
@@ -60,7 +60,10 @@ def main(args: argparse.Namespace) -> None:
             for run, folder in zip(runs, folders, strict=True)
             for row in reduce_curve(run, read_csv(folder / "training.csv"))
         ]
-        _merge_rows(curves, target / "curves.csv", out / "curves.csv", _run_of, _step_of)
+        _merge_rows(
+            *(curves, target / "curves.csv", out / "curves.csv", _run_of),
+            order=lambda row: (*_run_of(row), row["name"], int(row["step"])),
+        )
         analyses = [
             {"paper": file.parts[-3], "analysis": file.parts[-2]} | row
             for file in sorted(source.glob("analyses/*/*/scores.csv"))
@@ -81,14 +84,19 @@ def main(args: argparse.Namespace) -> None:
     print(f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}")
 
 
-def copy_displays(
-    kind: str, is_measured: Callable[[Path], bool], suffixes: Iterable[str], source: Path, earlier: Path, out: Path
-) -> int:
+def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:
     """Copy the tables or figures that show measured values, and return their number.
 
     The displays of a paper without new ones are copied from `earlier`.
     """
-    measured = [file for file in sorted(source.glob(f"{kind}/*/*.csv")) if is_measured(file)]
+    measured = [
+        file
+        for file in sorted(source.glob(f"{kind}/*/*.csv"))
+        if any(
+            row["status"] in ("measured", "computed") if kind == "tables" else row.get("published") != "True"
+            for row in read_csv(file)
+        )
+    ]
     papers = {file.parent.name for file in measured}
     for folder in earlier.glob(f"{kind}/*"):
         if folder.name not in papers:
@@ -162,17 +170,3 @@ def _merge_rows(
 
 def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:
     return row["task"], row["method"], row["variant"], int(row["seed"])
-
-
-def _step_of(row: dict[str, str]) -> tuple[str | int, ...]:
-    return *_run_of(row), row["name"], int(row["step"])
-
-
-def has_measured_cell(table: Path) -> bool:
-    """Whether a table's CSV has a reproduced cell."""
-    return any(row["status"] in ("measured", "computed") for row in read_csv(table))
-
-
-def has_measured_point(data: Path) -> bool:
-    """Whether the plotted data of a figure contain more than published numbers."""
-    return any(row.get("published") != "True" for row in read_csv(data))

@@ -47,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print what the arguments ask for."""
-    catalogue = load_catalogue()
-    config = load_config()
+    catalogue, config = load_catalogue(), load_config()
     update = {key: value for key, value in {"scale": args.scale, "papers": args.papers}.items() if value}
     config = load_config(config.model_dump() | update)
     if args.show:
@@ -63,9 +62,8 @@ def main(args: argparse.Namespace) -> None:
 
 def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     """Print every value of a run's spec with the file and line that set it."""
-    rows = [
-        (f"data.{key}", value, str(place)) for key, (value, place) in merge_data(catalogue, run.task, scale).items()
-    ]
+    data = merge_data(catalogue, run.task, scale)
+    rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
     spec, given = resolve_run(catalogue, run, scale, precision), merged(catalogue, run, scale)
     for section, entries in given.items():
         values = spec[section] if section in ("model", "problem", "objective", "training") else {}
@@ -99,9 +97,7 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
         measured[key].append((made["seconds_per_step"], size, made["peak_gpu_memory_bytes"] or "", made["cpu"]))
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
-    rows: dict[tuple[str, ...], dict[str, Any]] = {
-        tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)
-    }
+    rows: dict[Any, dict[str, Any]] = {tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)}
     for key, runs in measured.items():
         seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
         values = (*key, f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
@@ -134,9 +130,10 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
         print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
         for name, model in models.items():
             print(f"             {format_size([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
-        trained = own + [
-            run for run in searches for _ in range(count_candidates(resolve_run(catalogue, run, *settings)))
-        ]
+        trained = own.copy()
+        for run in searches:
+            search = resolve_run(catalogue, run, *settings)["search"]
+            trained += [run] * len(search["learning_rate"]) * len(search["batch_sentences"])
         cpu, gpu = (format_hours(*estimate_hours(catalogue, trained, *settings, device)) for device in ("cpu", "cuda"))
         print(f"  training   hours of CPU threads: {cpu}; or of GPU: {gpu}")
         checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in own])
@@ -166,11 +163,6 @@ def count_jobs(
         "analyse": len({name for display in displays for name in display_analyses(display)}),
         **Counter(display["kind"] for display in displays),
     }
-
-
-def count_candidates(spec: dict[str, Any]) -> int:
-    """Count the trainings of a search."""
-    return len(spec["search"]["learning_rate"]) * len(spec["search"]["batch_sentences"])
 
 
 def format_size(sizes: list[int | None]) -> str:

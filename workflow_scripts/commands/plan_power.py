@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
-from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.planned import planned_runs
 from workflow_scripts.config.requested import lineage
@@ -57,11 +57,17 @@ def _show_paper(
     for heading in ("spread (df)", "seeds", "power if none", "power if half", "runs", "core-hours"):
         table.add_column(heading, justify="right", no_wrap=True)
     everything: dict[Run, None] = {}
+    settings = config.model_copy(update={"scale": plan.scale})
     for entry in plan.primary:
-        runs = _runs(catalogue, config, paper, plan, entry)
+        # The runs that decide the claim, after the runs that they start from.
+        planned = planned_runs(paper, entry)
+        runs = list(dict.fromkeys(run for each in planned for run in lineage(catalogue, each, settings)))
         everything |= dict.fromkeys(runs)
+        seeds = len(plan.seeds_of(entry))
+        spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
+        chances = map(_percent, compute_power(entry, seeds, plan.quantile))
         cost = _hours(catalogue, config, runs, plan.scale)
-        table.add_row(entry.claim, *_chances(plan, entry), str(len(runs)), cost)
+        table.add_row(entry.claim, spread, str(seeds), *chances, str(len(runs)), cost)
     runs = list(everything)
     table.add_row("sum", "", "", "", "", str(len(runs)), _hours(catalogue, config, runs, plan.scale), style="bold")
     count = len(plan.primary)
@@ -72,24 +78,9 @@ def _show_paper(
     return runs
 
 
-def _chances(plan: AnalysisPlan, entry: PrimaryClaim) -> tuple[str, str, str, str]:
-    """Format spread, number of seeds and power of a primary claim."""
-    n = len(plan.seeds_of(entry))
-    spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
-    none, half = compute_power(entry, n, plan.quantile)
-    return spread, str(n), _percent(none), _percent(half)
-
-
 def _percent(power: Power) -> str:
     """Format the power of both verdicts and the true effect: `1% + 86% (0)`."""
     return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
-
-
-def _runs(catalogue: Catalogue, config: Config, paper: Paper, plan: AnalysisPlan, entry: PrimaryClaim) -> list[Run]:
-    """Return the runs that decide a primary claim, after the runs that they start from."""
-    settings = config.model_copy(update={"scale": plan.scale})
-    found = (run for planned in planned_runs(paper, entry) for run in lineage(catalogue, planned, settings))
-    return list(dict.fromkeys(found))
 
 
 def _hours(catalogue: Catalogue, config: Config, runs: list[Run], scale: str) -> str:

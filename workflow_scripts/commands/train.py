@@ -124,11 +124,15 @@ def main(args: argparse.Namespace) -> None:
 
 
 def check_folders(args: argparse.Namespace, spec: dict, outputs: set[str]) -> None:
-    """Set the default of `--state`, and check the folders of a training before it starts."""
+    """Set the default of `--state`, and check the folders and the data of a training before it starts."""
     args.state = args.state or args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    check_data(args.data, spec["task"], args.scale if args.run else None)
+    found, task = read_json(args.data / "dataset.json"), spec["task"]
+    if found.get("task") != task:
+        raise UserError(f"{args.data} contains the task {found.get('task')}, but the run needs {task}; correct --data")
+    if args.run and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, args.scale):
+        raise UserError(f"{args.data} is not the data of {task} at scale {args.scale}; correct --data, or prepare it")
 
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
@@ -201,15 +205,6 @@ def hash_weights(folder: Path) -> str:
         return digests[0]
     lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
     return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def check_data(folder: Path, task: str, scale: str | None) -> None:
-    """Raise UserError unless the folder contains the data of `task`, at `scale` for a run of the catalogue."""
-    found = read_json(folder / "dataset.json")
-    if found.get("task") != task:
-        raise UserError(f"{folder} contains the task {found.get('task')}, but the run needs {task}; correct --data")
-    if scale and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, scale):
-        raise UserError(f"{folder} is not the data of {task} at scale {scale}; correct --data, or prepare it")
 
 
 def check_hub_model(folder: Path, origin: dict[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 import ast
 import hashlib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +20,13 @@ WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display
 def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """Return the sha256 of a module's syntax tree, and the modules of the package that it imports."""
     tree = _tree(root, name)
-    imports = set()
-    for node in _run_nodes(tree):
+    imports: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue  # never runs
+        waiting += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -31,26 +35,12 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     return _sha256(tree), tuple(ours)
 
 
-def _run_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a tree, in any order, without `if TYPE_CHECKING:`, which never runs."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
-            yield node
-            waiting += ast.iter_child_nodes(node)
-
-
-def _source(root: Path, name: str) -> bytes:
-    try:
-        return _path(root, name).read_bytes()
-    except FileNotFoundError as error:
-        raise UserError(f"there is no module {name}; write it, or correct its name in catalogue/ or papers/") from error
-
-
 def _tree(root: Path, name: str) -> ast.Module:
     """Parse a module, without its docstrings."""
-    tree = ast.parse(_source(root, name))
+    try:
+        tree = ast.parse(_path(root, name).read_bytes())
+    except FileNotFoundError as error:
+        raise UserError(f"there is no module {name}; write it, or correct its name in catalogue/ or papers/") from error
     for node in ast.walk(tree):
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:

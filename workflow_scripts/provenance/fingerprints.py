@@ -114,9 +114,13 @@ def fingerprint_analysis(
 def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fingerprint:
     """Fingerprint a table or a figure. The scores that it shows are input files."""
     entry = catalogue.papers[paper].displays[display]
+    # A figure may plot published numbers of other displays next to its runs.
+    named = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
+    named += filter(None, [entry.get("options", {}).get("published")])
+    cells = [cell for found in named for cell in (found.values() if isinstance(found, dict) else [found])]
     given = {
         "entry": entry,
-        "published": select_published_rows(catalogue, paper, {display, *find_reference_displays(entry)}),
+        "published": select_published_rows(catalogue, paper, {display, *(cell.split("/")[0] for cell in cells)}),
         "caption": read_caption(catalogue, paper, display),
     }
     if kind == "table":
@@ -200,13 +204,6 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
     return None
 
 
-def find_reference_displays(entry: dict) -> set[str]:
-    """Return the displays whose published numbers a figure plots next to its runs."""
-    cells = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
-    cells += filter(None, [entry.get("options", {}).get("published")])
-    return {cell.split("/")[0] for named in cells for cell in (named.values() if isinstance(named, dict) else [named])}
-
-
 def select_published_rows(
     catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None
 ) -> dict[str, dict[str, str]]:
@@ -215,9 +212,9 @@ def select_published_rows(
     Only the displays that show a number depend on it, so that a corrected number reruns only these.
     """
     rows = _published(catalogue.root / "papers" / paper / "published.csv")
-    return (
-        rows if displays is None else {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
-    )
+    if displays is None:
+        return rows
+    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
 
 
 @lru_cache
@@ -229,9 +226,7 @@ def _published(file: Path) -> dict[str, dict[str, str]]:
             # evaluation.published reports wrong lines and columns.
             return {"/".join(row[:4]): dict(zip(columns, row[4:], strict=False)) for row in reader}
     except FileNotFoundError as error:
-        raise UserError(
-            f"{file} does not exist; every paper needs it: copy the header line from another paper"
-        ) from error
+        raise UserError(f"{file} does not exist; copy the header line of another paper's") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{file}: not UTF-8 text; convert it") from error
 

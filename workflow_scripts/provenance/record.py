@@ -60,7 +60,10 @@ def make_record(
         "resumed": 0,
         "peak_memory_bytes": measure_peak_memory(),
         **where,
-        **describe_origin(),
+        **read_commit(),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "versions": list_versions(),
     }
 
 
@@ -78,8 +81,3 @@ def describe_cpu() -> dict[str, Any]:
         "bit_equality": "same machine and versions",
         "peak_gpu_memory_bytes": None,
     }
-
-
-def describe_origin() -> dict[str, Any]:
-    """Return the commit (None outside a git checkout), whether the code differs from it, host and versions."""
-    return {**read_commit(), "host": platform.node(), "platform": platform.platform(), "versions": list_versions()}

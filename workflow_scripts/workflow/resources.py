@@ -43,7 +43,7 @@ def estimate_run_resources(run: Run, scale: str, device: str, attempt: int = 1, 
     return Resources(
         _doubled(asked.memory_of.get(run.method, asked.memory), attempt),
         60 * asked.hours,
-        _threads(run, scale),
+        resolve_run(load_catalogue(), run, scale)["training"]["torch_threads"],
         gpu=int(on_gpu and gpu_option == "gpus"),
         gres="gpu:1" if on_gpu and gpu_option == "gres" else "",
         slurm_extra=f"--signal=TERM@{asked.save_seconds}" if asked.save_seconds else "",
@@ -58,8 +58,3 @@ def get_fixed_resources(rule: str, attempt: int = 1) -> Resources:
 
 def _doubled(megabytes: int, attempt: int) -> int:
     return megabytes * 2 ** (attempt - 1)
-
-
-@cache
-def _threads(run: Run, scale: str) -> int:
-    return resolve_run(load_catalogue(), run, scale)["training"]["torch_threads"]
