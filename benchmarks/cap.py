@@ -7,7 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.interventions.cap import POOLINGS, predict_with_cap
+from workflow_scripts.interventions.cap import POOLINGS, group_tokens, predict_with_cap
 
 VOCABULARY = 4096
 
@@ -42,7 +42,8 @@ def main() -> None:
     # Few and many words of several tokens, as with a large and a small vocabulary.
     for share in (0.033, 0.08, 0.22):
         batches = [prompts(args.prompts, args.words, share, torch.Generator().manual_seed(0))]
-        touched = predict_with_cap(model, batches, layers).touched.float().mean()
+        groups = group_tokens(batches[0].words)
+        touched = (groups.count < groups.length).float().mean()
         contenders = {
             "one job": lambda batches=batches: predict_with_cap(model, batches, layers),
             f"{len(layers) * len(POOLINGS)} runs": lambda batches=batches: [

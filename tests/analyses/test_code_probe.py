@@ -9,7 +9,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import code_probe
 from workflow_scripts.analyses.code_probe import TAGGER, compute_probe_accuracy, find_most_frequent_tags
-from workflow_scripts.analyses.embedding_space import assign_source_codes
+from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.compounds import PART_OF
 
@@ -43,7 +43,7 @@ def test_scores_of_a_made_up_run(tmp_path: Path) -> None:
     found = code_probe.analyse([run], {"split": "cg_test"}, {})
     scores = {score["metric"]: score for score in found.scores}
     model, words = run.load()
-    code = dict(zip(words, assign_source_codes(model, range(len(words))), strict=True))
+    code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
 
     def tokens(split: str) -> list[tuple[int, str]]:
         sentences = dict.fromkeys(run.read_pairs(split)["source"])

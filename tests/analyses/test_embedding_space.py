@@ -8,13 +8,7 @@ from sklearn.metrics import silhouette_samples, silhouette_score
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import embedding_space
-from workflow_scripts.analyses.embedding_space import (
-    assign_target_codes,
-    make_word_table,
-    project_tsne,
-    score_focus_code,
-    score_output_code,
-)
+from workflow_scripts.analyses.embedding_space import assign_codes, make_word_table, project_tsne, score_focus_code
 from workflow_scripts.common.errors import UserError
 
 FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
@@ -62,22 +56,29 @@ def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alon
     assert score_focus_code(codes, **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
 
 
-@pytest.mark.parametrize(("jump", "expected"), [(1, True), (2, True), (3, False)])
-def test_an_output_word_has_the_code_of_a_peer(jump: int, expected: bool) -> None:
-    codes = {"I_JUMP": jump, "I_WALK": 1, "I_LOOK": 2, "I_TURN_LEFT": 3}
-    assert score_output_code(codes, "I_JUMP", ["I_WALK", "I_LOOK"], "verb") == ("I_JUMP_with_any_verb", expected)
+@pytest.mark.parametrize("jump", [1, 2, 3])
+def test_an_output_word_has_the_code_of_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: int) -> None:
+    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+    words = ["I_JUMP", "I_WALK", "I_LOOK", "I_TURN_LEFT"]
+    monkeypatch.setattr(embedding_space, "read_vocabularies", lambda data: {"target": words})
+    monkeypatch.setattr(
+        embedding_space, "assign_codes", lambda model, side, ids: {"target": [jump, 1, 2, 3], "source": list(ids)}[side]
+    )
+    output = {"word": "I_JUMP", "peers": ["I_WALK", "I_LOOK"], "name": "verb"}
+    scores = {row["metric"]: row["value"] for row in embedding_space.analyse([run], {"output": output}).scores}
+    assert scores["I_JUMP_with_any_verb"] == (jump < 3)
 
 
 def test_target_codes_are_the_nearest_of_the_embeddings(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
-    codes, (model, _) = assign_target_codes(run), run.load()
+    model, _ = run.load()
     words = json.loads((run.data / "vocabulary.json").read_text())["target"]
-    assert list(codes) == words
+    codes = assign_codes(model, "target", range(len(words)))
     codebook = model.target_quantiser.codebook.detach().numpy()
     weights = model.target_embedding.weight.detach().numpy()
     vectors = weights * weights.shape[1] ** 0.5
     nearest = ((vectors[:, None] - codebook) ** 2).sum(-1).argmin(-1)
-    assert list(codes.values())[1:] == nearest.tolist()[1:]  # padding is never embedded
+    assert codes[1:] == nearest.tolist()[1:]  # padding is never embedded
 
 
 def test_a_table_has_every_word_but_those_that_no_sentence_holds(tmp_path: Path) -> None:

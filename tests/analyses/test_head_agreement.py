@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import head_agreement
-from workflow_scripts.analyses.embedding_space import assign_source_codes
+from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.head_agreement import compute_agreement, sample_pairs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.formats.lines import read_text_lines
@@ -114,7 +114,7 @@ def test_whether_our_codes_are_one_sequence_too(tmp_path: Path) -> None:
     names = ("transformer/default", "sq-transformer/srl")
     runs = [add_run(tmp_path, f"cognition/{name}/seed-1") for name in names]
     model, words = runs[1].load()
-    code = dict(zip(words, assign_source_codes(model, range(len(words))), strict=True))
+    code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
     sources = runs[0].read_pairs("cg_test")["source"].tolist()
     rows = [[0, row] for row in range(60) if len(sources[row].split()) == len(sources[0].split())]
     coder = {"cognition": {"method": "sq-transformer", "variant": "srl"}}

@@ -3,11 +3,10 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.analyses.variance_parts import analyse, read_consistency
+from workflow_scripts.analyses.variance_parts import analyse
 from workflow_scripts.evaluation.scores import write_scores
 
 
@@ -46,9 +45,8 @@ def test_one_training_seed_says_nothing_of_training_seeds(tmp_path):
 def test_a_seed_without_a_draw_is_left_out(tmp_path):
     whole = {(0.25, 1): 60, (0.25, 2): 64, (0.4, 1): 50}
     runs = [trained(tmp_path, 1, whole), trained(tmp_path, 2, {(0.25, 1): 70})]
-    tables = read_consistency(runs)
-    np.testing.assert_array_equal(tables[0.25], [[60, 64]])
-    np.testing.assert_array_equal(tables[0.4], [[50]])
+    (row,) = analyse(runs, {}).scores
+    assert (row["metric"], row["rate"], row["n"], row["value"]) == ("sd_draws", 0.25, 2, pytest.approx(math.sqrt(8)))
 
 
 def test_variants_are_kept_apart(tmp_path):

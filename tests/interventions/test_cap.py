@@ -4,11 +4,11 @@ import pytest
 import torch
 import transformers
 
+from tests.interventions.cap_logits import compute_cap_logits
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.cap import (
     POOLINGS,
     _Run,
-    compute_cap_logits,
     group_tokens,
     pool,
     predict_with_cap,
@@ -47,7 +47,7 @@ def make(family, attention="sdpa"):
 
 
 def items(sizes, bos=False, seed=0):
-    """ids and words [B, S] of items, from the tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
+    """Ids and words [B, S] of items, from the tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
     generator = torch.Generator().manual_seed(seed)
     words = [[-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes]
     ids = [torch.randint(3, VOCABULARY, (len(row),), generator=generator) for row in words]
@@ -195,24 +195,30 @@ def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
                 expected.setdefault((layer, pooling, "labels"), []).extend(of_labels)
     for rows in (1, 13, 1024):
         found = predict_with_cap(model, batches, [3, 1], labels=labels, rows=rows)
-        assert {key: value.tolist() for key, value in found.pooled.items()} == expected
-        assert found.touched.tolist() == [True, False, True, False, True, True, False, True, True]
+        assert {key: value.tolist() for key, value in found.items()} == expected
     with torch.no_grad():
         clean = [
             model(batch.ids).logits[row, (batch.words[row] >= 0).sum() - 1]
             for batch in batches
             for row in range(len(batch.ids))
         ]
-    assert found.clean["vocabulary"].tolist() == [logits.argmax().item() for logits in clean]
-    assert found.clean["labels"].tolist() == [labels[logits[labels].argmax()].item() for logits in clean]
-    assert any(found.pooled[key].ne(found.clean[key[2]]).any() for key in found.pooled)
+    clean = {
+        "vocabulary": [logits.argmax().item() for logits in clean],
+        "labels": [labels[logits[labels].argmax()].item() for logits in clean],
+    }
+    assert any(after != clean[readout] for (_, _, readout), after in expected.items())
+    # The items whose words have one token each.
+    untouched = [1, 3, 6]
+    assert all(after[i] == clean[key[2]][i] for key, after in expected.items() for i in untouched)
 
 
 def test_predictions_of_batches_without_a_word_of_several_tokens():
     ids, words = items([[1, 1], [1, 1, 1]])
-    found = predict_with_cap(make("gpt2"), [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
-    assert found.pooled[1, "mean", "vocabulary"].tolist() == found.clean["vocabulary"].tolist()
-    assert len(found.clean["vocabulary"]) == 4 and not found.touched.any()
+    model = make("gpt2")
+    found = predict_with_cap(model, [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
+    with torch.no_grad():
+        logits = model(ids).logits
+    assert found[1, "mean", "vocabulary"].tolist() == [logits[0, 1].argmax(), logits[1, 2].argmax()] * 2
 
 
 def test_as_many_groups_as_words():

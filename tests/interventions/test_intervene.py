@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
+from tests.interventions.cap_logits import compute_cap_logits
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, flip_bit, record_files
 from workflow_scripts.__main__ import main
-from workflow_scripts.interventions.candidates import build, map_candidates, read_candidates
-from workflow_scripts.interventions.cap import compute_cap_logits
+from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
 from workflow_scripts.interventions.stand_in import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
@@ -116,7 +116,7 @@ def test_consistency_is_of_what_was_right_before_and_its_spread_across_seeds(sco
 
 
 def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, answers):
-    table = map_candidates(read_candidates(place / "candidates/candidates.parquet"))
+    table = read_candidates(place / "candidates/candidates.parquet")
     prompts = pd.read_parquet(place / "prompts/test.parquet").set_index("item")
     items = list(dict.fromkeys(answers["item"]))
     contents, labels = (prompts.loc[items, column].tolist() for column in ("content", "label"))
@@ -139,7 +139,7 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     prompts = read_prompts(causal_spec("prompt", "llama"), model, folder, place / "prompts", "test")
     rows = pd.read_parquet(place / "prompts/test.parquet").iloc[prompts.items]
     items, contents, labels = (rows[name].tolist() for name in ("item", "content", "label"))
-    table = map_candidates(read_candidates(place / "candidates/candidates.parquet"))
+    table = read_candidates(place / "candidates/candidates.parquet")
     texts, _ = perturb(contents, table, 0.5, 2, items=items, labels=labels)
     changed = encode_prompts(load_tokenizer(folder), texts, labels, TEMPLATE, bos=0)
     among, expected = np.unique(prompts.label), {}
@@ -201,8 +201,10 @@ def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
 
 
 def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
-    """A model that says a word of one token again. Its BOS is made long, which RMSNorm hides from the clean run; in a
-    sum with this BOS nothing of the word is left."""
+    """A model that repeats a word of one token, with a long BOS.
+
+    RMSNorm hides the length from the clean run; in a sum with this BOS nothing of the word is left.
+    """
     write_text(tmp_path / "text")
     rows = pa.Table.from_pylist([{"item": word, "content": word, "label": word, "subset": ""} for word in KINDS])
     (tmp_path / "words").mkdir()

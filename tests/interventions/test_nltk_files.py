@@ -6,7 +6,7 @@ import pytest
 
 from tests.interventions.small_lexicon import write_sources, write_tar, write_zip
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.nltk_files import load_tagger, read_archive_texts, read_stop_words
+from workflow_scripts.interventions.nltk_files import load_tagger, read_archive_texts
 
 
 @pytest.mark.parametrize("write", [write_zip, write_tar])
@@ -44,7 +44,7 @@ def test_a_tagger_of_the_wrong_form_is_refused(tmp_path):
 
 
 def test_the_real_stop_words_and_tagger(mirror):
-    words = read_stop_words(mirror / "nltk/stopwords.zip")
+    words = set(read_archive_texts(mirror / "nltk/stopwords.zip", ["english"])["english"].split())
     assert {"the", "you're", "wouldn't"} < words and not {"dog", "der"} & words
     made = load_tagger(mirror / "nltk/averaged_perceptron_tagger_eng.zip")
     # The example of NLTK's own documentation.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.synonyms import count_replacements, perturb
+from workflow_scripts.interventions.synonyms import perturb
 
 WORDS = ["dog", "Dogs,", '"big', "(car)", "the", "...", "well-known", "ran.", "Über"]
 CANDIDATES = ["animal", "domestic dog", "large", "auto"]  # none of them is a word of WORDS
@@ -94,10 +94,15 @@ def test_positions_and_candidates_are_drawn_uniformly():
 
 
 def test_number_of_replacements_is_that_of_decimal_arithmetic():
-    assert count_replacements(100, 0.29, 100) == 29  # 0.29 * 100 is 28.999999999999996
-    assert [count_replacements(n, 0.25, 99) for n in (1, 3, 4, 7, 8)] == [1, 1, 1, 1, 2]
-    assert count_replacements(8, 0.25, 1) == 1
-    assert count_replacements(8, 0.25, 0) == 0
+    def count_changes(words: int, rate: float, eligible: int) -> float:
+        content = " ".join(["word"] * words)
+        _, (realised,) = perturb([content], {content: {i: ["other"] for i in range(eligible)}}, rate, 1)
+        return realised * words
+
+    assert count_changes(100, 0.29, 100) == 29  # 0.29 * 100 is 28.999999999999996
+    assert [count_changes(n, 0.25, n) for n in (1, 3, 4, 7, 8)] == [1, 1, 1, 1, 2]
+    assert count_changes(8, 0.25, 1) == 1
+    assert count_changes(8, 0.25, 0) == 0
 
 
 def test_no_word_becomes_the_label_nor_part_of_it():

@@ -19,7 +19,7 @@ import numpy as np
 import pandas
 from scipy import stats
 
-from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import AnalysisResult
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.published import Key, Published
@@ -48,7 +48,13 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
     pairs, runs = list_compared_models(published, given), given["runs"]
     if not pairs:
         raise UserError("displays.yaml: the audit finds no cell with both versions in published.csv; see its options")
-    scores, repeated = score_spreads(pairs, runs) + score_needed_runs(pairs), []
+    scores, repeated = score_spreads(pairs, runs), []
+    scores += [
+        _make_row(pair["task"], metric, pair[metric], "runs", 1, rate=pair["rate"], subset=pair["model"])
+        for pair in pairs
+        for metric in NEEDED
+        if pair[metric] is not None
+    ]
     for name, patterns in given["twice"].items():
         rows = [row for left, right in patterns for row in compare_repeated_numbers(published, left, right)]
         differ = sum(not row["agree"] for row in rows)
@@ -80,8 +86,8 @@ def list_compared_models(published: dict[Key, Published], given: dict[str, Any])
         if None in cells:
             continue
         score, other_score, cv, other_cv = (cell.value for cell in cells)
-        pair = {"model": model, "task": task, "rate": rate, "ratio": None, "difference": score - other_score}
-        pair |= {"runs_needed_score": None, "runs_needed_cv": None}
+        pair = {"model": model, "task": task, "rate": rate, "difference": score - other_score}
+        pair |= dict.fromkeys(["ratio", *NEEDED])
         if [display, model, prefix] not in given["misprinted"]:
             pair["ratio"] = cv / other_cv
             deviations = (cv * score, other_cv * other_score)  # over runs, in points
@@ -137,16 +143,6 @@ def compute_t_value(values: np.ndarray) -> float | None:
     if len(values) < 2:
         return None
     return float(values.mean() / (values.std(ddof=1) / math.sqrt(len(values))))
-
-
-def score_needed_runs(pairs: list[dict[str, Any]]) -> list[dict]:
-    """Make rows of the runs that would show the printed difference of scores, and of CVs, by model, task and rate."""
-    return [
-        _make_row(pair["task"], metric, count, "runs", 1, rate=pair["rate"], subset=pair["model"])
-        for pair in pairs
-        for metric in NEEDED
-        if (count := pair[metric]) is not None
-    ]
 
 
 def count_runs_for_difference(difference: float, std: float, other_std: float) -> int | None:

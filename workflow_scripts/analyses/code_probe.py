@@ -10,9 +10,8 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.analyses.embedding_space import assign_source_codes
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.embedding_space import assign_codes
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
@@ -37,11 +36,6 @@ def compute_probe_accuracy(classes: Sequence[Hashable], tags: Sequence[str], pro
     return 100 * right / len(tags)
 
 
-def tag_stand_in_words(words: Sequence[str]) -> Tagged:
-    """Tag words of stand-in sentences, without a tagger, by their part of speech in compounds."""
-    return [(word, PART_OF.get(word, "other")) for word in words]
-
-
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
     """Score a probe that is fitted on the tokens of the training set and predicts those of a split.
 
@@ -53,8 +47,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     `pos_accuracy_words` from the word itself, an upper bound. Runs without codes get a note.
     """
     given = merge_options(options, split="test", sentences=20000)
-    tag = tag_stand_in_words
-    if any(run.protocol != "stand_in" for run in runs):
+    if all(run.protocol == "stand_in" for run in runs):
+
+        def tag(words: list[str]) -> Tagged:
+            return [(word, PART_OF.get(word, "other")) for word in words]
+    else:
         if TAGGER not in sources:
             raise UserError(f"displays.yaml: the analysis needs the source {TAGGER}; name it under its sources")
         tag = load_tagger(sources[TAGGER]).tag
@@ -62,7 +59,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     scores, notes = [], []
     for run in runs:
         model, words = run.load()
-        codes = assign_source_codes(model, range(len(words)))
+        codes = assign_codes(model, "source", range(len(words)))
         if codes is None:
             notes.append(f"{run}: a model without codes")
             continue

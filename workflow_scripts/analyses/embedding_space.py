@@ -10,8 +10,7 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
 from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
@@ -34,12 +33,12 @@ def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
     return TSNE(perplexity=perplexity, method="exact", init="pca", random_state=seed).fit_transform(vectors)
 
 
-def assign_source_codes(model: nn.Module, ids: Sequence[int]) -> list[int] | None:
-    """Return the source code of each id; None if the model has no codes."""
+def assign_codes(model: nn.Module, side: str, ids: Sequence[int]) -> list[int] | None:
+    """Return the code of each id of a `side`, source or target; None if the model has no codes."""
     if not hasattr(model, "assign_codes"):
         return None
     with torch.no_grad():
-        return model.assign_codes("source", torch.tensor(ids)).tolist()
+        return model.assign_codes(side, torch.tensor(ids)).tolist()
 
 
 def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
@@ -60,7 +59,7 @@ def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np
     ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
     by_word = {**find_word_classes(run, words, classes), END: END}
     table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [by_word[words[id_]] for id_ in ids]})
-    codes = assign_source_codes(model, ids)
+    codes = assign_codes(model, "source", ids)
     table["code"] = pandas.array(codes if codes else [None] * len(ids), "Int64")
     return table, model.source_embedding.weight.detach()[ids].float().numpy()
 
@@ -108,10 +107,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 for name, value in score_focus_code(codes, **given["focus"]).items():
                     scores.append(make_score_row(run, name, value, "share", 1))
         if given["output"] and has_codes:
-            codes = assign_target_codes(run)
-            if _has_words(codes, given["output"], run, notes):
-                name, value = score_output_code(codes, **given["output"])
-                scores.append(make_score_row(run, name, value, "share", 1))
+            target, wanted = read_vocabularies(run.data)["target"], given["output"]
+            codes = dict(zip(target, assign_codes(run.load()[0], "target", range(len(target))), strict=True))
+            if _has_words(codes, wanted, run, notes):
+                shared = codes[wanted["word"]] in [codes[peer] for peer in wanted["peers"]]
+                name = f"{wanted['word']}_with_any_{wanted['name']}"
+                scores.append(make_score_row(run, name, shared, "share", 1))
     return AnalysisResult(scores, {"words": stack_tables(tables, ["word", "class", "code", "x", "y"])}, notes)
 
 
@@ -121,18 +122,6 @@ def _has_words(words: Container[str], wanted: dict[str, Any], run: TrainedRun, n
     if missing:
         notes.append(f"{run}: not in the training data: {', '.join(missing)}")
     return not missing
-
-
-def assign_target_codes(run: TrainedRun) -> dict[str, int]:
-    """Return the code of each target word, special tokens included, for a run with codes."""
-    model, words = run.load()[0], read_vocabularies(run.data)["target"]
-    with torch.no_grad():
-        return dict(zip(words, model.assign_codes("target", torch.arange(len(words))).tolist(), strict=True))
-
-
-def score_output_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> tuple[str, bool]:
-    """Return (<word>_with_any_<name>, whether a peer has the code of `word`)."""
-    return f"{word}_with_any_{name}", codes[word] in [codes[peer] for peer in peers]
 
 
 def score_focus_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> dict[str, bool]:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
@@ -41,23 +40,18 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 what = {"task": task, "subset": name, "metric": "label", "value": row["label"], "unit": unit, "n": 1}
                 found.scores.append(what | {"protocol": protocol})
         found.notes += [f"{task} has no pair '{name}'" for name in wanted.values() if name not in names.values()]
+        items = [item for _, item in names]
         for run in task_runs:
-            found.scores += read_item_predictions(run, names, unit)
+            path = run.folder / "eval/predictions.parquet"
+            if not path.is_file():
+                raise UserError(f"{path} does not exist; evaluate {run} first")
+            rows = pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []
+            found.scores += [
+                make_score_row(run, "prediction", row["prediction"], unit, 1, subset=names[key], readout=row["readout"])
+                for row in rows
+                if (key := (row["split"], row["item"])) in names
+            ]
     return found
-
-
-def read_item_predictions(run: TrainedRun, names: dict[tuple[str, str], str], unit: str) -> list[dict[str, Any]]:
-    """Make score rows of the predictions of `run` for the items (split, item) -> name."""
-    path = run.folder / "eval/predictions.parquet"
-    if not path.is_file():
-        raise UserError(f"{path} does not exist; evaluate {run} first")
-    items = [item for _, item in names]
-    rows = pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []
-    return [
-        make_score_row(run, "prediction", row["prediction"], unit, 1, subset=names[key], readout=row["readout"])
-        for row in rows
-        if (key := (row["split"], row["item"])) in names
-    ]
 
 
 def normalise_pair(first: str, second: str) -> tuple[str, str]:

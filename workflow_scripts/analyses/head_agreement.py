@@ -9,9 +9,14 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention
-from workflow_scripts.analyses.embedding_space import END, assign_source_codes, find_word_classes
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_row
+from workflow_scripts.analyses.embedding_space import END, assign_codes, find_word_classes
+from workflow_scripts.analyses.trained_runs import (
+    RUN_COLUMNS,
+    AnalysisResult,
+    TrainedRun,
+    encode_sentences,
+    make_score_row,
+)
 from workflow_scripts.common.options import merge_options
 
 METRICS = {"codes": "head_agreement", "classes": "head_agreement_classes", "printed": "head_agreement_printed"}
@@ -21,10 +26,7 @@ Pairs = dict[int, tuple[str, str]]  # sentences by the number of their pair, fro
 
 
 def compute_agreement(first: np.ndarray, second: np.ndarray) -> float:
-    """Compute the share (0 to 1) of (layer, head, query) with the largest weight on the same key.
-
-    Maps are [layers, heads, S, S]. The first of equal weights counts as the largest.
-    """
+    """Compute the share (0 to 1) of (layer, head, query) whose (first) largest weight in [..., S] is on one key."""
     return float((first.argmax(-1) == second.argmax(-1)).mean())
 
 
@@ -73,7 +75,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         if run.task in given["codes_from"]:
             coder = str(replace(run, **given["codes_from"][run.task]))
             if coder in by_name:
-                code = assign_source_codes(by_name[coder].load()[0], range(len(words)))
+                code = assign_codes(by_name[coder].load()[0], "source", range(len(words)))
                 structures["codes"] = [tuple(code[i] for i in sentence) for sentence in ids]
             else:
                 notes.append(f"{run}: no pairs of one code sequence, for {coder} was not run")
@@ -94,8 +96,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                     notes.append(f"{run}: no two sentences of {split} have one sequence of {item_set}")
                 continue
             sides = [encode_sentences(side, words, run) for side in zip(*pairs.values(), strict=True)]
-            maps = [compute_encoder_attention(model, side) for side in sides]
-            shares = [100 * compute_agreement(first, second) for first, second in zip(*maps, strict=True)]
+            maps = zip(*(compute_encoder_attention(model, side) for side in sides), strict=True)
+            shares = [100 * compute_agreement(first, second) for first, second in maps]
             same: list[bool | None] = [None] * len(pairs)
             if code is not None:
                 same = [[code[i] for i in one] == [code[i] for i in other] for one, other in zip(*sides, strict=True)]

@@ -10,13 +10,13 @@ mean share p. The share of a draw then has variance p (1 - p) / n, so its CV is 
 
 import math
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import pandas
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.interventions.intervene import METRIC, PREFIX
@@ -33,8 +33,8 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     or 0 and so without a logarithm, gets a note.
     """
     merge_options(options)
-    found = AnalysisResult()
-    for _, group in groupby(sorted(runs, key=_model), key=_model):
+    found, by_model = AnalysisResult(), attrgetter("task", "method", "seed")
+    for _, group in groupby(sorted(runs, key=by_model), key=by_model):
         variants = list(group)
         if len(variants) < 2:
             found.notes.append(f"{variants[0]}: no other variant of this seed to share items with")
@@ -53,19 +53,11 @@ def read_answers(run: TrainedRun) -> pandas.DataFrame:
     return pq.read_table(path).to_pandas()
 
 
-def find_shared_items(answers: pandas.DataFrame) -> pandas.MultiIndex:
-    """Find (readout, item) of the items that all variants in `answers` had right before."""
-    right = answers.groupby(["readout", "item"])["correct_before"].all()
-    return right.index[right]
-
-
-def _model(run: TrainedRun) -> tuple[str, str, int]:
-    return run.task, run.method, run.seed
-
-
 def _score(run: TrainedRun, answers: pandas.DataFrame, found: AnalysisResult) -> None:
     """Add the rows and notes of a run; `answers` are those of all variants of its task, method and seed."""
-    own, shared = answers[answers["variant"] == run.variant], find_shared_items(answers)
+    right = answers.groupby(["readout", "item"])["correct_before"].all()
+    shared = right.index[right]
+    own = answers[answers["variant"] == run.variant]
     own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
     columns = run.columns | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
     draws: dict[tuple[str, float], list[float]] = {}

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
@@ -54,18 +53,16 @@ def average_by_seed(
         variant = model.get("by_task", {}).get(cell["task"], model["variant"])
         name = (cell["task"], model["method"], variant)
         chosen = [run for run in runs if (run.task, run.method, run.variant) == name]
-        scores = {run.seed: find_value(run, cell, model.get("readout")) for run in chosen}
-        columns.append({seed: value for seed, value in scores.items() if value is not None})
+        selected = {**cell, "readout": model.get("readout")}
+        by_seed: dict[int, float] = {}
+        for run in chosen:
+            for row in read_scores(run.folder / "eval/scores.csv"):
+                if all(row[name] == value for name, value in selected.items()):
+                    by_seed.setdefault(run.seed, row["value"])
+        columns.append(by_seed)
         used += chosen
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
         return {}, None
     means = {seed: sum(column[seed] for column in columns) / len(columns) for seed in seeds}
     return means, replace(used[0], protocol=find_worst_protocol(*(run.protocol for run in used)))
-
-
-def find_value(run: TrainedRun, cell: dict[str, str], readout: str | None) -> float | None:
-    """Find the score of a run for the split, subset and metric of a cell; None if it is undefined."""
-    selected = {**cell, "readout": readout}
-    rows = read_scores(run.folder / "eval/scores.csv")
-    return next((row["value"] for row in rows if all(row[name] == value for name, value in selected.items())), None)

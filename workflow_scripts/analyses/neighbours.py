@@ -7,8 +7,7 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.embedding_space import END, make_word_table, project_tsne
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, AnalysisResult, TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.options import merge_options
 
 COLUMNS = ["space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
@@ -48,13 +47,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             scores.append(make_score_row(run, f"neighbours_same_class_{space}", 100 * same, "percent", len(real)))
             for row in (row for word in given["words"] for row in np.flatnonzero(words == word)):
                 distance = np.linalg.norm(points[nearest[row]] - points[row], axis=1)
-                found = {
-                    "space": space,
-                    "word": words[row],
-                    "class": word_classes[row],
-                    "rank": range(1, len(distance) + 1),
-                }
-                found |= {"neighbour": words[nearest[row]], "neighbour_class": word_classes[nearest[row]]}
-                tables.append(pandas.DataFrame({**run.columns, **found, "distance": distance}))
+                where = {**run.columns, "space": space, "word": words[row], "class": word_classes[row]}
+                found = {"neighbour": words[nearest[row]], "neighbour_class": word_classes[nearest[row]]}
+                found |= {"rank": range(1, len(distance) + 1), "distance": distance}
+                tables.append(pandas.DataFrame(where | found)[[*RUN_COLUMNS, *COLUMNS]])
     known = stack_tables(classes, ["word", "class"])[["task", "word", "class"]].drop_duplicates()
     return AnalysisResult(scores, {"neighbours": stack_tables(tables, COLUMNS), "classes": known})

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
@@ -22,19 +22,24 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     scores have the task of the largest training set.
     """
     given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
-    found = AnalysisResult()
+    found, by_training = AnalysisResult(), attrgetter("method", "variant", "seed")
     for name, tasks in given["sizes"].items():
         if len(tasks) < 2:
             raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
-        chosen = sorted((run for run in runs if run.task in tasks), key=_trained)
-        for _, group in groupby(chosen, key=_trained):
+        wanted = {"split": given["split"].get(name, "test"), "subset": "all", "metric": given["metric"]}
+        chosen = sorted((run for run in runs if run.task in tasks), key=by_training)
+        for _, group in groupby(chosen, key=by_training):
             by_task = {run.task: run for run in group}
             ends = (tasks[0], tasks[-1])
             if missing := [task for task in ends if task not in by_task]:
                 found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
                 continue
             start, end = (
-                read_split_scores(by_task[task], given["split"].get(name, "test"), given["metric"], given["without"])
+                {
+                    row["readout"]: row["value"]
+                    for row in read_scores(by_task[task].folder / "eval/scores.csv")
+                    if row["readout"] not in given["without"] and all(row[key] == wanted[key] for key in wanted)
+                }
                 for task in ends
             )
             for readout in start.keys() & end.keys():
@@ -43,14 +48,3 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                     make_score_row(by_task[tasks[-1]], "mean_gain", gain, "points", len(tasks) - 1, readout=readout)
                 )
     return found
-
-
-def read_split_scores(run: TrainedRun, split: str, metric: str, without: Sequence[str]) -> dict[str, float]:
-    """Return readout -> score over all items of a split."""
-    wanted = {"split": split, "subset": "all", "metric": metric}
-    rows = [row for row in read_scores(run.folder / "eval/scores.csv") if row["readout"] not in without]
-    return {row["readout"]: row["value"] for row in rows if all(row[name] == value for name, value in wanted.items())}
-
-
-def _trained(run: TrainedRun) -> tuple[str, str, int]:
-    return run.method, run.variant, run.seed

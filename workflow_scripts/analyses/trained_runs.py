@@ -1,7 +1,7 @@
-"""Trained runs, the rows and tables that name them, and the encoding of sentences for their models."""
+"""What an analysis reads and returns: trained runs, the rows and tables that name them, and its result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,15 @@ from workflow_scripts.tasks.batching import EOS
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
+
+
+@dataclass
+class AnalysisResult:
+    """Rows of scores.csv, tables to write as <name>.csv, and notes for analysis.json."""
+
+    scores: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, pandas.DataFrame] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

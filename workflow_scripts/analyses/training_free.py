@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.formats import hownet
@@ -32,7 +31,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     undefined metric, such as the correlation of an overlap that is the same for all pairs, gets a note.
     """
     given = merge_options(options, split="test")
-    known = read_word_sememes(sources)
+    if sources:
+        known = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in.write_sememes(Path(folder))
+            known = hownet.read_sememes(Path(folder))
     found = AnalysisResult()
     for run in {run.task: run for run in runs}.values():
         names = read_json(run.data / "dataset.json")["labels"]
@@ -55,15 +59,6 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
                 found.scores += [where | {"metric": name, "value": value} for name, value in values.items()]
                 found.notes += [f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in undefined.items()]
     return found
-
-
-def read_word_sememes(sources: dict[str, Path]) -> dict[str, list[int]]:
-    """Return word -> sememes; stand-in data have no sources, and get stand-in sememes."""
-    if sources:
-        return hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
-    with tempfile.TemporaryDirectory() as folder:
-        stand_in.write_sememes(Path(folder))
-        return hownet.read_sememes(Path(folder))
 
 
 def compute_overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:

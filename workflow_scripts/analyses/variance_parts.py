@@ -6,13 +6,12 @@ deviations of a (between trained models) and of e (between draws on one model) a
 
 import math
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-import numpy as np
 import pandas
 
-from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.interventions.variation import split_variance
@@ -25,9 +24,14 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """
     merge_options(options)
     found = AnalysisResult()
-    for (task, method, variant), group in groupby(sorted(runs, key=_variant), key=_variant):
+    by_variant = attrgetter("task", "method", "variant")
+    for (task, method, variant), group in groupby(sorted(runs, key=by_variant), key=by_variant):
         members = list(group)
-        for rate, values in read_consistency(members).items():
+        paths = [run.folder / "interventions/scores.csv" for run in members]
+        rows = pandas.DataFrame([row for path in paths for row in read_scores(path)])
+        for rate, table in rows[rows["metric"] == "consistency"].groupby("rate", sort=False):
+            # Only the seeds with a score for every draw.
+            values = table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
             between, within = split_variance(values)
             columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "unit": "points"}
             columns["protocol"] = members[0].protocol
@@ -38,17 +42,3 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
                 if part is not None
             ]
     return found
-
-
-def read_consistency(runs: list[TrainedRun]) -> dict[float, np.ndarray]:
-    """Return rate -> ConsistSyn [training seeds, draws] in percent, for the seeds with a score for every draw."""
-    rows = pandas.DataFrame([row for run in runs for row in read_scores(run.folder / "interventions/scores.csv")])
-    by_rate = rows[rows["metric"] == "consistency"].groupby("rate", sort=False)
-    return {
-        rate: table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
-        for rate, table in by_rate
-    }
-
-
-def _variant(run: TrainedRun) -> tuple[str, str, str]:
-    return run.task, run.method, run.variant

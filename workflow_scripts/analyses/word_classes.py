@@ -16,6 +16,7 @@ SCAN_CLASSES = {
 }
 COGS_DETERMINERS = ("a", "the")
 OTHER = "function word"
+VERB_FORMS = {"was": "verb, participle", "to": "verb, infinitive"}  # by the word before
 
 
 def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
@@ -46,7 +47,8 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for sentence, form in pairs:
         words = sentence.split()
         if len(words) == 1:
-            seen[words[0]][_class_alone(words[0], form)] += 1
+            alone = "common noun" if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form) else "verb, infinitive"
+            seen[words[0]]["proper name" if form == words[0] else alone] += 1
             continue
         nouns = {int(position) for position in re.findall(r"\w+ \( x _ (\d+) \)", form)}
         verbs = {int(position) for position in re.findall(r"\w+ \. \w+ \( x _ (\d+) ,", form)}
@@ -56,30 +58,15 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
             if position in nouns:
                 seen[word]["common noun"] += 1
             elif position in verbs:
-                seen[word][_verb_form(words[position - 1] if position else "")] += 1
+                seen[word][VERB_FORMS.get(words[position - 1] if position else "", "verb, past")] += 1
             elif word in names:
                 seen[word]["proper name"] += 1
             elif word in prepositions:
                 seen[word]["preposition"] += 1
             else:
                 seen[word]["determiner" if word.lower() in COGS_DETERMINERS else OTHER] += 1
-    return {word: _majority(counts) for word, counts in seen.items()}
-
-
-def _class_alone(word: str, form: str) -> str:
-    """Return the class of a word that is a whole sentence, from its logical form."""
-    if form == word:
-        return "proper name"
-    return "common noun" if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form) else "verb, infinitive"
-
-
-def _verb_form(previous: str) -> str:
-    return {"was": "verb, participle", "to": "verb, infinitive"}.get(previous, "verb, past")
-
-
-def _majority(counts: Counter[str]) -> str:
-    """Return the most frequent class, ties alphabetically; past and participle together are one class."""
-    if counts["verb, past"] and counts["verb, participle"]:
-        both = counts.pop("verb, past") + counts.pop("verb, participle")
-        counts["verb, past or participle"] = both
-    return min(counts, key=lambda name: (-counts[name], name))
+    for counts in seen.values():
+        if counts["verb, past"] and counts["verb, participle"]:
+            counts["verb, past or participle"] = counts.pop("verb, past") + counts.pop("verb, participle")
+    # Ties alphabetically.
+    return {word: min(counts, key=lambda name: (-counts[name], name)) for word, counts in seen.items()}

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import find_bos_id
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.batching import bucket_texts
-from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
+from workflow_scripts.tasks.prompt.batches import Prompts, encode_prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, load_model, matches, predict_answers
 from workflow_scripts.tasks.trained_run import read_checked_run
@@ -43,59 +42,48 @@ class AnsweredPrompts:
     texts: np.ndarray
     match: str
     labels: Tensor | None
+    tokenizer: "Tokenizer"
 
     @classmethod
     def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "AnsweredPrompts":
         """Load the model of a run, and read its prompts."""
-        run = read_checked_run(run_dir, data)
-        model = load_model(run["spec"], run_dir / "checkpoint", device)
-        folder = run_dir / "checkpoint"
+        run, folder = read_checked_run(run_dir, data), run_dir / "checkpoint"
+        model = load_model(run["spec"], folder, device)
         prompts = read_prompts(run["spec"], model, folder, data, split)
         table = read_table(data, split, ["item", "content", "label"]).take(prompts.items)
         contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
         texts = decode_vocabulary(folder, model)
         distinct = np.unique(prompts.label)
         labels = torch.from_numpy(distinct) if len(distinct) <= FEW_ANSWERS else None
-        return cls(model, folder, run["spec"], device, prompts, contents, answers, items, texts, match, labels)
-
-    @cached_property
-    def tokenizer(self) -> "Tokenizer":
-        """The run's own tokenizer."""
-        return load_tokenizer(self.folder)
+        tokenizer = load_tokenizer(folder)
+        return cls(
+            model, folder, run["spec"], device, prompts, contents, answers, items, texts, match, labels, tokenizer
+        )
 
     @cached_property
     def correct(self) -> dict[str, np.ndarray]:
         """Readout -> [N] bool: whether the answers to the unchanged prompts are right."""
         return self.evaluate_answers(self.prompts)
 
-    def make_batches(self, prompts: Prompts) -> tuple[np.ndarray, list[PromptBatch]]:
-        """Return (row of each prompt in the order of the batches [N], batches of similar length on the device)."""
-        chosen = bucket_texts(prompts.length, BATCH_TOKENS)
-        return np.concatenate(chosen), [prompts.make_batch(rows).to(self.device) for rows in chosen]
-
     def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
         """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
         among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
         written, chosen = predict_answers(self.model, prompts, among, BATCH_TOKENS, self.device)
-        found = {"vocabulary": matches(written, self.prompts.label, self.texts, self.match)}
-        return found if self.labels is None else found | {"labels": chosen == self.prompts.label}
+        found = {"vocabulary": self.compare_answers(written, "vocabulary")}
+        return found if self.labels is None else found | {"labels": self.compare_answers(chosen, "labels")}
 
     def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
         """Evaluate the answers for the same items with other contents [N]."""
         settings = self.spec["model"]
+        template, space = settings["template"], settings.get("label_space", False)
         bos = find_bos_id(self.model, settings.get("bos", False), str(self.folder))
-        space = settings.get("label_space", False)
-        return self.evaluate_answers(
-            encode_prompts(self.tokenizer, contents, self.answers, settings["template"], bos, space)
-        )
+        return self.evaluate_answers(encode_prompts(self.tokenizer, contents, self.answers, template, bos, space))
 
-    def compare_answers(self, order: np.ndarray, ids: np.ndarray, readout: str) -> np.ndarray:
-        """Return [N] bool in the order of the items, for answers `ids` [N] in the `order` of the batches."""
-        written = np.empty_like(ids)
-        written[order] = ids
+    def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
+        """Return [N] bool: whether the answers `ids` [N] are right."""
         if readout == "labels":
-            return written == self.prompts.label
-        return matches(written, self.prompts.label, self.texts, self.match)
+            return ids == self.prompts.label
+        return matches(ids, self.prompts.label, self.texts, self.match)
 
     def make_table(self, right: np.ndarray, **where: Any) -> pa.Table:
         """Return one row per item: whether it was right under the intervention `where`, and before."""

@@ -17,11 +17,10 @@ from workflow_scripts.interventions.lexical_vectors import (
     Vectors,
     build_gloss_vectors,
     build_spacy_vectors,
-    read_frequencies,
-    select_common_words,
+    read_common_words,
 )
 from workflow_scripts.interventions.lexicon import SynonymLexicon, read_synonym_lexicon
-from workflow_scripts.interventions.nltk_files import load_tagger, read_stop_words
+from workflow_scripts.interventions.nltk_files import load_tagger, read_archive_texts
 from workflow_scripts.interventions.settings import SOURCES, WHERE, Options, is_installed
 from workflow_scripts.interventions.synonym_rules import (
     TAGGER,
@@ -46,9 +45,8 @@ def load_resources(sources: dict[str, Path]) -> SynonymResources:
         if not given:
             raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
         paths[need] = given[0]
-    return SynonymResources(
-        read_stop_words(paths["stop words"]), load_tagger(paths["tagger"]), read_synonym_lexicon(paths["WordNet"])
-    )
+    stop_words = frozenset(read_archive_texts(paths["stop words"], ["english"])["english"].split())
+    return SynonymResources(stop_words, load_tagger(paths["tagger"]), read_synonym_lexicon(paths["WordNet"]))
 
 
 def choose_vectors(
@@ -94,8 +92,8 @@ def build(
     else:
         if settings.frequencies is None:
             raise UserError(f"{WHERE}: source: vectors needs the key 'frequencies'; name a file of words and counts")
-        counts = read_frequencies(Path(settings.frequencies))
-        vocabulary = select_common_words(nlp, counts, settings.min_log_probability, resources.stop_words)
+        path, least = Path(settings.frequencies), settings.min_log_probability
+        vocabulary = read_common_words(path, nlp, least, resources.stop_words)
         pairs = find_similar_words(queries, resources, vectors, vocabulary, settings.min_similarity)
     chosen = rank_candidates(queries, pairs, vectors, settings.similarity_weight, settings.top)
     rows = []
@@ -126,8 +124,8 @@ def build(
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def read_candidates(path: Path) -> pa.Table:
-    """Read a table of `build` from Parquet. Raises UserError if it is missing or another table."""
+def read_candidates(path: Path) -> Candidates:
+    """Read the candidates from a Parquet file of `build`. Raises UserError if it is missing or another table."""
     try:
         table = pq.read_table(path)
     except FileNotFoundError as error:
@@ -136,10 +134,5 @@ def read_candidates(path: Path) -> pa.Table:
         raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
     if b"candidates" not in (table.schema.metadata or {}):
         raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates")
-    return table
-
-
-def map_candidates(table: pa.Table) -> Candidates:
-    """Convert the table to the argument of `synonyms.perturb`."""
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
     return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}

@@ -15,7 +15,7 @@ Models are in evaluation mode. Items are right-padded and need no attention mask
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,22 +36,6 @@ class Groups:
     real: Tensor  # [B, S] bool: not padding
     count: Tensor  # [B] int64: groups of each row, m
     length: Tensor  # [B] int64: tokens of each row
-
-    def select(self, rows: Tensor) -> "Groups":
-        """Return the groups of `rows` [R]."""
-        return Groups(self.index[rows], self.real[rows], self.count[rows], self.length[rows])
-
-
-@dataclass(frozen=True)
-class CapPredictions:
-    """The most probable token ids for N items, in the order of the batches; on the CPU, int64.
-
-    The readout `vocabulary` compares all tokens, the readout `labels` only some answers.
-    """
-
-    clean: dict[str, Tensor]  # readout -> [N]: without an intervention
-    pooled: dict[tuple[int, str, str], Tensor]  # (layer, pooling, readout) -> [N]
-    touched: Tensor  # [N] bool: some group of the item has several tokens. For other items CAP changes nothing
 
 
 def group_tokens(words: Tensor, bos_in_first_word: bool = False) -> Groups:
@@ -100,9 +84,10 @@ def predict_with_cap(
     labels: Tensor | None = None,
     bos_in_first_word: bool = False,
     rows: int = 1024,
-) -> CapPredictions:
-    """Predict the token after the last word of each item, without and with CAP, for all layers and poolings.
+) -> dict[tuple[int, str, str], Tensor]:
+    """Predict the token after the last word of each of N items: (layer, pooling, readout) -> int64 [N] on the CPU.
 
+    The readout `vocabulary` compares all tokens, the readout `labels` only some answers.
     batches: objects with `ids` and `words`, both [B, S] (see `group_tokens`), right-padded, on any device.
     layers: the blocks s whose input is pooled, each 0..L-1; poolings: of `max`, `mean`, `sum`.
     labels: token ids [C] of the readout `labels`; without them the only readout is `vocabulary`.
@@ -110,45 +95,19 @@ def predict_with_cap(
     Raises UserError for an unknown layer or pooling, and for an item without words.
     """
     readouts = {"vocabulary": None} if labels is None else {"vocabulary": None, "labels": labels}
-    clean = {name: [] for name in readouts}
     pooled = {(layer, pooling, name): [] for layer in layers for pooling in poolings for name in readouts}
-    touched = []
     for batch in batches:
         run = _Run(model, batch.ids, batch.words, layers, poolings, bos_in_first_word)
-        touched.append(run.touched.cpu())
-        found = {}
-        for name, among in readouts.items():
-            clean[name].append(_choose(run.logits, among))
-            found[name] = clean[name][-1].expand(len(run.layers), len(poolings), -1).clone()
+        found = {
+            name: _choose(run.logits, among).repeat(len(run.layers), len(poolings), 1)
+            for name, among in readouts.items()
+        }
         for items, logits in run.run_suffixes(rows):
             for name, among in readouts.items():
                 found[name][:, :, items.cpu()] = _choose(logits, among)
         for layer, pooling, name in pooled:
             pooled[layer, pooling, name].append(found[name][run.layers.index(layer), run.poolings.index(pooling)])
-    return CapPredictions(
-        {name: torch.cat(parts) for name, parts in clean.items()},
-        {key: torch.cat(parts) for key, parts in pooled.items()},
-        torch.cat(touched),
-    )
-
-
-def compute_cap_logits(
-    model: nn.Module,
-    ids: Tensor,
-    words: Tensor,
-    layers: Sequence[int],
-    pooling: str,
-    bos_in_first_word: bool = False,
-) -> Tensor:
-    """Compute the logits at the last word under CAP(s) for each s of `layers`: ids, words [B, S] -> [layers, B, V].
-
-    Items whose groups all have one token get the logits without CAP. Arguments and errors are as in `predict_with_cap`.
-    """
-    run = _Run(model, ids, words, layers, [pooling], bos_in_first_word)
-    logits = run.logits.repeat(len(run.layers), 1, 1)
-    for items, found in run.run_suffixes():
-        logits[:, items] = found[:, 0]
-    return logits[[run.layers.index(layer) for layer in layers]]
+    return {key: torch.cat(parts) for key, parts in pooled.items()}
 
 
 class _Run:
@@ -189,7 +148,8 @@ class _Run:
             yield some, self._run_suffix(some)
 
     def _run_suffix(self, items: Tensor) -> Tensor:
-        groups = self.groups.select(items)
+        every = self.groups
+        groups = Groups(every.index[items], every.real[items], every.count[items], every.length[items])
         width = int(groups.count.max())
 
         def enter(layer: int) -> Callable[[Tensor], Tensor]:
@@ -208,18 +168,13 @@ class _Run:
 
 @torch.inference_mode()
 def _last_logits(model: nn.Module, ids: Tensor, last: Tensor, hooks: dict[nn.Module, Callable]) -> Tensor:
-    """Return logits [N, V] at position last [N] of each of the N sequences that reach the unembedding."""
+    """Return logits [N, V] at position last [N] of each of the N sequences that reach the unembedding.
+
+    `hooks` map the states [N, S, d] that enter a module; they are removed at the end.
+    """
 
     def select(states: Tensor) -> Tensor:
         return states[torch.arange(len(last), device=states.device), last.to(states.device)][:, None]
-
-    with _entering(hooks | {model.get_output_embeddings(): select}):
-        return model(input_ids=ids, use_cache=False).logits[:, 0]
-
-
-@contextmanager
-def _entering(hooks: dict[nn.Module, Callable[[Tensor], Tensor]]) -> Iterator[None]:
-    """Map the states [N, S, d] that enter each module by its function. The hooks are removed at the end."""
 
     def make_hook(change: Callable[[Tensor], Tensor]) -> Callable:
         def hook(module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -230,9 +185,9 @@ def _entering(hooks: dict[nn.Module, Callable[[Tensor], Tensor]]) -> Iterator[No
         return hook
 
     with ExitStack() as stack:
-        for module, change in hooks.items():
+        for module, change in (hooks | {model.get_output_embeddings(): select}).items():
             stack.enter_context(module.register_forward_pre_hook(make_hook(change), with_kwargs=True))
-        yield
+        return model(input_ids=ids, use_cache=False).logits[:, 0]
 
 
 def _choose(logits: Tensor, among: Tensor | None) -> Tensor:

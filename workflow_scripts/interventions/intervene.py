@@ -8,13 +8,14 @@ import pyarrow as pa
 import torch
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.interventions.answers import AnsweredPrompts
-from workflow_scripts.interventions.candidates import map_candidates, read_candidates
+from workflow_scripts.interventions.answers import BATCH_TOKENS, AnsweredPrompts
+from workflow_scripts.interventions.candidates import read_candidates
 from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.interventions.variation import make_cv_rows
 from workflow_scripts.objectives.hidden_states import find_blocks
+from workflow_scripts.tasks.batching import bucket_texts
 
 # By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
 METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
@@ -44,10 +45,7 @@ def intervene(
 
 
 def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
-    """Return the blocks before which CAP pools: a list of blocks as it is, or "all" but block 0, or a number of them.
-
-    A number of blocks is evenly spaced from block 1 to the last.
-    """
+    """Return the blocks before which CAP pools: those of a list, "all" but block 0, or a number, evenly spaced."""
     if isinstance(wanted, list):
         return wanted
     if wanted == "all" or wanted >= count - 1:
@@ -65,13 +63,16 @@ def score_share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
     """Run CAP: return (answers, score rows) by block, pooling, readout and item set."""
     layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
-    order, batches = subject.make_batches(subject.prompts)
+    chosen = bucket_texts(subject.prompts.length, BATCH_TOKENS)
+    batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in chosen]
     found = predict_with_cap(
         subject.model, batches, layers, settings.poolings, subject.labels, settings.bos_in_first_word
     )
     tables, scores = [], []
-    for (layer, pooling, readout), ids in found.pooled.items():
-        right = subject.compare_answers(order, ids.numpy(), readout)
+    for (layer, pooling, readout), ids in found.items():
+        written = np.empty(len(ids), np.int64)
+        written[np.concatenate(chosen)] = ids.numpy()
+        right = subject.compare_answers(written, readout)
         where = {"intervention": "cap", "layer": layer, "pooling": pooling, "readout": readout}
         everything = np.ones(len(right), bool)
         for item_set, rows in (("all", everything), ("own_correct", subject.correct[readout])):
@@ -89,7 +90,7 @@ def evaluate_synonyms(
     over its mean across seeds (Eqn 13), with the 95% interval `cv_low` to `cv_high`; there is no `cv_high` if the data
     set no upper bound.
     """
-    table = map_candidates(read_candidates(candidates))
+    table = read_candidates(candidates)
     labels = None if settings.may_be_label else subject.answers
     tables, scores = [], []
     for rate in settings.rates:

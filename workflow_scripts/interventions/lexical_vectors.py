@@ -88,22 +88,11 @@ def build_spacy_vectors(nlp: "Language") -> Vectors:
     return Vectors(f"spaCy {nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", embed)
 
 
-def select_common_words(
-    nlp: "Language", counts: dict[str, float], min_log_probability: float, stop: frozenset[str]
-) -> list[str]:
-    """Return the sorted lower-case alphabetic words with a vector that are frequent by `counts` and not in `stop`."""
-    least = sum(counts.values()) * np.exp(min_log_probability)
-    return sorted(
-        word
-        for word, count in counts.items()
-        if word.isalpha() and word.islower() and word not in stop and count > least and nlp.vocab.has_vector(word)
-    )
+def read_common_words(path: Path, nlp: "Language", min_log_probability: float, stop: frozenset[str]) -> list[str]:
+    """Return the sorted lower-case alphabetic words with a vector that are frequent and not in `stop`.
 
-
-def read_frequencies(path: Path) -> dict[str, float]:
-    """Read lines of a word, a tab and its count; counts of a word in different cases are added.
-
-    Raises UserError for a malformed line.
+    A line of the file has a word, a tab and its count; counts of a word in different cases are added. Raises UserError
+    for a malformed line.
     """
     counts: dict[str, float] = {}
     for number, line in read_numbered_lines(path):
@@ -115,4 +104,9 @@ def read_frequencies(path: Path) -> dict[str, float]:
         if not 0 <= value < math.inf:
             raise UserError(f"{path}:{number}: expected a word, a tab and its count; correct the line")
         counts[word.lower()] = counts.get(word.lower(), 0.0) + value
-    return counts
+    least = sum(counts.values()) * np.exp(min_log_probability)
+    return sorted(
+        word
+        for word, count in counts.items()
+        if word.isalpha() and word.islower() and word not in stop and count > least and nlp.vocab.has_vector(word)
+    )

@@ -1,4 +1,4 @@
-"""Read text files, stop words and the tagger's weights from pinned archives."""
+"""Read text files and the weights of NLTK's tagger from archives."""
 
 import json
 from collections.abc import Collection
@@ -28,15 +28,10 @@ def read_archive_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
     return found
 
 
-def read_stop_words(archive: Path) -> frozenset[str]:
-    """Read NLTK's English stop words, lower case, from `stopwords.zip`. Raises UserError as `read_texts` does."""
-    return frozenset(read_archive_texts(archive, ["english"])["english"].split())
-
-
 def load_tagger(archive: Path) -> "PerceptronTagger":
     """Build NLTK's averaged perceptron tagger (Penn Treebank tags) from the JSON files of its zip.
 
-    The name of the folder inside does not matter. Raises UserError as `read_texts` does, and for malformed weights.
+    Raises UserError as `read_archive_texts` does, and for malformed weights.
     """
     from nltk.tag.perceptron import PerceptronTagger
 

@@ -63,22 +63,20 @@ def find_queries(content: str, resources: SynonymResources, nlp: "Language | Non
     for word in words:
         token_of.append(len(tokens) + bool(word.before))
         tokens += filter(None, word[:3])
-    tags = tag_with_spacy(tokens, nlp) if nlp and TAGGER in nlp.pipe_names else resources.tagger.tag(tokens)
+    if nlp and TAGGER in nlp.pipe_names:
+        from spacy.tokens import Doc
+
+        tags = [token.tag_ for token in nlp(Doc(nlp.vocab, words=tokens))]
+    else:
+        tags = [tag for _, tag in resources.tagger.tag(tokens)]
     found = {}
     for position, word in enumerate(words):
         core = word.core.lower()
         if len(core) >= 3 and core not in resources.stop_words:
-            pos = PART_OF_SPEECH.get(tags[token_of[position]][1][:2])
+            pos = PART_OF_SPEECH.get(tags[token_of[position]][:2])
             if pos:
                 found[position] = Query(core, pos)
     return found
-
-
-def tag_with_spacy(tokens: list[str], nlp: "Language") -> list[tuple[str, str]]:
-    """Return (token, Penn Treebank tag) of each token by the pipeline."""
-    from spacy.tokens import Doc
-
-    return [(token.text, token.tag_) for token in nlp(Doc(nlp.vocab, words=tokens))]
 
 
 def find_wordnet_synonyms(

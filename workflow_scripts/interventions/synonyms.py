@@ -32,7 +32,7 @@ def perturb(
 ) -> tuple[list[str], list[float]]:
     """Return each content with some words replaced, and the share of its words that were replaced.
 
-    `candidates` is the table of `candidates.map_candidates`. `items` [N] are stable keys (default: the contents).
+    `candidates` is from `candidates.read_candidates`. `items` [N] are stable keys (default: the contents).
     `labels` [N] are words that a replacement must not be or contain; without them nothing is excluded, as in the
     official code. Raises UserError for a rate outside (0, 1] or a content that the table lacks.
     """
@@ -43,35 +43,21 @@ def perturb(
     for content, key, label in zip(contents, keys, labels or [None] * len(contents), strict=True):
         if content not in candidates:
             raise UserError(f"synonyms: the table of candidates has no content of item {key!r}; rerun candidates")
-        text, share = _replace(
-            content, filter_candidates(candidates[content], label), rate, seed_generator(seed, rate, key)
-        )
+        eligible = candidates[content]
+        if label is not None:
+            banned = normalise_spelling(label).strip()
+            joined = banned.replace(" ", "")
+            kept = {
+                position: [c for c in words_ if f" {banned} " not in f" {c} " and c.replace(" ", "") != joined]
+                for position, words_ in eligible.items()
+            }
+            eligible = {position: words_ for position, words_ in kept.items() if words_}
+        name = json.dumps([seed, float(rate), key])
+        random = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()))
+        text, share = _replace(content, eligible, rate, random)
         texts.append(text)
         realised.append(share)
     return texts, realised
-
-
-def seed_generator(seed: int, rate: float, item: str) -> np.random.Generator:
-    """Return the random generator of one item, seeded by a digest of its key."""
-    name = json.dumps([seed, float(rate), item])
-    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()))
-
-
-def count_replacements(words: int, rate: float, eligible: int) -> int:
-    """Return min(max(1, floor(rate * words)), eligible), computed exactly: 0.29 of 100 words is 29."""
-    return min(max(1, math.floor(Fraction(str(rate)) * words)), eligible)
-
-
-def filter_candidates(found: dict[int, list[str]], label: str | None) -> dict[int, list[str]]:
-    """Remove the candidates that are the label or contain it as a word; drop positions without candidates."""
-    if label is None:
-        return found
-    banned = normalise_spelling(label).strip()
-    kept = {
-        position: [c for c in texts if f" {banned} " not in f" {c} " and c.replace(" ", "") != banned.replace(" ", "")]
-        for position, texts in found.items()
-    }
-    return {position: texts for position, texts in kept.items() if texts}
 
 
 def _replace(
@@ -79,7 +65,8 @@ def _replace(
 ) -> tuple[str, float]:
     """Sample positions without replacement, then one candidate for each from left to right, both uniformly."""
     words = split_words(content)
-    count = count_replacements(len(words), rate, len(eligible))
+    # Exact, so that 0.29 of 100 words is 29.
+    count = min(max(1, math.floor(Fraction(str(rate)) * len(words))), len(eligible))
     if not count:
         return content, 0.0
     parts, end = [], 0

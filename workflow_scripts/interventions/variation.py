@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 CONFIDENCE = 0.95
 
@@ -31,7 +32,9 @@ def compute_cv(values: Sequence[float]) -> CvInterval:
     if n < 2 or not runs.mean() > 0:
         return CvInterval(None, None, None, n)
     value = float(runs.std(ddof=1) / runs.mean())
-    low, high = (_vangel(value, n, probability) for probability in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2))
+    quantiles = stats.chi2.ppf([(1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2], n - 1).tolist()
+    below = [((quantile + 2) / n - 1) * value**2 + quantile / (n - 1) for quantile in quantiles]
+    low, high = (value / math.sqrt(part) if part > 0 else math.inf for part in below)
     return CvInterval(value, low, high, n)
 
 
@@ -45,14 +48,6 @@ def make_cv_rows(prefix: str, values: Sequence[float], **where: Any) -> list[dic
         for name, value in found.items()
         if value is not None and math.isfinite(value)
     ]
-
-
-def _vangel(value: float, n: int, probability: float) -> float:
-    from scipy import stats
-
-    quantile = float(stats.chi2.ppf(probability, n - 1))
-    below = ((quantile + 2) / n - 1) * value**2 + quantile / (n - 1)
-    return value / math.sqrt(below) if below > 0 else math.inf
 
 
 def split_variance(values: np.ndarray) -> tuple[float | None, float | None]:

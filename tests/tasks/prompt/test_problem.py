@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from tests.interventions.cap_logits import compute_cap_logits
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, record_files, run_main
-from workflow_scripts.interventions.cap import compute_cap_logits
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
 from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, merge_groups
