@@ -25,15 +25,15 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.packages import check_sections
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import (
-    parent,
+    find_parent_run,
     resolve_evaluation,
     resolve_intervention,
     resolve_run,
 )
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.config.task_specs import options_of, resolve_candidates, resolve_data
+from workflow_scripts.config.task_specs import load_options, resolve_candidates, resolve_data
 from workflow_scripts.tasks.settings import Training
 
 SCALES = ("demo", "small", "full")
@@ -65,7 +65,7 @@ def catalogue_runs(scale: str) -> list:
     """All runs that any paper asks for, extra ones too."""
     catalogue = load_catalogue()
     content = read_yaml_mapping(Path("config.yaml")) | {"scale": scale, "papers": list(catalogue.papers), "extra": True}
-    return list(requested_runs(catalogue, load_config(content)))
+    return list(list_requested_runs(catalogue, load_config(content)))
 
 
 def specs() -> dict[str, str]:
@@ -99,7 +99,7 @@ def requests() -> dict[str, str]:
         for paper in catalogue.papers:
             for extra in (False, True):
                 content = read_yaml_mapping(Path("config.yaml")) | {"scale": scale, "papers": [paper], "extra": extra}
-                runs = requested_runs(catalogue, load_config(content))
+                runs = list_requested_runs(catalogue, load_config(content))
                 found[f"{scale} {paper}{' extra' * extra}"] = json.dumps(sorted(map(str, runs)))
     return found
 
@@ -193,7 +193,7 @@ def trainings() -> dict[str, str]:
             (out / "spec.json").write_text(json.dumps(spec))
             words = ["train", f"--spec={out}/spec.json", f"--data=results/demo/data/{spec['task']}"]
             words += [f"--out={out}/run", f"--state={out}/state", "--device=cpu", "--progress=none"]
-            if before := parent(catalogue, parse_run(catalogue, name), "demo"):
+            if before := find_parent_run(catalogue, parse_run(catalogue, name), "demo"):
                 words.append(f"--init={scratch}/{before}/run/checkpoint")
             if name == KILLED:
                 kill_once(words, out / "state")
@@ -259,7 +259,7 @@ def as_now(spec: dict) -> dict:
 
 def as_now_data(spec: dict) -> dict:
     """A data spec with every default filled in."""
-    options = options_of(spec["prepare"], spec["task"]).model_validate(spec["options"])
+    options = load_options(spec["prepare"], spec["task"]).model_validate(spec["options"])
     return spec | {"options": options.model_dump(mode="json", by_alias=True)}
 
 

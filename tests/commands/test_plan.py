@@ -11,7 +11,7 @@ import pytest
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
@@ -53,7 +53,7 @@ def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
     )
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    count = len(requested_runs(load_catalogue(), load_config({"scale": "full"})))
+    count = len(list_requested_runs(load_catalogue(), load_config({"scale": "full"})))
     assert f"runs       {count}\n" in done.stdout
     assert f"{count} train, {count} evaluate" in done.stdout
     # Nothing is recorded, on either kind of device.

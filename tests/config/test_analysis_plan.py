@@ -35,9 +35,9 @@ def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own
         rates("around-right", [*range(101, 106)], 0.6),
         {"claim": "errors", "control": {"requires": [{"cell": "table2/SAL/BLEU/bleu", "at_least": 40.0}]}, **MEAN},
     )
-    assert [len(found.seeds_of(entry)) for entry in found.primary] == [8, 5, 6]
+    assert [len(found.select_seeds(entry)) for entry in found.primary] == [8, 5, 6]
     for entry in found.primary:
-        for power in compute_power(entry, len(found.seeds_of(entry)), found.quantile):
+        for power in compute_power(entry, len(found.select_seeds(entry)), found.quantile):
             assert 0.3 < power.decided <= 1
 
 

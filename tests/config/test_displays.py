@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import asked_runs, claimed, display_runs, find_entry, shown_displays
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import (
+    find_entry,
+    select_claimed_displays,
+    select_display_runs,
+    select_paper_runs,
+    select_shown_displays,
+)
 from workflow_scripts.config.loading import Paper, load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Experiments
@@ -21,7 +27,7 @@ def test_a_display_reads_the_runs_of_its_cells():
         "rows": [{"row": "SQ", "method": "sq-transformer", "variant": {"cogs": "srl"}}, {"row": "LSTM"}],
         "columns": [{"column": "COGS", "task": "cogs"}, {"column": "JUMP", "task": "scan-jump-x2"}],
     }
-    assert display_runs(display, runs) == [Run("cogs", "sq-transformer", "srl", 1)]
+    assert select_display_runs(display, runs) == [Run("cogs", "sq-transformer", "srl", 1)]
 
 
 @pytest.mark.parametrize(
@@ -41,12 +47,12 @@ def test_an_unknown_entry_is_named_with_the_nearest_known(paper, kind, name, sai
 def test_runs_are_those_named_or_those_that_the_paper_asks_for():
     catalogue = load_catalogue(ROOT)
     run = "cogs/transformer/default/seed-7"
-    assert asked_runs(catalogue, "sq_transformer", "demo", [run]) == {
+    assert select_paper_runs(catalogue, "sq_transformer", "demo", [run]) == {
         Run("cogs", "transformer", "default", 7): ["sq_transformer"]
     }
-    assert len(asked_runs(catalogue, "sq_transformer", "demo", None)) > 5
+    assert len(select_paper_runs(catalogue, "sq_transformer", "demo", None)) > 5
     with pytest.raises(UserError, match="no scale 'large'"):
-        asked_runs(catalogue, "sq_transformer", "large", None)
+        select_paper_runs(catalogue, "sq_transformer", "large", None)
 
 
 def a_paper(**displays: dict) -> Paper:
@@ -65,15 +71,15 @@ def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_n
         printed={"rows": [{"row": "LSTM"}], "columns": [{"column": "JUMP"}]},
     )
     sal, lrf = Run("scan-jump-x2", "sq-transformer", "sal", 1), Run("cogs", "lrf", "default", 1)
-    assert list(shown_displays(paper, [sal])) == ["scores", "pieces"]
-    assert list(shown_displays(paper, [lrf])) == ["drawn", "pieces"]
-    assert list(shown_displays(paper, [])) == ["pieces"]
+    assert list(select_shown_displays(paper, [sal])) == ["scores", "pieces"]
+    assert list(select_shown_displays(paper, [lrf])) == ["drawn", "pieces"]
+    assert list(select_shown_displays(paper, [])) == ["pieces"]
 
 
 def test_the_displays_of_claims_are_those_whose_cells_a_claim_compares():
     paper = a_paper(scores={"title": "s"}, drawn={"title": "d"}, pieces={"title": "p"}, printed={"title": "x"})
-    assert list(claimed(paper, paper.displays)) == ["scores", "pieces", "drawn"]
-    assert list(claimed(paper, {"pieces": {}, "printed": {}})) == ["pieces"]
+    assert list(select_claimed_displays(paper, paper.displays)) == ["scores", "pieces", "drawn"]
+    assert list(select_claimed_displays(paper, {"pieces": {}, "printed": {}})) == ["pieces"]
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "full"])
@@ -81,8 +87,8 @@ def test_what_a_scale_shows_covers_every_run_that_it_asks_for(scale):
     """No run is trained in vain: each is shown, or others may start from it."""
     catalogue = load_catalogue(ROOT)
     for key, paper in catalogue.papers.items():
-        runs = asked_runs(catalogue, key, scale, None)
-        shown = shown_displays(paper, runs)
-        read = [*shown.values(), *(paper.analyses[name] for d in shown.values() for name in display_analyses(d))]
-        unseen = set(runs) - {run for entry in read for run in display_runs(entry, runs)}
+        runs = select_paper_runs(catalogue, key, scale, None)
+        shown = select_shown_displays(paper, runs)
+        read = [*shown.values(), *(paper.analyses[name] for d in shown.values() for name in list_display_analyses(d))]
+        unseen = set(runs) - {run for entry in read for run in select_display_runs(entry, runs)}
         assert {run for run in unseen if not run.variant.startswith("pretrain")} == set()

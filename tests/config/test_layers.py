@@ -4,7 +4,7 @@ import pytest
 
 from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.layers import merged
+from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 from workflow_scripts.config.run_specs import _resolved, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
@@ -29,7 +29,7 @@ def test_an_unknown_setting_is_refused_with_file_line_and_nearest(copy: Path, se
 
 def test_later_layers_win_and_each_value_knows_where_it_comes_from():
     catalogue = load_catalogue(ROOT)
-    sections = merged(catalogue, parse_run(catalogue, "scan-jump-x2/transformer/sinusoidal/seed-1"), "small")
+    sections = merge_settings(catalogue, parse_run(catalogue, "scan-jump-x2/transformer/sinusoidal/seed-1"), "small")
     for section, key, value, place in (
         ("model", "positions", "sinusoidal", f"{SEQ2SEQ} transformer.variants.sinusoidal"),
         ("model", "width", 128, f"{SEQ2SEQ} backbone.when.3"),

@@ -7,7 +7,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 
 
@@ -39,7 +39,7 @@ def test_a_wrong_configuration_is_one_line(content: dict, message: str):
 def test_the_shipped_files_are_valid_and_agree():
     config, catalogue = load_config(root=ROOT), load_catalogue(ROOT)
     for scale in catalogue.scales:
-        for run in requested_runs(catalogue, load_config(config.model_dump() | {"scale": scale}, ROOT)):
+        for run in list_requested_runs(catalogue, load_config(config.model_dump() | {"scale": scale}, ROOT)):
             assert resolve_run(catalogue, run, scale)["seed"] == run.seed
             assert resolve_evaluation(catalogue, run, scale)["beam"] >= 1
 

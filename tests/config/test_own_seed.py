@@ -6,7 +6,7 @@ from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import parent, resolve_run, searched
+from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import parse_run
 
 
@@ -26,7 +26,7 @@ def test_the_parent_has_the_own_seed(copy):
         run = parse_run(found, f"sst/gpt2-small/ft/seed-{seed}")
         pretrained = f"text-bpe-4k/gpt2-small/pretrain/seed-{seed}"
         assert spec(found, seed)["init"] == {"run": pretrained, "spec": digest(resolve_run(found, pretrained, "demo"))}
-        assert str(parent(found, run, "demo")) == pretrained
+        assert str(find_parent_run(found, run, "demo")) == pretrained
 
 
 def test_a_named_seed_stays_as_it_was(copy):
@@ -34,14 +34,16 @@ def test_a_named_seed_stays_as_it_was(copy):
     assert spec(found, 9)["init"]["run"] == "text-bpe-4k/gpt2-small/pretrain/seed-1"
     assert spec(found, 9).keys() == spec(load_catalogue(), 9).keys()
     assert "search" not in spec(found, 9)
-    assert searched(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo") is None
+    assert find_search_run(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo") is None
 
 
 def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
     grid = {"seed": 2, "learning_rate": [0.1, 0.2], "batch_sentences": [8]}
     found = catalogue(copy, search=grid)
     assert spec(found, 9)["search"] == grid | {"epochs": None}
-    assert str(searched(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo")) == "sst/gpt2-small/ft/seed-2"
+    assert (
+        str(find_search_run(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo")) == "sst/gpt2-small/ft/seed-2"
+    )
     assert "search" not in spec(found, 9, "original")  # max_steps 0
 
 

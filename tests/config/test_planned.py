@@ -16,8 +16,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
-from workflow_scripts.config.planned import planned_runs, plans_naming, primary_variants
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.planned import hash_plans, list_planned_runs, list_primary_variants
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
@@ -63,7 +63,7 @@ def ask(content: dict, scale: str, seeds: list[int]) -> None:
 
 def requested(copy: Path, paper: str = "sq_transformer", **given) -> dict[Run, list[str]]:
     content = {"scale": "small", "papers": [paper], "extra": True} | given
-    return requested_runs(load_catalogue(copy), load_config(content, copy))
+    return list_requested_runs(load_catalogue(copy), load_config(content, copy))
 
 
 def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
@@ -72,8 +72,8 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
     paper = load_catalogue(copy).papers["sq_transformer"]
     (entry,) = paper.plan.primary
     around = ("scan-around-right", "sq-transformer", "sal")
-    assert primary_variants(paper, entry) == [SAL, TRANSFORMER, around]
-    runs = planned_runs(paper, entry)
+    assert list_primary_variants(paper, entry) == [SAL, TRANSFORMER, around]
+    runs = list_planned_runs(paper, entry)
     assert runs == [Run(*variant, seed) for variant in (SAL, TRANSFORMER, around) for seed in SEEDS]
 
 
@@ -106,7 +106,7 @@ def test_a_gain_is_decided_by_both_of_its_variants():
     claim = {"claim": "gains", "left": "table-gains/Gemma-2B/*/exact_match", "right": 0.0}
     spread = {"sd": 1.0, "freedom": 9, "paired": True}
     entry = PrimaryClaim(claim="gains", published=8.0, smallest=2.0, spread=spread)
-    found = primary_variants(replace(paper, claims=[claim]), entry)
+    found = list_primary_variants(replace(paper, claims=[claim]), entry)
     assert set(found) == {(task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")}
 
 
@@ -173,10 +173,10 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     before = fingerprint_training(resolve_run(load_catalogue(copy), run, "small"))
     file = plan(copy)
     catalogue = load_catalogue(copy)
-    assert plans_naming(catalogue, run, "small") == {"sq_transformer": hash_file(file)}
-    assert plans_naming(catalogue, run, "demo") == {}
-    assert plans_naming(catalogue, Run(*TRANSFORMER, 5), "small") == {}
-    assert plans_naming(catalogue, other, "small") == {}
+    assert hash_plans(catalogue, run, "small") == {"sq_transformer": hash_file(file)}
+    assert hash_plans(catalogue, run, "demo") == {}
+    assert hash_plans(catalogue, Run(*TRANSFORMER, 5), "small") == {}
+    assert hash_plans(catalogue, other, "small") == {}
     assert str(fingerprint_training(resolve_run(catalogue, run, "small"))) == str(before)
 
 

@@ -5,8 +5,8 @@ import pytest
 from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import requested_runs
-from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.run_specs import infer_precision, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import Run
 
 
@@ -68,7 +68,7 @@ def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
 
 def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
     catalogue = load_catalogue(ROOT)
-    runs = requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "full"}))
+    runs = list_requested_runs(catalogue, load_config({"papers": ["cat"], "scale": "full"}))
     specs = [(run, resolve_run(catalogue, run, "full")) for run in runs]
     assert sum("search" in spec for _, spec in specs) > 300
     for run, spec in specs:
@@ -94,12 +94,14 @@ def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(
         assert [found[scale, "auto"] for scale in ("demo", "small", "full")] == ["fp32", "fp32", "bf16"]
         assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
         assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
-        made = [precision_as_made(catalogue, run, "full", precision) for precision in ("bf16", "fp32")]
+        made = [infer_precision(catalogue, run, "full", precision) for precision in ("bf16", "fp32")]
         assert made == ["auto", "fp32"]
 
 
 def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
     catalogue, config = load_catalogue(ROOT), load_config(root=ROOT)
     assert config.precision == "auto"
-    asked = requested_runs(catalogue, config.model_copy(update={"scale": "full", "papers": ["sq_transformer", "lrf"]}))
+    asked = list_requested_runs(
+        catalogue, config.model_copy(update={"scale": "full", "papers": ["sq_transformer", "lrf"]})
+    )
     assert {resolve_run(catalogue, run, "full")["training"]["precision"] for run in asked} == {"fp32"}

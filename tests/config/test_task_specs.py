@@ -5,7 +5,7 @@ import pytest
 from tests.config.copies import ROOT, edit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.task_specs import merge_data, resolve_data
 
 
@@ -58,6 +58,6 @@ def test_a_module_that_prepares_nothing_is_named(copy: Path, module: str, messag
 
 def test_the_demo_needs_no_source_file():
     catalogue = load_catalogue(ROOT)
-    runs = requested_runs(catalogue, load_config({"scale": "demo"}, ROOT))
+    runs = list_requested_runs(catalogue, load_config({"scale": "demo"}, ROOT))
     assert len(runs) <= 15
     assert not any(resolve_data(catalogue, run.task, "demo")["sources"] for run in runs)

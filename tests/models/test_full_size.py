@@ -11,7 +11,7 @@ from torch import nn
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
@@ -29,7 +29,7 @@ def distinct_models() -> list[Run]:
     """A run of each distinct model of the scale `full`, with its seed left open."""
     config = load_config({"scale": "full", "papers": list(CATALOGUE.papers)}, ROOT)
     found = {}
-    for run in requested_runs(CATALOGUE, config):
+    for run in list_requested_runs(CATALOGUE, config):
         spec = resolve_run(CATALOGUE, run, "full")
         found.setdefault(json.dumps([spec["kind"], spec["model"]], sort_keys=True), replace(run, seed=0))
     return list(found.values())

@@ -9,9 +9,9 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
-from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.loading import Catalogue, load_catalogue
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
@@ -41,12 +41,12 @@ def committed_results(folder: Path, catalogue: Catalogue) -> tuple[Path, dict[Ru
     for row in rows_of("analyses.csv"):
         analysed[row["paper"], row["analysis"]].append(row)
     for key, paper in catalogue.papers.items():
-        for name in {name for display in paper.displays.values() for name in display_analyses(display)}:
+        for name in {name for display in paper.displays.values() for name in list_display_analyses(display)}:
             rows = [{column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]]
             write_scores(folder / f"analyses/{key}/{name}/scores.csv", rows)
     config = Config(scale="small", papers=list(catalogue.papers), extra=True)
     requested = defaultdict(set)
-    for run in requested_runs(catalogue, config):
+    for run in list_requested_runs(catalogue, config):
         requested[run.unseeded].add(run.seed)
     counted = {variant: found & requested[variant] or found for variant, found in seeds.items()}
     return folder, {Run(*variant, seed): [] for variant, found in counted.items() for seed in sorted(found)}

@@ -6,7 +6,13 @@ from pathlib import Path
 from workflow_scripts.common.files import hash_files, write_atomically, write_json
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.plug_ins import import_function
-from workflow_scripts.config.displays import add_run_arguments, analysis_sources, asked_runs, display_runs, find_entry
+from workflow_scripts.config.displays import (
+    add_run_arguments,
+    find_entry,
+    list_analysis_sources,
+    select_display_runs,
+    select_paper_runs,
+)
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import verify_downloads
@@ -28,7 +34,7 @@ def main(args: argparse.Namespace) -> None:
     """Compute the analysis on its requested runs and write `--out`."""
     catalogue = load_catalogue()
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
-    runs = display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
+    runs = select_display_runs(entry, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = select_published_rows(catalogue, entry["published"]) if "published" in entry else None
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="scores.csv")
     analyse = import_function(entry["module"], "analyse", "workflow_scripts.analyses")
@@ -49,7 +55,7 @@ def main(args: argparse.Namespace) -> None:
         protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
     options = entry.get("options", {})
-    sources, digests = verify_downloads(analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
+    sources, digests = verify_downloads(list_analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
     if numbers is None:
         analysis = analyse(trained, options, *([sources] if "sources" in entry else []))
     else:

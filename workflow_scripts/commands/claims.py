@@ -5,8 +5,13 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import asked_runs, claimed, intervened, shown_displays
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import (
+    find_intervened_variants,
+    select_claimed_displays,
+    select_paper_runs,
+    select_shown_displays,
+)
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.reporting.claims.claim_table import print_claims
@@ -41,19 +46,24 @@ def main(args: argparse.Namespace) -> None:
         if getattr(args, name) is None:
             raise UserError(f"claims needs --{name} (or --show FILE alone)")
     catalogue = load_catalogue()
-    asked = {paper: asked_runs(catalogue, paper, args.scale, args.runs) for paper in args.papers}
+    asked = {paper: select_paper_runs(catalogue, paper, args.scale, args.runs) for paper in args.papers}
     outcomes = {paper: judge_paper(catalogue, paper, args.scale, asked[paper], args.results) for paper in args.papers}
     write_claims(args.out, outcomes)
     runs = dict.fromkeys(run for found in asked.values() for run in found)
     papers = {paper: catalogue.papers[paper] for paper in args.papers}
-    displays = {key: claimed(paper, shown_displays(paper, asked[key])).values() for key, paper in papers.items()}
+    displays = {
+        key: select_claimed_displays(paper, select_shown_displays(paper, asked[key])).values()
+        for key, paper in papers.items()
+    }
     write_record(
         args.out.with_suffix(".json"),
         fingerprint_claims(catalogue, args.papers, args.scale, map(str, runs)),
         args.results,
         runs,
-        intervened(entry for entries in displays.values() for entry in entries),
-        sorted({f"{paper}/{name}" for paper, found in displays.items() for e in found for name in display_analyses(e)}),
+        find_intervened_variants(entry for entries in displays.values() for entry in entries),
+        sorted(
+            {f"{paper}/{name}" for paper, found in displays.items() for e in found for name in list_display_analyses(e)}
+        ),
     )
     if args.overview:
         trained = summarise_runs(runs, args.results)

@@ -11,7 +11,7 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import precision_as_made, resolve_evaluation, resolve_run
+from workflow_scripts.config.run_specs import infer_precision, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
@@ -106,7 +106,7 @@ def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> E
         return parse_as(Evaluation, read_json(args.settings), args.settings)
     check_scale(run, args)
     catalogue = load_catalogue()
-    precision = precision_as_made(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
+    precision = infer_precision(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
     spec = resolve_run(catalogue, run["run"], run["scale"], precision)
     if digest(spec) != run["spec_digest"]:
         key, before, now = next(find_differences(run["spec"], spec), ("spec_digest", run["spec_digest"], digest(spec)))

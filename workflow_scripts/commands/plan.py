@@ -10,12 +10,12 @@ from workflow_scripts.commands.plan_power import print_power
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json, write_csv
 from workflow_scripts.common.hashing import format_canonical_json
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import intervened_runs, shown_displays
-from workflow_scripts.config.layers import merged
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
+from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.config.requested import requested_runs
-from workflow_scripts.config.run_specs import parent, resolve_run, searched
+from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
@@ -64,7 +64,7 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
     """Print every value of a run's spec with the file and line that set it."""
     data = merge_data(catalogue, run.task, scale)
     rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
-    spec, given = resolve_run(catalogue, run, scale, precision), merged(catalogue, run, scale)
+    spec, given = resolve_run(catalogue, run, scale, precision), merge_settings(catalogue, run, scale)
     for section, entries in given.items():
         values = spec[section] if section in ("model", "problem", "objective", "training") else {}
         values = {key: value for key, (value, _) in entries.items()} | values
@@ -108,7 +108,7 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
 
 def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
-    runs = requested_runs(catalogue, config)
+    runs = list_requested_runs(catalogue, config)
     sources, times, settings = load_sources(), read_csv(STEP_TIMES), (config.scale, config.precision)
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
@@ -120,7 +120,7 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
             for name in sorted(list_hub_models(catalogue, *settings, own))
             if not (results / "downloads/models" / name / "model.json").exists()
         }
-        searches = list(dict.fromkeys(filter(None, (searched(catalogue, run, *settings) for run in own))))
+        searches = list(dict.fromkeys(filter(None, (find_search_run(catalogue, run, *settings) for run in own))))
         jobs = count_jobs(catalogue, config, paper, own, searches)
         jobs = +Counter({"fetch": len(missing), "prepare": len(tasks), "fetch_model": len(models), **jobs})
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
@@ -151,16 +151,16 @@ def count_jobs(
 ) -> dict[str, int]:
     """Count the jobs of a paper by rule, without downloads and the preparation of data."""
     # A search may have another seed than the runs, and then starts from one more trained run.
-    before = {parent(catalogue, run, config.scale, config.precision) for run in searches} - {None, *runs}
-    changed = intervened_runs(catalogue, paper, runs)
-    displays = shown_displays(catalogue.papers[paper], runs).values()
+    before = {find_parent_run(catalogue, run, config.scale, config.precision) for run in searches} - {None, *runs}
+    changed = select_intervened_runs(catalogue, paper, runs)
+    displays = select_shown_displays(catalogue.papers[paper], runs).values()
     return {
         "train": len(runs) + len(before),
         "evaluate": len(runs),
         "search": len(searches),
         "candidates": len({run.task for run in changed}),
         "intervene": len(changed),
-        "analyse": len({name for display in displays for name in display_analyses(display)}),
+        "analyse": len({name for display in displays for name in list_display_analyses(display)}),
         **Counter(display["kind"] for display in displays),
     }
 

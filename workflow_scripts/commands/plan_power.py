@@ -5,8 +5,8 @@ from rich.table import Table
 
 from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.loading import Catalogue, Paper
-from workflow_scripts.config.planned import planned_runs
-from workflow_scripts.config.requested import lineage
+from workflow_scripts.config.planned import list_planned_runs
+from workflow_scripts.config.requested import list_lineage
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.claims.power_analysis import Power, compute_power
@@ -60,10 +60,10 @@ def _show_paper(
     settings = config.model_copy(update={"scale": plan.scale})
     for entry in plan.primary:
         # The runs that decide the claim, after the runs that they start from.
-        planned = planned_runs(paper, entry)
-        runs = list(dict.fromkeys(run for each in planned for run in lineage(catalogue, each, settings)))
+        planned = list_planned_runs(paper, entry)
+        runs = list(dict.fromkeys(run for each in planned for run in list_lineage(catalogue, each, settings)))
         everything |= dict.fromkeys(runs)
-        seeds = len(plan.seeds_of(entry))
+        seeds = len(plan.select_seeds(entry))
         spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
         chances = map(_percent, compute_power(entry, seeds, plan.quantile))
         cost = _hours(catalogue, config, runs, plan.scale)

@@ -20,7 +20,7 @@ from workflow_scripts.common.files import hash_files, read_json, write_atomicall
 from workflow_scripts.common.output_folder import make_writable
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import searched
+from workflow_scripts.config.run_specs import find_search_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.provenance.fingerprints import fingerprint_search
 from workflow_scripts.tasks.settings import Search, Training
@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> None:
         if args.run.strip("/").count("/") != 2:
             raise UserError(f"--run {args.run}: expected <task>/<method>/<variant> without a seed")
         catalogue = load_catalogue()
-        run = searched(catalogue, parse_run(catalogue, f"{args.run}/seed-0"), args.scale, args.precision)
+        run = find_search_run(catalogue, parse_run(catalogue, f"{args.run}/seed-0"), args.scale, args.precision)
         if run is None:
             raise UserError(f"{args.run} has no search at scale {args.scale}; add `search` to its settings")
         args.run = str(run)

@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import add_run_arguments, asked_runs, display_runs, find_entry, intervened
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import (
+    add_run_arguments,
+    find_entry,
+    find_intervened_variants,
+    select_display_runs,
+    select_paper_runs,
+)
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.provenance.fingerprints import fingerprint_display
@@ -42,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
 def select_runs(catalogue: Catalogue, kind: str, args: argparse.Namespace) -> tuple[dict, list[Run]]:
     """Return the entry of the display in displays.yaml and the runs that it shows."""
     entry = find_entry(catalogue, args.paper, kind, args.display)
-    return entry, display_runs(entry, asked_runs(catalogue, args.paper, args.scale, args.runs))
+    return entry, select_display_runs(entry, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
 
 
 def write_display_record(
@@ -54,8 +60,8 @@ def write_display_record(
         fingerprint_display(catalogue, entry["kind"], args.paper, args.display),
         args.results,
         runs,
-        intervened([entry]),
-        [f"{args.paper}/{name}" for name in display_analyses(entry)],
+        find_intervened_variants([entry]),
+        [f"{args.paper}/{name}" for name in list_display_analyses(entry)],
         entry.get("curves", False),
         **content,
     )

@@ -14,8 +14,8 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable, make_writable
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.packages import check_sections, packages, traits
-from workflow_scripts.config.planned import plans_naming
+from workflow_scripts.config.packages import check_sections, list_packages, load_traits
+from workflow_scripts.config.planned import hash_plans
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_data
@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> None:
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
     # Read before the first step: a plan that changes during the training is not the plan of this run.
-    plans = plans_naming(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
+    plans = hash_plans(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
     chosen = read_json(args.search)["chosen"] if args.search else None
     origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
@@ -232,8 +232,10 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     for key in SPEC_KEYS:
         if key not in spec:
             raise UserError(f"{origin}: key '{key}' is missing; `plan --show RUN` prints a whole spec")
-    if spec["kind"] not in packages("tasks"):
-        raise UserError(f"{origin}: key 'kind' is {spec['kind']!r}; {suggest_name(spec['kind'], packages('tasks'))}")
+    if spec["kind"] not in list_packages("tasks"):
+        raise UserError(
+            f"{origin}: key 'kind' is {spec['kind']!r}; {suggest_name(spec['kind'], list_packages('tasks'))}"
+        )
     check_sections(spec, spec["kind"], str(origin))
     content = dict(spec["training"])
     if content.get("precision") not in ("fp32", "bf16"):
@@ -241,7 +243,7 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = parse_as(Training, content, origin, "training")
-    of_kind, validation = traits(spec["kind"]), settings.validation
+    of_kind, validation = load_traits(spec["kind"]), settings.validation
     metrics = of_kind.validation_metrics
     computed = validation.get("metric") in metrics or (of_kind.decoding and "decoding" in validation)
     if not computed or not {"split", "metric"} <= validation.keys():

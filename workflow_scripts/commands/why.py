@@ -9,7 +9,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.config.layers import merged
+from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.runs import parse_run
@@ -112,7 +112,7 @@ def locate_setting(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     place = ""
     if rule in ("search", "train") and section in ("model", "problem", "objective", "training"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **wildcards}))
-        found = merged(catalogue, run, wildcards["scale"])[section].get(entry)
+        found = merge_settings(catalogue, run, wildcards["scale"])[section].get(entry)
         place = str(found[1]) if found else ""
     elif rule == "fetch":
         place = f"{SOURCES} datasets.{wildcards['source'].replace('/', '.files.', 1)}.{key}"

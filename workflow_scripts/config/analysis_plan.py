@@ -134,7 +134,7 @@ class AnalysisPlan(StrictModel):
         against none of n happens by chance in 1 of (2n choose n) cases.
         """
         for entry in self.primary:
-            n, luck = len(self.seeds_of(entry)), 1 - self.quantile
+            n, luck = len(self.select_seeds(entry)), 1 - self.quantile
             if entry.threshold is None:
                 continue
             if (limit := 1 - luck ** (1 / n)) >= entry.smallest:
@@ -146,6 +146,6 @@ class AnalysisPlan(StrictModel):
                 raise ValueError(f"{entry.claim} has {n} seeds; with so few it could never be reproduced: name more")
         return self
 
-    def seeds_of(self, entry: PrimaryClaim) -> list[int]:
+    def select_seeds(self, entry: PrimaryClaim) -> list[int]:
         """Return the seeds that judge a primary claim."""
         return entry.seeds or self.seeds

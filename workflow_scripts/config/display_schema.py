@@ -179,23 +179,23 @@ class Claim(StrictModel):
             raise ValueError("`left` and `right` are lists of one length, or neither is a list")
         if self.measure != "difference" and self.relation not in ("greater", "less"):
             raise ValueError(f"measure {self.measure} goes with the relations greater and less")
-        if self.measure == "success_rate" and not cells_of(self.right):
+        if self.measure == "success_rate" and not list_cells(self.right):
             raise ValueError("measure success_rate compares the seeds of two cells, not those of one with a number")
         return self
 
     @property
     def sides(self) -> list[str]:
         """The cells that are compared, and the floor if it is a cell."""
-        named = [*cells_of(self.left), *cells_of(self.right), *cells_of(self.floor)]
+        named = [*list_cells(self.left), *list_cells(self.right), *list_cells(self.floor)]
         return list(dict.fromkeys(named))
 
 
-def cells_of(side: str | float | list[str] | None) -> list[str]:
+def list_cells(side: str | float | list[str] | None) -> list[str]:
     """Return the cells that a side of a claim names; none if it is a number."""
     return side if isinstance(side, list) else [side] if isinstance(side, str) else []
 
 
-def stars(pattern: str, cell: str) -> list[str] | None:
+def match_stars(pattern: str, cell: str) -> list[str] | None:
     """Match the key of a cell with a side of a claim: the text for each `*`, or None if they do not match."""
     parts, names = pattern.split("/"), cell.split("/")
     if len(parts) != len(names) or any(part not in ("*", name) for part, name in zip(parts, names, strict=True)):
@@ -203,7 +203,7 @@ def stars(pattern: str, cell: str) -> list[str] | None:
     return [name for part, name in zip(parts, names, strict=True) if part == "*"]
 
 
-def variants_of(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
+def list_cell_variants(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return the (task, method, variant) whose runs a cell (column | row) reads: its own, and the baseline of a gain.
 
     The list is empty for a cell that an analysis computes.
@@ -216,7 +216,7 @@ def variants_of(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(cell["task"], cell["method"], name) for name in names]
 
 
-def display_analyses(display: dict) -> list[str]:
+def list_display_analyses(display: dict) -> list[str]:
     """Return the names of the analyses that an entry of displays.yaml reads."""
     cells = [*display.get("rows", ()), *display.get("columns", ())]
     named = [*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)]

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.display_schema import SIDES, cells_of, display_analyses, variants_of
+from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, list_display_analyses
 from workflow_scripts.config.loading import Catalogue, Paper, find_scale, load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.runs import Run, Variant, parse_run
 from workflow_scripts.config.task_specs import resolve_data
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of commands that read the runs of a paper. `asked_runs` evaluates them."""
+    """Add the arguments of commands that read the runs of a paper. `select_paper_runs` evaluates them."""
     parser.add_argument("--paper", required=True, help="folder of papers/")
     parser.add_argument("--scale", required=True)
     parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
@@ -41,7 +41,7 @@ def find_paper(catalogue: Catalogue, name: str) -> Paper:
     return catalogue.papers[name]
 
 
-def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
+def select_paper_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
     """Return the runs of `run_ids`; if None, those that the paper requests at a scale with config.yaml.
 
     Raises UserError for a scale or a run that the catalogue does not know.
@@ -50,30 +50,30 @@ def asked_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] 
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
     config = load_config(root=catalogue.root).model_copy(update={"scale": scale, "papers": [paper]})
-    return requested_runs(catalogue, config)
+    return list_requested_runs(catalogue, config)
 
 
-def intervened(displays: Iterable[dict]) -> set[Variant]:
+def find_intervened_variants(displays: Iterable[dict]) -> set[Variant]:
     """Return the variants whose scores under an intervention are displayed."""
     found = {variant for display in displays for variant, cell in _cell_variants(display) if cell.get("intervention")}
     entries = [run for display in displays for run in display.get("runs", ()) if run.get("intervention")]
     return found | {(run["task"], run["method"], run["variant"]) for run in entries}
 
 
-def intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
+def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
     """Select the runs whose scores under an intervention the paper's displays or analyses read."""
     found = catalogue.papers[paper]
-    variants = intervened([*found.displays.values(), *found.analyses.values()])
+    variants = find_intervened_variants([*found.displays.values(), *found.analyses.values()])
     return [run for run in runs if run.unseeded in variants]
 
 
 def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
     """Return (variant, cell) for each cell of a table that shows runs, not an analysis."""
     cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
-    return [(variant, cell) for cell in cells if "analysis" not in cell for variant in variants_of(cell)]
+    return [(variant, cell) for cell in cells if "analysis" not in cell for variant in list_cell_variants(cell)]
 
 
-def display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
+def select_display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
     """Select the requested runs whose scores a display shows."""
     wanted = {variant for variant, _ in _cell_variants(display)}
     for named in display.get("runs", ()):
@@ -82,27 +82,27 @@ def display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
     return [run for run in runs if run.unseeded in wanted]
 
 
-def shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
+def select_shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
     """Select the tables and figures that have something to show: one of `runs`, an analysis of one, or of no run."""
     runs = list(runs)
 
     def has_results(display: dict) -> bool:
-        read = [paper.analyses[name] for name in display_analyses(display)]
-        return any(display_runs(entry, runs) for entry in (display, *read)) or not all(
+        read = [paper.analyses[name] for name in list_display_analyses(display)]
+        return any(select_display_runs(entry, runs) for entry in (display, *read)) or not all(
             "runs" in entry for entry in read
         )
 
     return {name: display for name, display in paper.displays.items() if has_results(display)}
 
 
-def claimed(paper: Paper, displays: dict[str, dict]) -> dict[str, dict]:
+def select_claimed_displays(paper: Paper, displays: dict[str, dict]) -> dict[str, dict]:
     """Select the displays whose cells the paper's claims compare."""
-    cells = [cell for claim in paper.claims for side in SIDES for cell in cells_of(claim.get(side))]
+    cells = [cell for claim in paper.claims for side in SIDES for cell in list_cells(claim.get(side))]
     names = dict.fromkeys(cell.split("/")[0] for cell in cells)
     return {name: displays[name] for name in names if name in displays}
 
 
-def analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:
+def list_analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:
     """Return the source files that an analysis of `runs` reads; none if all data are stand-ins."""
     real = any(resolve_data(catalogue, run.task, scale)["sources"] for run in runs)
     return list(entry.get("sources", [])) if real else []

@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.loading import Catalogue, find_scale
-from workflow_scripts.config.packages import NAMED, settings_class
+from workflow_scripts.config.packages import NAMED, find_settings_class
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
@@ -23,7 +23,7 @@ SECTIONS = tuple(Layer.model_fields)
 FIXED = {"training": Training, "evaluation": Evaluation, "intervention": Intervention, "init": Init, "search": Search}
 
 
-def task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
+def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
     """Return the settings of a task that apply at a scale, in their order."""
     find_scale(catalogue, scale)
     entry = catalogue.tasks[task]
@@ -35,7 +35,7 @@ def run_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block]:
     method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
     later = (*method.blocks, *method.variants[run.variant].blocks)
     applied = [block for block in later if block.applies(run.task, kind, scale)]
-    return [*task_blocks(catalogue, run.task, scale), *applied]
+    return [*list_task_blocks(catalogue, run.task, scale), *applied]
 
 
 def merge_section(blocks: Iterable[Block], section: str) -> dict[str, tuple[Any, Place]]:
@@ -47,7 +47,7 @@ def merge_section(blocks: Iterable[Block], section: str) -> dict[str, tuple[Any,
     }
 
 
-def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
+def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
     """Return section -> key -> (value, place where it is set), of what the catalogue sets.
 
     Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem` in those
@@ -58,7 +58,7 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
     for section in SECTIONS:
         result[section] = merge_section(blocks, section)
         name = result[section]["name"][0] if "name" in result[section] else None
-        described = FIXED.get(section) or settings_class(section, name, kind)
+        described = FIXED.get(section) or find_settings_class(section, name, kind)
         known = {*(described.model_fields if described else ()), *(["name"] if section in NAMED else ())}
         for key, (_, place) in result[section].items():
             # A name that no package has is an error of its own, after the merge.
@@ -68,7 +68,7 @@ def merged(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tu
 
 
 @contextmanager
-def placed(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> Iterator[None]:
+def locate_errors(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> Iterator[None]:
     """Add to a UserError the file, line and entry that set each key that the message names.
 
     A key of `entries` counts as named if it and its section are words of the message before the advice.

@@ -16,12 +16,12 @@ from workflow_scripts.config.display_schema import (
     Claim,
     FigureDisplay,
     TableDisplay,
-    cells_of,
-    display_analyses,
-    stars,
+    list_cells,
+    list_display_analyses,
+    match_stars,
 )
 from workflow_scripts.config.entries import Block, Method, Task, read_methods, read_tasks
-from workflow_scripts.config.packages import packages
+from workflow_scripts.config.packages import list_packages
 from workflow_scripts.config.schema import Condition, Config, Displays, Experiments, Scale, list_names
 from workflow_scripts.evaluation.published import read_published
 
@@ -145,13 +145,13 @@ def _check_cells(folder: Path, paper: Paper) -> None:
             raise UserError(f"{file}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
     for claim in paper.claims:
         for side in SIDES:
-            for cell in cells_of(claim.get(side)):
-                if cell not in cells and not any(stars(cell, known) for known in cells):
+            for cell in list_cells(claim.get(side)):
+                if cell not in cells and not any(match_stars(cell, known) for known in cells):
                     where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
                     raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
     for entry in paper.plan.primary if paper.plan else ():
         control = entry.control
-        for cell in [*cells_of(control.floor), *(requirement.cell for requirement in control.requires)]:
+        for cell in [*list_cells(control.floor), *(requirement.cell for requirement in control.requires)]:
             if cell not in cells:
                 where = f"{folder / 'analysis_plan.yaml'}: control of claim '{entry.claim}'"
                 raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
@@ -171,7 +171,7 @@ def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
 
 def _check_condition(catalogue: Catalogue, block: Block) -> None:
     """Check that each name of a rule's condition stands for something."""
-    for key, among in (("task", catalogue.tasks), ("kind", packages("tasks")), ("scale", catalogue.scales)):
+    for key, among in (("task", catalogue.tasks), ("kind", list_packages("tasks")), ("scale", catalogue.scales)):
         for name in list_names(getattr(block.content, key) or []):
             if not any(fnmatchcase(one, name) for one in among):
                 raise UserError(f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}")
@@ -204,10 +204,10 @@ def _check_names(catalogue: Catalogue) -> None:
     for paper, entry in catalogue.papers.items():
         file = f"papers/{paper}/displays.yaml"
         for name, display in entry.displays.items():
-            for analysis in display_analyses(display):
+            for analysis in list_display_analyses(display):
                 known(analysis, entry.analyses, file, f"displays.{name}")
             # An analysis may give its scores names of its own.
-            cells = [] if display_analyses(display) else [*display.get("rows", ()), *display.get("columns", ())]
+            cells = [] if list_display_analyses(display) else [*display.get("rows", ()), *display.get("columns", ())]
             for part in (*cells, *display.get("runs", ())):
                 named(part, file, f"displays.{name}")
         for name, analysis in entry.analyses.items():
@@ -217,7 +217,7 @@ def _check_names(catalogue: Catalogue) -> None:
                 known(analysis["published"], catalogue.papers, file, f"analyses.{name}")
         for claim in entry.claims:
             for side in SIDES:
-                for cell in cells_of(claim.get(side)):
+                for cell in list_cells(claim.get(side)):
                     display = cell.split("/")[0]
                     known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
         if entry.plan:

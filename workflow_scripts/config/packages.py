@@ -23,24 +23,24 @@ class ReadsBlocks(Protocol):
 
 
 @cache
-def packages(group: str) -> tuple[str, ...]:
+def list_packages(group: str) -> tuple[str, ...]:
     """List the packages of a group (`models`, `objectives` or `tasks`) that have settings."""
     return tuple(sorted(file.parent.name for file in (FOLDER / group).glob("*/settings.py")))
 
 
 @cache
-def settings_class(section: str, name: str | None, kind: str) -> type[StrictModel] | None:
+def find_settings_class(section: str, name: str | None, kind: str) -> type[StrictModel] | None:
     """Return the settings class of the section `model`, `problem` or `objective` of a run; None if there is none.
 
     `model` and `objective` name their package; `problem` belongs to the kind of task.
     """
     group, name = (NAMED[section], name) if section in NAMED else ("tasks", kind)
-    if name not in packages(group):
+    if name not in list_packages(group):
         return None
     return importlib.import_module(f"workflow_scripts.{group}.{name}.settings").Settings
 
 
-def traits(kind: str) -> Traits:
+def load_traits(kind: str) -> Traits:
     """Return the options that a kind of task supports."""
     return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
 
@@ -51,7 +51,7 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str
     for section in ("model", "problem", "objective"):
         content = sections[section]
         if section in NAMED and (content or section == "model"):
-            known = packages(NAMED[section])
+            known = list_packages(NAMED[section])
             if "name" not in content:
                 raise UserError(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
             if content["name"] not in known:
@@ -59,6 +59,6 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str
                     f"{where}: key '{section}.name' is {content['name']!r}; {suggest_name(content['name'], known)}"
                 )
         found[section] = dict(content)
-        if described := settings_class(section, content.get("name"), kind):
+        if described := find_settings_class(section, content.get("name"), kind):
             found[section] |= parse_as(described, drop_name(content), where, section).model_dump(mode="json")
     return found

@@ -5,19 +5,19 @@ from collections.abc import Collection, Iterator, Mapping
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
-from workflow_scripts.config.display_schema import SIDES, cells_of, stars, variants_of
+from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, match_stars
 from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.config.schema import Config
 
 
-def primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
+def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
     """Return the variants that decide a primary claim: those of its sides and of its controls."""
     claims = {claim["claim"]: claim for claim in paper.claims}
-    cells = [cell for side in SIDES for cell in cells_of(claims[entry.claim].get(side))]
-    cells += [*cells_of(entry.control.floor), *(requirement.cell for requirement in entry.control.requires)]
+    cells = [cell for side in SIDES for cell in list_cells(claims[entry.claim].get(side))]
+    cells += [*list_cells(entry.control.floor), *(requirement.cell for requirement in entry.control.requires)]
     if entry.control.same_sign:
-        cells += [cell for side in SIDES for cell in cells_of(claims[entry.control.same_sign].get(side))]
+        cells += [cell for side in SIDES for cell in list_cells(claims[entry.control.same_sign].get(side))]
     return list(dict.fromkeys(variant for cell in cells for variant in _read_by(paper, cell)))
 
 
@@ -28,14 +28,14 @@ def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
         for column in display.get("columns", ()):
             cell = column | row
             key = "/".join((side.split("/")[0], row["row"], column["column"], str(cell.get("metric"))))
-            if stars(side, key) is not None:
-                yield from variants_of(cell)
+            if match_stars(side, key) is not None:
+                yield from list_cell_variants(cell)
 
 
-def planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
+def list_planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
     """Return the runs that decide a primary claim: each of its variants with each planned seed."""
-    seeds = paper.plan.seeds_of(entry) if paper.plan else []
-    return [Run(*variant, seed) for variant in primary_variants(paper, entry) for seed in seeds]
+    seeds = paper.plan.select_seeds(entry) if paper.plan else []
+    return [Run(*variant, seed) for variant in list_primary_variants(paper, entry) for seed in seeds]
 
 
 def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]]) -> None:
@@ -53,8 +53,8 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
             if key in askers:
                 asked.setdefault(run.unseeded, []).append(run.seed)
         for entry in paper.plan.primary:
-            planned = sorted(paper.plan.seeds_of(entry))
-            for variant in primary_variants(paper, entry):
+            planned = sorted(paper.plan.select_seeds(entry))
+            for variant in list_primary_variants(paper, entry):
                 if (found := sorted(asked.get(variant, []))) != planned:
                     raise UserError(
                         f"papers/{key}/experiments.yaml: {'/'.join(variant)} at {config.scale} has the seeds {found}, "
@@ -62,11 +62,11 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
                     )
 
 
-def plans_naming(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
+def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
     """Return paper -> sha256 of its analysis_plan.yaml, for the papers with a primary claim that `run` decides."""
     return {
         key: hash_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
         for key, paper in catalogue.papers.items()
         if paper.plan and paper.plan.scale == scale
-        if any(run in planned_runs(paper, entry) for entry in paper.plan.primary)
+        if any(run in list_planned_runs(paper, entry) for entry in paper.plan.primary)
     }

@@ -2,12 +2,12 @@
 
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.planned import check_requested
-from workflow_scripts.config.run_specs import parent
+from workflow_scripts.config.run_specs import find_parent_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config, list_names
 
 
-def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
+def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
     """Return the runs of the chosen papers at the chosen scale, in the order of the files, each with its papers.
 
     A run that others start from comes before the first of them. Raises UserError where a paper does not ask for the
@@ -23,14 +23,14 @@ def requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]
                 for method, variants in experiment.methods.items():
                     for variant in variants:
                         for seed in config.seeds or experiment.seeds[config.scale]:
-                            for asked in lineage(catalogue, Run(task, method, variant, seed), config):
+                            for asked in list_lineage(catalogue, Run(task, method, variant, seed), config):
                                 askers = runs.setdefault(asked, [])
                                 askers += [paper] if paper not in askers else []
     check_requested(catalogue, config, runs)
     return runs
 
 
-def lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
+def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     """Return the run after the runs that it starts from."""
-    before = parent(catalogue, run, config.scale, config.precision)
-    return [*(lineage(catalogue, before, config) if before else ()), run]
+    before = find_parent_run(catalogue, run, config.scale, config.precision)
+    return [*(list_lineage(catalogue, before, config) if before else ()), run]

@@ -9,9 +9,15 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
-from workflow_scripts.config.layers import merged, placed
+from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import Catalogue, load_catalogue
-from workflow_scripts.config.packages import ReadsBlocks, check_sections, packages, settings_class, traits
+from workflow_scripts.config.packages import (
+    ReadsBlocks,
+    check_sections,
+    find_settings_class,
+    list_packages,
+    load_traits,
+)
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
@@ -35,18 +41,18 @@ def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str
     return spec | {"seed": run.seed}
 
 
-def searched(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
+def find_search_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """Return the run of the hyperparameter search before `run`; None if there is no search."""
     search = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision)).get("search")
     return replace(run, seed=search["seed"]) if search else None
 
 
-def precision_as_made(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
+def infer_precision(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
     """Return the `precision` of config.yaml that resolves to the precision `made` of a trained run."""
     return "auto" if resolve_run(catalogue, run, scale)["training"]["precision"] == made else made
 
 
-def parent(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
+def find_parent_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """Return the run whose weights `run` starts from; None if there is none."""
     origin = resolve_run(catalogue, run, scale, precision)["init"]
     return parse_run(catalogue, origin["run"]) if origin and "run" in origin else None
@@ -65,8 +71,8 @@ def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
 @lru_cache(maxsize=10_000)
 def _section(root: Path, run: Run, scale: str, kind: type[StrictModel]) -> dict:
     name = kind.__name__.lower()
-    entries = merged(load_catalogue(root), run, scale)
-    with placed(entries):
+    entries = merge_settings(load_catalogue(root), run, scale)
+    with locate_errors(entries):
         section = {key: value for key, (value, _) in entries[name].items()}
         settings = parse_as(kind, section, _where(run), name)
         if isinstance(settings, Intervention):
@@ -95,8 +101,8 @@ def _check_intervention(settings: Intervention, entries: dict[str, dict], where:
 @lru_cache(maxsize=10_000)
 def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
     catalogue = load_catalogue(root)
-    entries = merged(catalogue, run, scale)
-    with placed(entries):
+    entries = merge_settings(catalogue, run, scale)
+    with locate_errors(entries):
         return _checked_spec(catalogue, run, scale, precision, entries)
 
 
@@ -107,8 +113,8 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
     training = sections["training"]
     settings = parse_as(Training, training | _tuples(training), _where(run), "training")
-    if settings.gradient_checkpointing and not traits(kind).gradient_checkpointing:
-        able = [name for name in packages("tasks") if traits(name).gradient_checkpointing]
+    if settings.gradient_checkpointing and not load_traits(kind).gradient_checkpointing:
+        able = [name for name in list_packages("tasks") if load_traits(name).gradient_checkpointing]
         raise UserError(
             f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(able)}, and "
             f"{run.task} is of the kind {kind}"
@@ -137,7 +143,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
 def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
     """Check that the model has the blocks that an objective reads. The training checks it again on the real model."""
     objective, layers = sections["objective"], sections["model"].get("layers")
-    described = settings_class("objective", objective.get("name"), "")
+    described = find_settings_class("objective", objective.get("name"), "")
     settings = described(**drop_name(objective)) if described else None
     if layers and isinstance(settings, ReadsBlocks):
         try:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
-from workflow_scripts.config.packages import packages
+from workflow_scripts.config.packages import list_packages
 from workflow_scripts.evaluation.protocol import Protocol
 
 if TYPE_CHECKING:
     Kind = str
 else:
-    Kind = Literal[tuple(packages("tasks"))]
+    Kind = Literal[tuple(list_packages("tasks"))]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
@@ -221,7 +221,7 @@ class Displays(StrictModel):
     displays: dict[str, dict[str, Any]]
 
 
-def json_schemas() -> dict[str, dict]:
+def make_json_schemas() -> dict[str, dict]:
     """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above and those of tables,
     claims and analysis plans."""
     from workflow_scripts.config.analysis_plan import AnalysisPlan
@@ -253,5 +253,5 @@ def _without_defs(model: type[BaseModel]) -> dict:
 if __name__ == "__main__":
     folder = Path("catalogue/schemas")
     folder.mkdir(exist_ok=True)
-    for name, schema in json_schemas().items():
+    for name, schema in make_json_schemas().items():
         (folder / name).write_text(json.dumps(schema, indent=1) + "\n")

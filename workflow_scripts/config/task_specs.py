@@ -13,7 +13,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.entries import Place
-from workflow_scripts.config.layers import merge_section, placed, task_blocks
+from workflow_scripts.config.layers import list_task_blocks, locate_errors, merge_section
 from workflow_scripts.config.loading import Catalogue, find_scale, load_catalogue
 from workflow_scripts.config.schema import DataLayer
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -37,7 +37,7 @@ def read_data_spec(file: Path) -> dict:
     for key in ("task", "prepare", "options", "sources", "protocol"):
         if not isinstance(spec, dict) or key not in spec:
             raise UserError(f"{file}: key '{key}' is missing; key 'spec' of any dataset.json shows a whole spec")
-    options_of(spec["prepare"], spec["task"])
+    load_options(spec["prepare"], spec["task"])
     return spec
 
 
@@ -47,15 +47,15 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
     spec: dict[str, Any] = {key: value for key, (value, _) in values.items() if not key.startswith("options.")}
     options = {key.removeprefix("options."): found for key, found in values.items() if key.startswith("options.")}
     spec["options"] = {key: value for key, (value, _) in options.items()}
-    with placed({"options": options}):
-        parse_as(options_of(spec["prepare"], task), spec["options"], f"options of task {task} at scale {scale}")
+    with locate_errors({"options": options}):
+        parse_as(load_options(spec["prepare"], task), spec["options"], f"options of task {task} at scale {scale}")
     return format_canonical_json({"task": task, **spec})
 
 
 def merge_data(catalogue: Catalogue, task: str, scale: str) -> dict[str, tuple[Any, Place | str]]:
     """Return each key of a data spec but `task`, and each option as `options.<key>`, with the place where it is set."""
     found: dict[str, tuple[Any, Place | str]] = {"sources": ([], "default"), "protocol": ("paper", "default")}
-    for block in task_blocks(catalogue, task, scale):
+    for block in list_task_blocks(catalogue, task, scale):
         content = block.content
         if not isinstance(content, DataLayer):
             continue
@@ -69,7 +69,7 @@ def merge_data(catalogue: Catalogue, task: str, scale: str) -> dict[str, tuple[A
     return found
 
 
-def options_of(prepare: str, task: str) -> type[BaseModel]:
+def load_options(prepare: str, task: str) -> type[BaseModel]:
     """What a data module's `prepare` takes. Raises UserError where there is no such module, or it lacks something."""
     try:
         module = importlib.import_module(prepare)
@@ -89,8 +89,8 @@ def options_of(prepare: str, task: str) -> type[BaseModel]:
 
 def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
     """What the words of a task's items may be replaced with: split, sources, options. The same for every method."""
-    entries = merge_section(task_blocks(catalogue, task, scale), "intervention")
-    with placed({"intervention": entries}):
+    entries = merge_section(list_task_blocks(catalogue, task, scale), "intervention")
+    with locate_errors({"intervention": entries}):
         merged = {key: value for key, (value, _) in entries.items()}
         settings = parse_as(Intervention, merged, f"settings of task {task} at scale {scale}", "intervention")
         options = parse_as(

@@ -17,10 +17,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.displays import claimed, display_runs
+from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
 from workflow_scripts.config.loading import Catalogue, load_catalogue
-from workflow_scripts.config.requested import requested_runs
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run, searched
+from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.run_specs import find_search_run, resolve_evaluation, resolve_intervention, resolve_run
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
@@ -153,7 +153,7 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
     found = {paper: catalogue.papers[paper] for paper in papers}
     plans = {name: paper.plan for name, paper in found.items() if paper.plan}
     tasks, methods = ({run.split("/")[place] for run in runs} for place in (0, 1))
-    displays = {name: claimed(paper, paper.displays) for name, paper in found.items()}
+    displays = {name: select_claimed_displays(paper, paper.displays) for name, paper in found.items()}
     given = {
         "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
         "displays": displays,
@@ -179,7 +179,7 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
         return fingerprint_candidates(resolve_candidates(catalogue, wildcards["task"], scale))
     if rule == "search":
         run = parse_run(catalogue, "{task}/{method}/{variant}/seed-0".format(**wildcards))
-        found = searched(catalogue, run, scale, config.precision)
+        found = find_search_run(catalogue, run, scale, config.precision)
         return fingerprint_search(resolve_run(catalogue, found, scale, config.precision)) if found else None
     if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
@@ -194,7 +194,7 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
-        runs = display_runs(entry, list_paper_runs(config, wildcards["paper"], scale))
+        runs = select_display_runs(entry, list_paper_runs(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
         return fingerprint_analysis(
             entry, specs, select_published_rows(catalogue, entry["published"]) if "published" in entry else None
@@ -241,7 +241,7 @@ def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[st
 
 @lru_cache
 def _asked(config: str) -> dict[Run, list[str]]:
-    runs = requested_runs(load_catalogue(), Config.model_validate_json(config))
+    runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config))
     return {run: runs[run] for run in sorted(runs, key=astuple)}
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest
-from workflow_scripts.config.display_schema import display_analyses
+from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
-    analysis_sources,
-    claimed,
-    display_runs,
-    intervened,
+    find_intervened_variants,
+    list_analysis_sources,
     score_files,
-    shown_displays,
+    select_claimed_displays,
+    select_display_runs,
+    select_shown_displays,
 )
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.paths import (
@@ -28,7 +28,7 @@ from workflow_scripts.config.paths import (
     run_folder,
     search_folder,
 )
-from workflow_scripts.config.run_specs import parent, resolve_run, searched
+from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
@@ -100,13 +100,13 @@ class Workflow:
     def _find_search_seed(self, task: str, method: str, variant: str, scale: str) -> str | None:
         """Return the seed of the search before the trainings of a variant; None if there is no search."""
         run = parse_run(self.catalogue, f"{task}/{method}/{variant}/seed-0")  # raises if there is no such variant
-        found = searched(self.catalogue, run, scale, self.config.precision)
+        found = find_search_run(self.catalogue, run, scale, self.config.precision)
         return f"seed-{found.seed}" if found else None
 
     def _find_init(self, task: str, method: str, variant: str, seed: str, scale: str) -> tuple[str, str] | None:
         """Return (manifest, folder) of the initial weights of a run; None if they are random."""
         run = parse_run(self.catalogue, f"{task}/{method}/{variant}/{seed}")  # raises if there is no such variant
-        if before := parent(self.catalogue, run, scale, self.config.precision):
+        if before := find_parent_run(self.catalogue, run, scale, self.config.precision):
             folder = f"results/{scale}/{run_folder(before)}"
             return f"{folder}/run.json", f"{folder}/checkpoint"
         init = resolve_run(self.catalogue, run, scale, self.config.precision)["init"]
@@ -175,7 +175,7 @@ class Workflow:
         return self.catalogue.papers[wildcards.paper].analyses[wildcards.analysis]
 
     def _analysis_runs(self, wildcards: Wildcards) -> list[Run]:
-        return display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
+        return select_display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
     def list_analysis_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs, because --config of this invocation may differ from config.yaml."""
@@ -184,7 +184,7 @@ class Workflow:
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
         entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
-        variants = intervened([entry])
+        variants = find_intervened_variants([entry])
         searches = (run.unseeded for run in runs if entry.get("searched"))
         return [
             *(f"{root}/{run_folder(run)}/run.json" for run in runs),
@@ -200,7 +200,7 @@ class Workflow:
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that an analysis reads."""
         entry, runs = self._analysis(wildcards), self._analysis_runs(wildcards)
-        return locate_downloads(analysis_sources(self.catalogue, entry, runs, wildcards.scale))
+        return locate_downloads(list_analysis_sources(self.catalogue, entry, runs, wildcards.scale))
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
@@ -216,7 +216,7 @@ class Workflow:
         return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
 
     def _display_runs(self, wildcards: Wildcards) -> list[Run]:
-        return display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
+        return select_display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
     def list_display_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs of a table or figure."""
@@ -225,9 +225,9 @@ class Workflow:
     def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
-        runs = dict.fromkeys(run for entry in displays for run in display_runs(entry, self._asked(paper, scale)))
-        analyses = dict.fromkeys(name for entry in displays for name in display_analyses(entry))
-        variants = intervened(displays)
+        runs = dict.fromkeys(run for entry in displays for run in select_display_runs(entry, self._asked(paper, scale)))
+        analyses = dict.fromkeys(name for entry in displays for name in list_display_analyses(entry))
+        variants = find_intervened_variants(displays)
         scores = [f"results/{scale}/{file}" for run in runs for file in score_files(run, variants)]
         return scores + [f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses]
 
@@ -243,9 +243,9 @@ class Workflow:
     def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the data, because a note under the table compares them with the paper's data."""
         display, analyses = self._display(wildcards), self.catalogue.papers[wildcards.paper].analyses
-        entries = [display, *(analyses[name] for name in display_analyses(display))]
+        entries = [display, *(analyses[name] for name in list_display_analyses(display))]
         runs = self._asked(wildcards.paper, wildcards.scale)
-        tasks = dict.fromkeys(run.task for entry in entries for run in display_runs(entry, runs))
+        tasks = dict.fromkeys(run.task for entry in entries for run in select_display_runs(entry, runs))
         data = [f"results/{wildcards.scale}/{data_folder(task)}/dataset.json" for task in tasks]
         return self._display_inputs(wildcards) + data
 
@@ -266,7 +266,7 @@ class Workflow:
         scale, files = wildcards.scale, []
         for name in self.config.papers:
             paper = self.catalogue.papers[name]
-            displays = claimed(paper, shown_displays(paper, self._asked(name, scale)))
+            displays = select_claimed_displays(paper, select_shown_displays(paper, self._asked(name, scale)))
             files += self._score_inputs(name, displays.values(), scale)
         files += [f"results/{scale}/{run_folder(run)}/run.json" for run in self.list_claims_runs(wildcards)]
         return list(dict.fromkeys(files))

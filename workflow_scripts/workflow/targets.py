@@ -7,11 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import analysis_sources, display_runs, intervened_runs, shown_displays
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import (
+    list_analysis_sources,
+    select_display_runs,
+    select_intervened_runs,
+    select_shown_displays,
+)
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.paths import DOWNLOADS
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
@@ -33,7 +38,9 @@ class Targets:
 
     def list_analyses(self, outputs: Iterable[str]) -> list[str]:
         """Return the outputs of every analysis that a table or figure shows."""
-        names = dict.fromkeys((paper, name) for paper, _, entry in self._shown() for name in display_analyses(entry))
+        names = dict.fromkeys(
+            (paper, name) for paper, _, entry in self._shown() for name in list_display_analyses(entry)
+        )
         return self._formatted(outputs, [{"paper": paper, "analysis": name} for paper, name in names])
 
     def list_runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
@@ -41,9 +48,9 @@ class Targets:
         changed = {
             run: None
             for paper in self.config.papers
-            for run in intervened_runs(self.catalogue, paper, self._asked(paper))
+            for run in select_intervened_runs(self.catalogue, paper, self._asked(paper))
         }
-        made = [(requested_runs(self.catalogue, self.config), outputs), (changed, intervention_outputs)]
+        made = [(list_requested_runs(self.catalogue, self.config), outputs), (changed, intervention_outputs)]
         files = [
             file
             for runs, patterns in made
@@ -65,7 +72,8 @@ class Targets:
     def _shown(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Return (paper, name, entry) of each table and figure."""
         shown = {
-            paper: shown_displays(self.catalogue.papers[paper], self._asked(paper)) for paper in self.config.papers
+            paper: select_shown_displays(self.catalogue.papers[paper], self._asked(paper))
+            for paper in self.config.papers
         }
         return [(paper, name, entry) for paper, displays in shown.items() for name, entry in displays.items()]
 
@@ -78,10 +86,10 @@ def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Ru
     """Return the files of sources.yaml for the data of `runs`, the paper's analyses and its replacement words."""
     runs = list(runs)
     prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
-    changed = {run.task for run in intervened_runs(catalogue, paper, runs)}
+    changed = {run.task for run in select_intervened_runs(catalogue, paper, runs)}
     replaced = [resolve_candidates(catalogue, task, scale) for task in changed]
     analysed = [
-        analysis_sources(catalogue, entry, display_runs(entry, runs), scale)
+        list_analysis_sources(catalogue, entry, select_display_runs(entry, runs), scale)
         for entry in catalogue.papers[paper].analyses.values()
     ]
     return {file for spec in (*prepared, *replaced) for file in spec["sources"]}.union(*analysed)

@@ -10,7 +10,7 @@ import yaml
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.data.sources.declared import SOURCES_FILE, load_sources, select_sources
 from workflow_scripts.workflow.targets import list_sources
 
@@ -81,7 +81,7 @@ def test_all_that_the_scale_full_needs_can_be_had_from_the_network():
     """And a file with a checksum from where it does not change: no branch of a repository alone."""
     catalogue, sources, needed = load_catalogue(), load_sources(), set()
     for paper in catalogue.papers:
-        runs = requested_runs(catalogue, load_config({"papers": [paper], "scale": "full"}))
+        runs = list_requested_runs(catalogue, load_config({"papers": [paper], "scale": "full"}))
         needed |= list_sources(catalogue, "full", paper, runs)
     assert len(needed) > 80
     for name in needed:

@@ -37,7 +37,7 @@ def what_decides(plan: AnalysisPlan) -> dict[str, Any]:
     """All that a verdict depends on: neither dates nor words."""
     claims = {
         entry.claim: entry.model_dump(include={"published", "margin", "smallest", "threshold", "control"})
-        | {"seeds": plan.seeds_of(entry)}
+        | {"seeds": plan.select_seeds(entry)}
         for entry in plan.primary
     }
     whole = plan.model_dump(include={"scale", "quantile", "draws"})

@@ -58,7 +58,7 @@ def test_power_of_paired_means_is_noncentral_t():
 
 
 @pytest.mark.parametrize(
-    ("claim", "n", "seeds_of", "expected"),
+    ("claim", "n", "select_seeds", "expected"),
     [
         # Proposed claims of the four papers, from a simulation that was made before this module.
         (entry(published=1.7, smallest=0.425, sd=0.23, paired=True), 6, 0.9875, (0.87, 1)),
@@ -71,8 +71,8 @@ def test_power_of_paired_means_is_noncentral_t():
         (entry(published=11.41, smallest=2.8525, sd=1.14, paired=False), 6, 0.9833, (0.95, 1)),
     ],
 )
-def test_power_agrees_with_the_simulation_by_which_the_claims_were_proposed(claim, n, seeds_of, expected):
-    assert [power.decided for power in compute_power(claim, n, seeds_of)] == pytest.approx(expected, abs=0.025)
+def test_power_agrees_with_the_simulation_by_which_the_claims_were_proposed(claim, n, select_seeds, expected):
+    assert [power.decided for power in compute_power(claim, n, select_seeds)] == pytest.approx(expected, abs=0.025)
 
 
 def test_power_of_success_rates_is_what_simulated_seeds_come_to():

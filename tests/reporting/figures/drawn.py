@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import display_runs
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.reporting.evidence.evidence import read_evidence
@@ -40,13 +40,13 @@ class Results:
 
     def analyse(self, display: str) -> None:
         """Make the analyses that a figure reads."""
-        for analysis in display_analyses(DISPLAYS[display]):
+        for analysis in list_display_analyses(DISPLAYS[display]):
             assert self.command("analyse", analysis, self.folder / "analyses" / PAPER / analysis) == 0
 
     def inputs(self, display: str) -> Inputs:
         catalogue, entry = load_catalogue(ROOT), DISPLAYS[display]
-        runs = display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
-        evidence = read_evidence(catalogue, PAPER, "demo", runs, display_analyses(entry), self.folder)
+        runs = select_display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
+        evidence = read_evidence(catalogue, PAPER, "demo", runs, list_display_analyses(entry), self.folder)
         return Inputs(entry, runs, self.folder, evidence)
 
 

@@ -10,7 +10,7 @@ from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import texts
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.displays import find_intervened_variants
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
@@ -70,7 +70,9 @@ def inputs(display: str, runs: list[Run], results: Path, paper: str = "carma") -
     wanted = {(run["task"], run["method"], run["variant"]) for run in entry.get("runs", ())}
     mine = [run for run in runs if run.unseeded in wanted]
     named = entry.get("analyses", [])
-    evidence = read_evidence(load_catalogue(ROOT), paper, "small", mine, named, results, intervened([entry]))
+    evidence = read_evidence(
+        load_catalogue(ROOT), paper, "small", mine, named, results, find_intervened_variants([entry])
+    )
     return Inputs(entry, mine, results, evidence)
 
 

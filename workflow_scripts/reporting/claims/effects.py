@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import Claim, stars
+from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation.statistics import (
     Effect,
     SuccessRates,
@@ -156,7 +156,9 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
     if pattern.split("/").count("*") != (claim.relation == "falls_with"):
         raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
     if "*" in pattern.split("/"):
-        found = {"".join(texts): cell for key, cell in cells.items() if (texts := stars(pattern, key)) is not None}
+        found = {
+            "".join(texts): cell for key, cell in cells.items() if (texts := match_stars(pattern, key)) is not None
+        }
     else:
         found = {"": cells[pattern]} if pattern in cells else {}
     if not found:

@@ -6,8 +6,13 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.display_schema import Claim, TableDisplay, display_analyses
-from workflow_scripts.config.displays import display_runs, find_paper, intervened, shown_displays
+from workflow_scripts.config.display_schema import Claim, TableDisplay, list_display_analyses
+from workflow_scripts.config.displays import (
+    find_intervened_variants,
+    find_paper,
+    select_display_runs,
+    select_shown_displays,
+)
 from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
@@ -29,10 +34,10 @@ def judge_paper(
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
             raise UserError(f"{file}: no table '{name}' in displays.yaml; {suggest_name(name, paper.displays)}")
-    runs = {run: None for name in names for run in display_runs(paper.displays[name], asked)}
-    shown = shown_displays(paper, asked)
-    analyses = {analysis: None for name in names if name in shown for analysis in display_analyses(shown[name])}
-    variants = intervened(paper.displays[name] for name in names)
+    runs = {run: None for name in names for run in select_display_runs(paper.displays[name], asked)}
+    shown = select_shown_displays(paper, asked)
+    analyses = {analysis: None for name in names if name in shown for analysis in list_display_analyses(shown[name])}
+    variants = find_intervened_variants(paper.displays[name] for name in names)
     evidence = read_evidence(catalogue, key, scale, runs, analyses, results, variants)
     cells = make_claim_cells(paper, evidence, names)
     return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)

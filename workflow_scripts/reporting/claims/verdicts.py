@@ -97,7 +97,7 @@ def judge_claims(
     for i, one in enumerate(found):
         if _is_undecided(one):
             if entry := planned.get(one.claim.claim):
-                seeds, other = plan.seeds_of(entry), by_name.get(entry.control.same_sign)
+                seeds, other = plan.select_seeds(entry), by_name.get(entry.control.same_sign)
                 same_sign = (one.effect, other and compute_planned_effect(other, cells, seeds, file))
                 failed = find_failed_control(one.claim, one.sides, entry, seeds, cells, same_sign, one.quantile)
             else:
@@ -115,12 +115,12 @@ def _measure(
     claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
 ) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
-    sides = select_sides(claim, cells, file, plan.seeds_of(entry) if entry else None)
+    sides = select_sides(claim, cells, file, plan.select_seeds(entry) if entry else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
     published = entry.published if entry and entry.published else compute_published_effect(claim, pairs)
     outcome = Outcome(claim, sides, published=published)
     if entry:
-        planned, done = len(plan.seeds_of(entry)), min(side.complete_seeds for side in sides)
+        planned, done = len(plan.select_seeds(entry)), min(side.complete_seeds for side in sides)
         outcome = replace(outcome, role=PRIMARY, smallest=entry.smallest, n_planned=planned, quantile=plan.quantile)
         if done < planned:
             return replace(outcome, n_seeds=done, reason=f"{done} of {planned} seeds")
@@ -144,7 +144,7 @@ def _measure(
             effect = compute_effect(claim, measured)
         except NoEffectError as error:
             return replace(outcome, reason=str(error))
-        if entry and effect.n < len(plan.seeds_of(entry)):
+        if entry and effect.n < len(plan.select_seeds(entry)):
             return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
         quantile = outcome.quantile or QUANTILE
         outcome = replace(

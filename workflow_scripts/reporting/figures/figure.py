@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workflow_scripts.common.plug_ins import import_function
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import find_intervened_variants
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -39,7 +39,9 @@ def draw_figure(
     """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
     display = catalogue.papers[paper].displays[name]
     draw = import_function(display["module"], "draw", "workflow_scripts.reporting.figures")
-    evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(display), results, intervened([display]))
+    evidence = read_evidence(
+        catalogue, paper, scale, runs, list_display_analyses(display), results, find_intervened_variants([display])
+    )
 
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.figure_inputs import Inputs

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
-from workflow_scripts.config.display_schema import display_analyses
-from workflow_scripts.config.displays import display_runs, intervened_runs, shown_displays
+from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import select_display_runs, select_intervened_runs, select_shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
 from workflow_scripts.config.paths import (
     analysis_folder,
@@ -21,7 +21,7 @@ from workflow_scripts.config.paths import (
     run_folder,
     table_file,
 )
-from workflow_scripts.config.requested import requested_runs
+from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
@@ -93,20 +93,20 @@ def read_crate_configuration(folder: Path) -> tuple[Catalogue, Config]:
 def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     """Yield the files of the scale's folder that the configuration requires."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
-    for run in requested_runs(catalogue, config):
+    for run in list_requested_runs(catalogue, config):
         yield from (f"{data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
         yield from (f"{run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
         yield from (f"{evaluation_folder(run)}/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:
-        asked = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
-        for run in intervened_runs(catalogue, paper, asked):
+        asked = list_requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
+        for run in select_intervened_runs(catalogue, paper, asked):
             yield from (f"{candidate_folder(run.task)}/{name}" for name in ("candidates.json", "record.json"))
             yield from (
                 f"{intervention_folder(run)}/{name}" for name in ("intervention.json", "record.json", "scores.csv")
             )
-        for name, display in shown_displays(catalogue.papers[paper], asked).items():
+        for name, display in select_shown_displays(catalogue.papers[paper], asked).items():
             yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
-            for analysis in display_analyses(display):
+            for analysis in list_display_analyses(display):
                 folder = analysis_folder(paper, analysis)
                 yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
@@ -115,7 +115,7 @@ def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> t
     """Recompute the results from the scores; return what was recomputed, and where it differs from the crate."""
     said, faults, judged = [], [], {}
     for paper in config.papers:
-        runs = requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
+        runs = list_requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         try:
             counts, found = find_display_faults(catalogue, paper, config.scale, runs, results)
             judged[paper] = judge_paper(catalogue, paper, config.scale, runs, results)
@@ -140,8 +140,8 @@ def find_display_faults(
 ) -> tuple[Counter[str], list[str]]:
     """Remake tables and figures; return the numbers of cells and figures, and where a file differs."""
     counts, faults = Counter(), []
-    for name, entry in shown_displays(catalogue.papers[paper], runs).items():
-        shown = display_runs(entry, runs)
+    for name, entry in select_shown_displays(catalogue.papers[paper], runs).items():
+        shown = select_display_runs(entry, runs)
         if entry["kind"] == "figure":
             counts["figures"] += 1
             drawn = draw_figure(catalogue, paper, name, scale, shown, results)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.display_schema import TableDisplay, display_analyses
-from workflow_scripts.config.displays import intervened
+from workflow_scripts.config.display_schema import TableDisplay, list_display_analyses
+from workflow_scripts.config.displays import find_intervened_variants
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import PROTOCOLS
@@ -48,7 +48,9 @@ def make_table(
     """
     content = catalogue.papers[paper].displays[name]
     display = parse_as(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
-    evidence = read_evidence(catalogue, paper, scale, runs, display_analyses(content), results, intervened([content]))
+    evidence = read_evidence(
+        catalogue, paper, scale, runs, list_display_analyses(content), results, find_intervened_variants([content])
+    )
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
