@@ -56,6 +56,10 @@ def make(name: str, seed: int = 0, vocabulary: int = 12, **changes: object) -> n
     return model
 
 
+def count_parameters(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 def sentences(lengths: list[int], vocabulary: int = 12, seed: int = 0) -> Tensor:
     """Random ids [B, S], the end symbol as the last of each sentence's `lengths`, then padding."""
     generator = torch.Generator().manual_seed(seed)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
+from tests.models.small_models import count_parameters
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -35,10 +35,6 @@ def distinct_models() -> list[Run]:
     return list(found.values())
 
 
-def parameters(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 @pytest.mark.parametrize("run", distinct_models(), ids=str)
 def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
@@ -49,16 +45,16 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypat
         if spec["kind"] == "seq2seq":
             model = module.build(settings, source_vocabulary=ROBERTA if hub else 5000, target_vocabulary=4000)
             if hub:
-                assert parameters(model.roberta) == ROBERTA_PARAMETERS
+                assert count_parameters(model.roberta) == ROBERTA_PARAMETERS
         elif spec["kind"] == "prompt":
             positions = {"positions": 1024} if settings["family"] == "gpt2" else {}  # the hub's own; ours are shorter
             model = module.build(settings | positions, hub.vocabulary)
-            assert parameters(model) == hub.parameters
+            assert count_parameters(model) == hub.parameters
         else:
             model = module.build(settings, VOCABULARY)
     assert all(parameter.is_meta for parameter in model.parameters())
     # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
-    needed = 4 * 4 * parameters(model) / 1e6
+    needed = 4 * 4 * count_parameters(model) / 1e6
     for attempt in (1, 2):
         asked = resources.estimate_run_resources(run, "full", "cuda", attempt)
         assert asked.mem_mb > attempt * needed and asked.gpu == 1 and asked.runtime >= 60 and asked.threads >= 1

@@ -51,7 +51,11 @@ def read_json(path: str | Path) -> Any:
     """Read JSON. Raises UserError with the path if the file is missing, not UTF-8, not valid JSON or too deep."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        if is_too_deep(content):
+        level = [content]
+        for _ in range(MAX_DEPTH + 1):
+            containers = [value for value in level if isinstance(value, dict | list)]
+            level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
+        if containers:
             raise RecursionError
         return content
     except FileNotFoundError as error:
@@ -64,15 +68,6 @@ def read_json(path: str | Path) -> Any:
         raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}") from error
     except ValueError as error:  # an integer of thousands of digits
         raise UserError(f"{path}: not valid JSON ({error}); {HOW_TO_FIX}") from error
-
-
-def is_too_deep(content: Any) -> bool:
-    """Return whether lists and mappings are nested more than MAX_DEPTH levels deep."""
-    level = [content]
-    for _ in range(MAX_DEPTH):
-        containers = [value for value in level if isinstance(value, dict | list)]
-        level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
-    return any(isinstance(value, dict | list) for value in level)
 
 
 def read_csv(path: str | Path) -> list[dict[str, str]]:

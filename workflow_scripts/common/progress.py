@@ -2,7 +2,7 @@
 
 import sys
 import time
-from types import TracebackType
+from datetime import timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -11,13 +11,6 @@ BAR_SECONDS = 0.1
 # A line each second at first, for users who watch a short job; the pause grows to 10 s in a long job.
 FIRST_LINE_SECONDS, LINE_SECONDS, LINES_PER_ELAPSED = 1.0, 10.0, 20
 UNITS = {"exact_match": "%"}
-
-
-def format_duration(seconds: float) -> str:
-    """Format seconds as `h:mm:ss`, or `m:ss` below an hour."""
-    minutes, second = divmod(int(seconds), 60)
-    hour, minute = divmod(minutes, 60)
-    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
 
 
 class Reporter:
@@ -50,9 +43,7 @@ class Reporter:
             self.bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.bar:
             self.bar.update(self.task, completed=self.done)
             self.bar.stop()
@@ -85,7 +76,7 @@ class Reporter:
         if self.bar:
             self.bar.update(self.task, completed=self.done, rate=rate, note=note)
         else:
-            left = format_duration((self.total - self.done) / rate)
+            left = timedelta(seconds=int((self.total - self.done) / rate))
             self.print_line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
 
     def print_line(self, message: str) -> None:

@@ -70,7 +70,8 @@ def parse_as(model: type[Model], content: Any, file: str | Path, where: str = ""
         first, *others = (one for one in below if _place(one, content) == place)
         keys = [str(key) for key in ([where] if where else []) + place]
         path = ".".join(keys)
-        said = "; or ".join(dict.fromkeys(map(_format_error, (first, *others))))
+        texts = [one["msg"].removeprefix("Value error, ") for one in (first, *others)]
+        said = "; or ".join(dict.fromkeys(f"{text[0].lower()}{text[1:]}" for text in texts))
         if first["type"] == "extra_forbidden":
             message = f"unknown key '{path}'; {suggest_name(keys[-1], _fields_at(model, place[:-1]))}"
         elif first["type"] == "missing":
@@ -95,11 +96,6 @@ def _place(error: dict[str, Any], content: Any) -> list[str | int]:
             place.append(key)
         content = inner.get(key, content)
     return place
-
-
-def _format_error(error: dict[str, Any]) -> str:
-    said = error["msg"].removeprefix("Value error, ")
-    return f"{said[0].lower()}{said[1:]}"
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:

@@ -18,12 +18,15 @@ def read_yaml(path: Path) -> Any:
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:
-        raise UserError(
-            f"{path} does not exist; run this in the root of the repository, or restore the file"
-        ) from error
+        raise UserError(f"{path} does not exist; run this in the root of the repository, or restore it") from error
     try:
         text, make_loader = content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        _check_depth(yaml.parse(text, make_loader))
+        depth = 0
+        for event in yaml.parse(text, make_loader):  # the loader would exhaust the stack
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                problem = f"nested more than {MAX_DEPTH} levels deep"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         loader = make_loader(text)
         node = loader.get_single_node()
         _count_values(node, {})
@@ -35,16 +38,6 @@ def read_yaml(path: Path) -> Any:
         line = f":{mark.line + 1}" if mark else ""
         problem = str(getattr(error, "problem", error)).partition("\n")[0]
         raise UserError(f"{path}{line}: not valid YAML ({problem})") from error
-
-
-def _check_depth(events: Iterable[yaml.Event]) -> None:
-    """Raise MarkedYAMLError for a file that is nested so deeply that the parser would exhaust the stack."""
-    depth = 0
-    for event in events:
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            problem = f"nested more than {MAX_DEPTH} levels deep"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def _count_values(node: yaml.Node | None, counts: dict[int, int]) -> int:
@@ -63,9 +56,8 @@ def _count_values(node: yaml.Node | None, counts: dict[int, int]) -> int:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(problem="a key must be a name or a number", problem_mark=key.start_mark)
             if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"'{key.value}' is listed twice; remove one", problem_mark=key.start_mark
-                )
+                problem = f"'{key.value}' is listed twice; remove one"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(key.value)
             inner.append(value)
     counts[id(node)] = 1 + sum(_count_values(value, counts) for value in inner)

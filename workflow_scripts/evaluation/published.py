@@ -43,9 +43,8 @@ def read_published(path: Path) -> dict[Key, Published]:
             value, std = (float(row[name]) if row[name] else None for name in ("value", "std"))
             n_seeds = int(row["n_seeds"]) if row["n_seeds"] else None
         except ValueError as error:
-            raise UserError(
-                f"{path}:{reader.line_num}: {error}; value, std and n_seeds are numbers or empty"
-            ) from error
+            where = f"{path}:{reader.line_num}"
+            raise UserError(f"{where}: {error}; value, std and n_seeds are numbers or empty") from error
         if key in found:
             raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} is listed twice; remove one line")
         found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"])

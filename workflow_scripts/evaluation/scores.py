@@ -27,7 +27,11 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
     Raises ValueError for an unknown column, a missing or infinite value, an unknown protocol, or a repeated score.
     """
-    texts = [_texts(row) for row in rows]
+    texts = []
+    for row in rows:
+        if unknown := sorted(row.keys() - set(SCORE_COLUMNS)):
+            raise ValueError(f"no column {unknown[0]} in a score table")
+        texts.append({name: "" if row.get(name) is None else str(row[name]) for name in SCORE_COLUMNS})
     _check(texts)
     with open(path, "w", newline="") as stream:
         writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
@@ -52,13 +56,6 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
     return [{name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()} for row in texts]
 
 
-def _texts(row: dict[str, Any]) -> dict[str, str]:
-    unknown = sorted(row.keys() - set(SCORE_COLUMNS))
-    if unknown:
-        raise ValueError(f"no column {unknown[0]} in a score table")
-    return {name: "" if row.get(name) is None else str(row[name]) for name in SCORE_COLUMNS}
-
-
 def _check(rows: list[dict[str, str]]) -> None:
     """Raise ValueError with the line number of the first row that is not a valid score."""
     seen: dict[tuple[str, ...], int] = {}
@@ -72,9 +69,8 @@ def _check(rows: list[dict[str, str]]) -> None:
             try:
                 number = kind(row[name] or 0)
             except ValueError:
-                raise ValueError(
-                    f"line {line}: {name} is {row[name]!r}, not a {'whole ' * (kind is int)}number"
-                ) from None
+                expected = "whole number" if kind is int else "number"
+                raise ValueError(f"line {line}: {name} is {row[name]!r}, not a {expected}") from None
             if not math.isfinite(number):
                 raise ValueError(f"line {line}: {name} is {row[name]}")
         if row["protocol"] not in PROTOCOLS:

@@ -21,7 +21,12 @@ def compute_exact_match(predicted: str, answers: Sequence[str]) -> float:
 
 def compute_f1(predicted: str, answers: Sequence[str]) -> float:
     """Return the highest F1 (harmonic mean of word precision and recall) over the right answers."""
-    return max(_f1(normalise_answer(predicted).split(), normalise_answer(answer).split()) for answer in answers)
+    words, best = normalise_answer(predicted).split(), 0.0
+    for answer in answers:
+        right = normalise_answer(answer).split()
+        common = (Counter(words) & Counter(right)).total()
+        best = max(best, 2 * common / (len(words) + len(right)) if common else 0.0)
+    return best
 
 
 def select_worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
@@ -37,8 +42,3 @@ def select_worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[in
         if before is None or items[before] == question or (item != question and f1s[row] < f1s[before]):
             rows[question] = row
     return list(rows.values())
-
-
-def _f1(predicted: list[str], answer: list[str]) -> float:
-    common = sum((Counter(predicted) & Counter(answer)).values())
-    return 2 * common / (len(predicted) + len(answer)) if common else 0.0

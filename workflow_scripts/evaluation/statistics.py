@@ -50,7 +50,10 @@ class Effect:
         """Return the interval value ± t(freedom; quantile) error; None for a single seed."""
         if self.error is None:
             return None
-        half = _t_quantile(self.freedom, quantile) * self.error
+        # scipy.stats.t.ppf calls this function, but importing scipy.stats takes as long as building a table.
+        from scipy.special import stdtrit
+
+        half = float(stdtrit(self.freedom, quantile)) * self.error
         return self.value - half, self.value + half
 
     @property
@@ -97,13 +100,6 @@ def summarise_seeds(values: Sequence[float]) -> Summary:
     effect = _one_sample(np.asarray(values, dtype=float), "")
     std = None if effect.error is None else effect.error * math.sqrt(effect.n)
     return Summary(effect.value, std, effect.n, effect.low, effect.high)
-
-
-def _t_quantile(freedom: float, quantile: float) -> float:
-    # scipy.stats.t.ppf calls this function, but importing scipy.stats takes as long as building a table.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, quantile))
 
 
 def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:

@@ -22,11 +22,6 @@ def find_blocks(model: nn.Module) -> nn.ModuleList:
     )
 
 
-def is_time_major(model: nn.Module) -> bool:
-    """Return whether states are [S, N, d], as in our Transformers, instead of [B, S, d]."""
-    return not hasattr(model, "base_model")
-
-
 @contextmanager
 def record_outputs(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
     """Yield a dict: index -> output of that block in the latest run of the model, [B, S, d] or time-major.

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from tests.models.small_models import count_parameters
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.cat.model import CatConfig, CatModel, CodebookAttention, Mean, StreamMixer
@@ -50,9 +51,8 @@ def test_sizes_are_those_of_the_paper():
     with torch.device("meta"):
         model = CatModel(cat.build_cat_config(Settings(), 30522))
         coded = CatModel(cat.build_cat_config(Settings(value_bias=True), 30522))
-        each = cat.build_cat_config(Settings(value_bias=True, mixing="per_layer"), 30522)
-        per_layer = CatModel(each)
-    count = lambda module: sum(parameter.numel() for parameter in module.parameters())  # noqa: E731
+        per_layer = CatModel(cat.build_cat_config(Settings(value_bias=True, mixing="per_layer"), 30522))
+    count = count_parameters
     assert count(coded) == 68_722_180 and count(model) == 68_722_180 - 4 * 768
     assert count(per_layer) == 75_809_284
     assert count(coded.blocks[0]) == 7_087_872 and count(coded.mixing[0]) == 2_362_368
@@ -64,9 +64,8 @@ def test_sizes_are_those_of_the_paper():
 @pytest.mark.parametrize("attention", ["relu", "softmax"])
 @pytest.mark.parametrize("projected", [True, False])
 def test_codebook_attention_is_what_the_equation_says(score, normalisation, attention, projected):
-    module = codebook(
-        score=score, normalisation=normalisation, attention=attention, output_projection=projected, value_bias=True
-    )
+    options = {"score": score, "normalisation": normalisation, "attention": attention}
+    module = codebook(**options, output_projection=projected, value_bias=True)
     states = torch.randn(2, 3, 8, dtype=torch.float64)
     composed, weights = module(states)
 

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from tests.models.small_models import count_parameters
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.cat import model as cat
@@ -40,7 +42,7 @@ def built(settings: dict, vocabulary: int, encoder=bert) -> int:
     """Parameters of the encoder."""
     with torch.device("meta"):
         model = encoder.build(settings, vocabulary)
-    return sum(parameter.numel() for parameter in model.parameters())
+    return count_parameters(model)
 
 
 def test_sizes_are_those_of_the_papers_baselines():
@@ -55,7 +57,7 @@ def test_matched_bert_is_as_large_as_cat(scale):
     found = {}
     for method in ("cat", "bert-matched"):
         spec = resolve_run(load_catalogue(), f"pairs-wordpiece/{method}/pretrain/seed-1", scale)
-        model = {key: value for key, value in spec["model"].items() if key != "name"}
+        model = drop_name(spec["model"])
         found[method] = built(model, 100, import_model(spec["model"])) - (100 + model["positions"] + 2) * model["width"]
     assert found["bert-matched"] == pytest.approx(found["cat"], rel=5e-3)
 
@@ -86,18 +88,15 @@ def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, famil
     model.encoder.config.save_pretrained(tmp_path)
     ids, real, types = inputs()
     expected = model.compute_states(ids, real, types)
-    for read in (
-        lambda: module(family).load_model(tmp_path, sizes(family)),
-        lambda: AutoModel.from_pretrained(tmp_path),
-    ):
-        for name, states in EncoderWithHeads(read()).eval().compute_states(ids, real, types).items():
+    for read in (module(family).load_model(tmp_path, sizes(family)), AutoModel.from_pretrained(tmp_path)):
+        for name, states in EncoderWithHeads(read).eval().compute_states(ids, real, types).items():
             torch.testing.assert_close(states, expected[name])  # memory of a file may be aligned differently
 
 
 def test_the_heads_have_the_sizes_of_berts():
     with torch.device("meta"):
         model = pretraining.build({"name": "encoder"}, 30522)
-    assert [sum(p.numel() for p in head.parameters()) for head in model.heads.values()] == [23_471_418, 1_538]
+    assert [count_parameters(head) for head in model.heads.values()] == [23_471_418, 1_538]
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path):

@@ -4,11 +4,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
-from tests.models.small_models import FUSED, SMALL, decoder_input, make, sentences
+from tests.models.small_models import FUSED, SMALL, count_parameters, decoder_input, make, sentences
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models.layers.transformer import FeedForward
 from workflow_scripts.models.lrf import model as fused_transformer
 from workflow_scripts.models.lrf.fuse_attention import FuseAttention
 from workflow_scripts.models.transformer import model as seq2seq
@@ -17,10 +15,6 @@ from workflow_scripts.models.weights import list_weights
 
 torch.set_num_threads(1)
 EVERYWHERE = [name for name in FUSED if name not in ("fused-encoder", "fused-decoder")]
-
-
-def count(module):
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def random_attention(width, heads, seed):
@@ -74,12 +68,10 @@ def test_its_gradients_are_those_of_the_masked_form(K, seed):
     attention = random_attention(8, 2, seed)
     inputs = torch.randn(K + 1, 3, 2, 8, requires_grad=True)
     wanted = [inputs, *attention.parameters()]
+    given = (inputs[0], list(inputs[1:]))
     found, expected = (
         torch.autograd.grad(output.square().sum(), wanted, allow_unused=True, materialize_grads=True)
-        for output in (
-            attention(inputs[0], list(inputs[1:])),
-            masked_attention(attention, inputs[0], list(inputs[1:]))[0],
-        )
+        for output in (attention(*given), masked_attention(attention, *given)[0])
     )
     for mine, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(mine, theirs, atol=2e-4, rtol=1e-3)
@@ -96,17 +88,16 @@ def test_uniform_weights_are_the_mean_of_the_values():
 
 
 @pytest.mark.parametrize(
-    ("layers", "base", "fused"),
-    [(6, 35_389_440, 48_009_216), (4, 24_875_008, 33_288_192), (2, 14_360_576, 18_567_168)],
+    ("layers", "base", "fused"), [(6, 35_389_440, 48_009_216), (4, 24_875_008, 33_288_192), (2, 14_360_576, 18_567_168)]
 )
 def test_parameter_counts_on_cognition(layers, base, fused):
     sizes = {"layers": layers, "width": 512, "feed_forward": 1024, "heads": 4}
     plain = seq2seq.build(sizes | {"positions": "sinusoidal", "gated": False}, 2008, 5504)
-    assert count(plain) == base
+    assert count_parameters(plain) == base
     model = fused_transformer.build(sizes, 2008, 5504)
-    assert count(model) == fused == base + 2 * layers * 1_051_648
+    assert count_parameters(model) == fused == base + 2 * layers * 1_051_648
     shared = fused_transformer.build(sizes | {"fuse_shared": True}, 2008, 5504)
-    assert count(shared) == base + 1_051_648
+    assert count_parameters(shared) == base + 1_051_648
     assert sum(tensor.numel() for tensor in list_weights(shared).values()) == base + 1_051_648
 
 
@@ -118,7 +109,7 @@ def test_the_wider_transformer_has_as_many_parameters(width, feed_forward, layer
     sizes = {"layers": layers, "width": width, "feed_forward": feed_forward, "heads": 4, "gated": gated}
     fused, wider = (fused_transformer.build(sizes | changes, 100, 100) for changes in ({}, {"fuse_in": "wider"}))
     assert type(wider) is Seq2Seq
-    assert abs(count(wider) / count(fused) - 1) < 0.005
+    assert abs(count_parameters(wider) / count_parameters(fused) - 1) < 0.005
 
 
 def test_without_fuse_attention_anywhere_it_is_the_plain_transformer():
@@ -132,7 +123,7 @@ def test_without_fuse_attention_anywhere_it_is_the_plain_transformer():
 
 @pytest.mark.parametrize("name", ["fused-previous", "fused-uniform", "fused-current"])
 def test_controls_have_exactly_the_parameters_of_fuse_attention(name):
-    assert count(make(name)) == count(make("fused"))
+    assert count_parameters(make(name)) == count_parameters(make("fused"))
 
 
 def test_the_backbone_starts_from_the_weights_of_the_plain_transformer():
@@ -149,14 +140,12 @@ def by_the_equations(model, states, *inputs, side):
     """Layer outputs H^0 .. H^L of one side, sub-layer by sub-layer (equations 4 to 10, with residuals and norms)."""
     outputs = [states]
     for layer in getattr(model, side):
-        attention = layer.layer
+        attention, x = layer.layer, outputs[-1]
         if side == "encoder":
             (mask,) = inputs
-            x = outputs[-1]
             x = attention.norm(x + attention.attention(x, x, x, mask))
         else:
             memory, memory_mask, mask = inputs
-            x = outputs[-1]
             x = attention.self_norm(x + attention.self_attention(x, x, x, mask))
             x = attention.cross_norm(x + attention.cross_attention(x, memory, memory, memory_mask))
         fuse = layer.fuse
@@ -196,10 +185,8 @@ def test_layer_one_does_not_depend_on_the_query(name):
     model = make(name, dropout=0.0)
     fuse = model.encoder[0].fuse
     embedded, first, second = torch.randn(3, 4, 2, 16)
-    changes = []
     fuse.norm = None
-    for query in (first, second):
-        changes.append(fuse(query, [embedded]))
+    changes = [fuse(query, [embedded]) for query in (first, second)]
     if fuse.over == "earlier_and_current":
         assert not torch.allclose(*changes)
         return
@@ -321,9 +308,3 @@ def test_the_weights_are_those_of_the_forward_pass():
 def test_wrong_settings(changes, message):
     with pytest.raises(UserError, match=message):
         fused_transformer.build(SMALL | changes, 12, 12)
-
-
-def test_the_feed_forward_part_stays_that_of_the_plain_layer():
-    model = make("fused-gated")
-    assert all(isinstance(layer.feed_forward, FeedForward) for layer in (*model.encoder, *model.decoder))
-    assert all(isinstance(layer.layer.feed_forward, nn.Identity) for layer in (*model.encoder, *model.decoder))

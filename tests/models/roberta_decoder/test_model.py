@@ -4,9 +4,10 @@ import pytest
 import torch
 from transformers import RobertaModel
 
-from tests.models.small_models import decoder_input, sentences
+from tests.models.small_models import count_parameters, decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
@@ -57,17 +58,13 @@ def test_fuse_attention_of_the_encoder_learns_although_it_starts_at_zero():
     model = make()
     source, target = sentences([6, 3], vocabulary=30), sentences([4, 5], seed=1)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
-    before = [parameter.clone() for parameter in model.encoder_fuse[1].parameters()]
+    before = {name: parameter.clone() for name, parameter in model.encoder_fuse[1].named_parameters()}
     for _ in range(2):  # at the first step the output projection alone has a gradient
         optimiser.zero_grad()
         model(source, decoder_input(target)).logits.square().mean().backward()
         optimiser.step()
-    names = [name for name, _ in model.encoder_fuse[1].named_parameters()]
-    moved = {
-        name: not torch.equal(old, new)
-        for name, old, new in zip(names, before, model.encoder_fuse[1].parameters(), strict=True)
-    }
-    assert moved == {name: name != "attention.key.bias" for name in names}
+    for name, parameter in model.encoder_fuse[1].named_parameters():
+        assert torch.equal(parameter, before[name]) == (name == "attention.key.bias"), name
 
 
 def test_dropout_falls_on_what_the_encoder_and_its_fuse_attention_compute():
@@ -111,23 +108,22 @@ def test_the_encoder_fuses_its_own_layers():
 
 
 def test_parameters_that_fuse_attention_adds():
-    def count(name):
-        return sum(parameter.numel() for parameter in make(name).parameters())
+    counts = {name: count_parameters(make(name)) for name in KINDS}
+    assert counts["encoder"] - counts["none"] == 2 * 4 * (16 * 16 + 16)
+    assert counts["decoder"] - counts["none"] == 2 * (4 * (8 * 8 + 8) + 2 * 8)
 
-    assert count("encoder") - count("none") == 2 * 4 * (16 * 16 + 16)
-    assert count("decoder") - count("none") == 2 * (4 * (8 * 8 + 8) + 2 * 8)
+
+def build_of_catalogue(run, vocabulary, target_vocabulary):
+    spec = resolve_run(load_catalogue(ROOT), run, "full")
+    with torch.device("meta"):
+        return spec, roberta_transformer.build(drop_name(spec["model"]), vocabulary, target_vocabulary)
 
 
 def test_parameters_at_the_sizes_of_the_paper():
     """The facts' 28.4 million of 12 modules in RoBERTa-base, and 0.53 million of 2 in the decoder."""
 
     def count(variant):
-        run = f"cfq-mcd1/roberta/{variant}/seed-1"
-        settings = resolve_run(load_catalogue(), run, "full")["model"]
-        settings.pop("name")
-        with torch.device("meta"):
-            model = roberta_transformer.build(settings, 30, 12)
-        return sum(parameter.numel() for parameter in model.parameters())
+        return count_parameters(build_of_catalogue(f"cfq-mcd1/roberta/{variant}/seed-1", 30, 12)[1])
 
     assert count("encoder") - count("plain") == 28_348_416
     assert count("decoder") - count("plain") == 527_360
@@ -157,12 +153,11 @@ def test_a_model_of_other_sizes_is_refused(tmp_path, changes, message):
 def test_broken_or_pickled_weights_are_refused(tmp_path):
     original = write_roberta(tmp_path, TEXTS)
     model = make(vocabulary=original.config.vocab_size)
-    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
-    with pytest.raises(UserError, match="cannot be read as a model"):
-        model.read_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(UserError, match="cannot be read as a model"):
-        model.read_pretrained(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    for spoil in (lambda: weights.rename(tmp_path / "pytorch_model.bin"), lambda: weights.write_bytes(b"no weights")):
+        spoil()
+        with pytest.raises(UserError, match="cannot be read as a model"):
+            model.read_pretrained(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -186,12 +181,9 @@ def test_the_oracle_is_the_library(tmp_path):
 
 
 def test_the_catalogue_names_the_sizes_of_the_hubs_model():
-    spec = resolve_run(load_catalogue(ROOT), "cogs/roberta/lrf/seed-1", "full")
+    spec, model = build_of_catalogue("cogs/roberta/lrf/seed-1", 50_265, 100)
     assert spec["init"]["hub"] == "FacebookAI/roberta-base"
-    settings = {key: value for key, value in spec["model"].items() if key != "name"}
-    with torch.device("meta"):
-        model = roberta_transformer.build(settings, 50_265, 100)
     # RoBERTa-base has 124,055,040 parameters without pooler and head.
-    assert sum(parameter.numel() for parameter in model.roberta.parameters()) == 124_055_040
-    assert sum(parameter.numel() for parameter in model.encoder_fuse.parameters()) == 28_348_416
+    assert count_parameters(model.roberta) == 124_055_040
+    assert count_parameters(model.encoder_fuse) == 28_348_416
     assert {tuple(layer.layer.cross_attention.key.weight.shape) for layer in model.decoder} == {(256, 768)}

@@ -1,15 +1,11 @@
 import pytest
 import torch
 
-from tests.models.small_models import ALL, PLAIN, decoder_input, make, sentences
+from tests.models.small_models import ALL, PLAIN, count_parameters, decoder_input, make, sentences
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.models.transformer.model import make_sinusoids
 
 torch.set_num_threads(1)
-
-
-def count(module):
-    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def test_parameter_counts_of_the_paper_on_scan():
@@ -19,12 +15,9 @@ def test_parameter_counts_of_the_paper_on_scan():
     feed_forward = 2 * (256 * 512 + 512 + 512 * 256 + 256)
     encoder = attention + relative + feed_forward + 2 * norm
     decoder = encoder + attention + norm
-    assert count(model) == 3 * encoder + 3 * decoder + 27 * 256 == 5_569_536
-
-
-def test_parameter_count_without_gate_and_relative_positions():
+    assert count_parameters(model) == 3 * encoder + 3 * decoder + 27 * 256 == 5_569_536
     model = seq2seq.build({"positions": "sinusoidal", "gated": False}, 17, 10)
-    assert 5_569_536 - count(model) == 6 * (2 * 41 * 64 + 256 * 512 + 512 + 512 * 256 + 256)
+    assert 5_569_536 - count_parameters(model) == 6 * (2 * 41 * 64 + 256 * 512 + 512 + 512 * 256 + 256)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -57,9 +50,8 @@ def test_encoder_attention_sums_to_one_over_real_words(name):
     assert maps.shape == (2, 2, 2, 6, 6)
     torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, 2, 2, 6))
     assert maps[:, 1, :, :, 3:].abs().max() == 0
-    torch.testing.assert_close(
-        maps[:, 1:, :, :3, :3], model.compute_encoder_attention(source[1:, :3]), atol=1e-5, rtol=1e-4
-    )
+    alone = model.compute_encoder_attention(source[1:, :3])
+    torch.testing.assert_close(maps[:, 1:, :, :3, :3], alone, atol=1e-5, rtol=1e-4)
 
 
 def test_relative_model_has_no_idea_of_the_absolute_position():

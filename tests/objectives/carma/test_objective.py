@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from tests.models.small_models import decoder_input, make
 from tests.models.small_models import sentences as id_sentences
-from tests.objectives.carma_cases import (
-    FAMILIES,
-    language_model,
-    mi_by_hand,
-    prompts,
-    stability_by_hand,
-)
+from tests.objectives.carma_cases import FAMILIES, language_model, mi_by_hand, prompts, stability_by_hand
 from tests.objectives.last_token_loss import last_token_loss as LOSS  # noqa: N812
 from tests.objectives.last_token_loss import recorders
 from workflow_scripts.common.errors import UserError
@@ -307,10 +301,7 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
     assert (float(parts["mi"]), float(parts["pairs"]), float(parts["without_pairs"])) == (0, 0, 1)
     assert torch.equal(loss.detach(), 0.7 * parts["task"])
     torch.manual_seed(0)  # the same dropout
-    (wanted, _), parameters = (
-        carma.build(LAYERS | {"weight": 0.0}, LOSS)(model, batch),
-        list(model.parameters()),
-    )
+    (wanted, _), parameters = (carma.build(LAYERS | {"weight": 0.0}, LOSS)(model, batch), list(model.parameters()))
     ours, theirs = (torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted))
     for a, b in zip(ours, theirs, strict=True):
         assert torch.allclose(a, 0.7 * b, atol=1e-6)

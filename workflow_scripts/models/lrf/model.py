@@ -52,21 +52,21 @@ class FusedTransformer(Seq2Seq):
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__(settings, source_vocabulary, target_vocabulary)
         # Initialised after the plain Transformer's weights, so that both models share these for an equal seed.
-        shared = self._sublayer() if settings.fuse_shared else None
+        sizes = (settings.width, settings.heads)
+        shared = self._sublayer(*sizes) if settings.fuse_shared else None
         for side in ("encoder", "decoder"):
-            fuses = settings.fuse_in in ("both", side)
-            layers = [
-                FusedLayer(layer, (shared or self._sublayer()) if fuses else None) for layer in getattr(self, side)
-            ]
-            setattr(self, side, nn.ModuleList(layers))
+            layers, fuses = getattr(self, side), settings.fuse_in in ("both", side)
+            fused = (FusedLayer(layer, (shared or self._sublayer(*sizes)) if fuses else None) for layer in layers)
+            setattr(self, side, nn.ModuleList(fused))
 
-    def _sublayer(self) -> FuseSublayer:
+    def _sublayer(self, width: int, heads: int, pretrained: bool = False) -> FuseSublayer:
+        """Build a sub-layer; for a `pretrained` encoder without LayerNorm and with a zero output projection."""
         settings = self.settings
-        attention = FuseAttention(settings.width, settings.fuse_heads or settings.heads)
-        if settings.fuse_zero_init:
+        attention = FuseAttention(width, settings.fuse_heads or heads)
+        if pretrained or settings.fuse_zero_init:
             nn.init.zeros_(attention.output.weight)
-        uniform = settings.fuse_weights == "uniform"
-        return FuseSublayer(attention, settings.dropout, settings.fuse_residual, settings.fuse_over, uniform)
+        residual, uniform = settings.fuse_residual and not pretrained, settings.fuse_weights == "uniform"
+        return FuseSublayer(attention, settings.dropout, residual, settings.fuse_over, uniform)
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
         """See Seq2Seq; each layer reads all earlier outputs."""
@@ -114,20 +114,14 @@ class FusedTransformer(Seq2Seq):
         ]
 
 
-def compute_wider_feed_forward(settings: Settings) -> int:
-    """Return the feed-forward width that adds as many parameters as fuse-attention with its norm, 4 (d^2 + d) + 2 d.
-
-    A feed-forward part has 2 d + 1 parameters per unit of width, a gated one twice as many.
-    """
-    d = settings.width
-    parameters = 4 * (d * d + d) + 2 * d
-    return settings.feed_forward + round(parameters / ((2 * d + 1) * (2 if settings.gated else 1)))
-
-
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
     """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
     found = parse_as(Settings, settings, "model")
     if found.fuse_in == "wider":
-        found = found.model_copy(update={"feed_forward": compute_wider_feed_forward(found)})
+        # As many parameters as fuse-attention with its norm has. A feed-forward part has 2 d + 1 per unit of width, a
+        # gated one twice as many.
+        d = found.width
+        added = round((4 * (d * d + d) + 2 * d) / ((2 * d + 1) * (2 if found.gated else 1)))
+        found = found.model_copy(update={"feed_forward": found.feed_forward + added})
     kind = Seq2Seq if found.fuse_in in ("none", "wider") else FusedTransformer
     return kind(found, source_vocabulary, target_vocabulary)

@@ -15,7 +15,6 @@ from workflow_scripts.models.hugging_face import (
     report_read_errors,
 )
 from workflow_scripts.models.layers.transformer import make_padding_mask
-from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.models.roberta_decoder.pieces import read_pieces  # noqa: F401 (training and evaluation read it from here)
 from workflow_scripts.models.roberta_decoder.settings import Settings
@@ -56,9 +55,8 @@ class RobertaTransformer(FusedTransformer):
         hide_library_messages()
         self.roberta = RobertaModel(config, add_pooling_layer=False)
         fuses = settings.fuse_in in ("both", "encoder")
-        self.encoder_fuse = nn.ModuleList(
-            self._make_silent_sublayer() for _ in range(settings.encoder_layers if fuses else 0)
-        )
+        sublayers = range(settings.encoder_layers if fuses else 0)
+        self.encoder_fuse = nn.ModuleList(self._sublayer(width, settings.encoder_heads, True) for _ in sublayers)
         for layer in self.decoder:  # the encoder's output has another width
             cross = layer.layer.cross_attention
             cross.key, cross.value = nn.Linear(width, settings.width), nn.Linear(width, settings.width)
@@ -66,13 +64,6 @@ class RobertaTransformer(FusedTransformer):
                 nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
         self.output = nn.Linear(settings.width, target_vocabulary, bias=False)
         nn.init.normal_(self.output.weight, std=settings.width**-0.5)
-
-    def _make_silent_sublayer(self) -> FuseSublayer:
-        settings = self.settings
-        attention = FuseAttention(settings.encoder_width, settings.fuse_heads or settings.encoder_heads)
-        nn.init.zeros_(attention.output.weight)
-        uniform = settings.fuse_weights == "uniform"
-        return FuseSublayer(attention, settings.dropout, False, settings.fuse_over, uniform)
 
     def encode(self, source: Tensor) -> EncoderOutput:
         """Run the encoder on [B, S] -> states [S + 1, B, d]."""
@@ -106,9 +97,8 @@ class RobertaTransformer(FusedTransformer):
         for name, own in self.roberta.state_dict().items():
             shape = list(weights[name].shape) if name in weights else "missing"
             if shape != list(own.shape):
-                raise UserError(
-                    f"{folder}: {name} is {shape}, but the settings need {list(own.shape)}; correct encoder_*"
-                )
+                needed = list(own.shape)
+                raise UserError(f"{folder}: {name} is {shape}, but the settings need {needed}; correct encoder_*")
         self.roberta.load_state_dict(weights)
 
 

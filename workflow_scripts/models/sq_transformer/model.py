@@ -191,12 +191,8 @@ class SQTransformer(Seq2Seq):
         if not self.masked:
             inputs = words if mmi else codes
             prior = self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook)
-            later = real[1:]
-            return {
-                "prior": prior[later],
-                "posterior": quantised.scores[1:][later],
-                "marginal": quantised.scores[real],
-            }
+            later, scores = real[1:], quantised.scores
+            return {"prior": prior[later], "posterior": scores[1:][later], "marginal": scores[real]}
         at, rows = sample_masked_positions(real.sum(dim=0)), torch.arange(source.size(0), device=source.device)
         if mmi:
             inputs = self.embed(self.source_embedding, source.index_put((rows, at), source.new_tensor(UNKNOWN)))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.carma.settings import Settings
-from workflow_scripts.objectives.hidden_states import find_blocks, is_time_major, record_outputs
+from workflow_scripts.objectives.hidden_states import find_blocks, record_outputs
 from workflow_scripts.tasks.base import Loss
 
 EPSILON = 1e-8
@@ -154,23 +154,6 @@ def compute_regularisers(
     return parts
 
 
-def find_used_blocks(model: nn.Module, settings: Settings) -> range:
-    """Return the blocks that the losses read. Raises UserError for a block that the model does not have."""
-    count = len(find_blocks(model))
-    try:
-        settings.check_blocks(count)
-    except ValueError as error:
-        raise UserError(f"objective: {error}") from None
-    read = [*(settings.list_mi_blocks(count) if settings.mi else ())]
-    read += settings.list_stability_blocks(count) if settings.stability else ()
-    return range(min(read), max(read) + 1)
-
-
-def to_batch_first(model: nn.Module, states: Tensor, sentences: int) -> Tensor:
-    """Return a block's output as [B, S, d]. SQ-Transformer's output [S, 2 B, d] has two streams; the words are used."""
-    return states[:, :sentences].transpose(0, 1) if is_time_major(model) else states
-
-
 def build(settings: dict, task: Loss) -> Loss:
     """Return objective(model, batch) -> (loss, parts of `task` and `compute_regularisers`). `task`: the task's loss.
 
@@ -184,14 +167,22 @@ def build(settings: dict, task: Loss) -> Loss:
     def objective(model: nn.Module, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
         if not model.training:
             return task(model, batch)
-        with record_outputs(find_blocks(model), find_used_blocks(model, s)) as states:
+        blocks = find_blocks(model)
+        count = len(blocks)
+        try:
+            s.check_blocks(count)
+        except ValueError as error:
+            raise UserError(f"objective: {error}") from None
+        read = [*(s.list_mi_blocks(count) if s.mi else ()), *(s.list_stability_blocks(count) if s.stability else ())]
+        with record_outputs(blocks, range(min(read), max(read) + 1)) as states:
             task_loss, parts = task(model, batch)
         real = batch.real if hasattr(batch, "real") else batch.source.ne(0)
         # bfloat16 has three digits, too few for differences of layers and for cosines divided by a temperature.
         with torch.autocast(real.device.type, enabled=False):
-            own = {k: to_batch_first(model, state, len(real)) for k, state in states.items()}
-            own = {k: state.to(torch.promote_types(state.dtype, torch.float32)) for k, state in own.items()}
-            losses = compute_regularisers(own, getattr(batch, "words", None), real, s, len(find_blocks(model)))
+            own = {k: state.to(torch.promote_types(state.dtype, torch.float32)) for k, state in states.items()}
+            if not hasattr(model, "base_model"):  # a Seq2Seq: [S, B, d], or with codes after the words [S, 2 B, d]
+                own = {k: state[:, : len(real)].transpose(0, 1) for k, state in own.items()}
+            losses = compute_regularisers(own, getattr(batch, "words", None), real, s, count)
         added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
         loss = (1 - s.weight) * task_loss + s.weight * added
         return loss, parts | {name: value.detach() for name, value in losses.items()}

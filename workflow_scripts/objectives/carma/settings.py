@@ -46,10 +46,7 @@ class Settings(StrictModel):
         if self.mi and not self.list_mi_blocks():
             raise ValueError(f"last_block_mi is {self.last_block_mi}; it must be at least first_block")
         if self.stability and len(self.list_stability_blocks()) < 2:
-            raise ValueError(
-                f"last_block_stability is {self.last_block_stability}; it must be above first_block, or equal with "
-                "stability_pairs paper: a pair needs two blocks"
-            )
+            raise ValueError(f"last_block_stability is {self.last_block_stability}; it must be above first_block")
         return self
 
     def list_mi_blocks(self, count: int | None = None) -> range:
@@ -68,10 +65,8 @@ class Settings(StrictModel):
             (self.stability, "last_block_stability", self.list_stability_blocks(count)),
         ):
             if self.weight and weight and read[-1] >= count:
-                raise ValueError(
-                    f"{name} {getattr(self, name)} reads block {read[-1]}, but the model has {count} blocks "
-                    f"(0 to {count - 1}); lower it"
-                )
+                found = f"{name} {getattr(self, name)} reads block {read[-1]}"
+                raise ValueError(f"{found}, but the model has {count} blocks (0 to {count - 1}); lower it")
 
     def _third(self, count: int | None) -> range | None:
         if self.third == "none":

@@ -4,7 +4,7 @@ cont, comp and mix [B, S, d] are h_cont, h_comp and h_mix of the last layer; rea
 over tokens are over the real tokens of the whole batch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -82,22 +82,9 @@ def compute_task_losses(
 ) -> tuple[Tensor, Tensor]:
     """Return (MLM, NSP), scalars in nats, of one representation [B, S, d]; NSP is 0 without `next_sentence`."""
     words = average_nll(compute_masked_nll(model, states, batch))
-    return words, average_nll(compute_next_sentence_nll(model, states, batch)) if next_sentence else torch.zeros_like(
-        words
-    )
-
-
-def compute_semantic_sufficiency(
-    model: Pretraining, states: Mapping[str, Tensor], batch: MaskedBatch, next_sentence: bool = True
-) -> dict[str, Tensor]:
-    """Return the terms of Ptask(h_comp) + Ptask(h_cont) + Ptask(h_mix)   (Eqn 6), with Ptask = MLM + NSP.
-
-    states: name -> representation [B, S, d]. The terms `mlm_<name>` and `nsp_<name>` are scalars in nats.
-    """
-    terms = {}
-    for name, representation in states.items():
-        terms[f"mlm_{name}"], terms[f"nsp_{name}"] = compute_task_losses(model, representation, batch, next_sentence)
-    return terms
+    if not next_sentence:
+        return words, torch.zeros_like(words)
+    return words, average_nll(compute_next_sentence_nll(model, states, batch))
 
 
 def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
@@ -108,25 +95,24 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
         output = model.encoder(batch.ids, batch.real, batch.types)
         mix, cont, comp = output.last_hidden_state, output.contextual, output.compositional
         states = {"mixed": mix, "contextual": cont, "compositional": comp}
-        terms = compute_semantic_sufficiency(model, states, batch, next_sentence)
-        weights = {f"{task}_{name}": getattr(s, name) for task in ("mlm", "nsp") for name in states}
+        terms, weights = {}, {}
+        for name, representation in states.items():  # semantic sufficiency (Eqn 6)
+            losses = compute_task_losses(model, representation, batch, next_sentence)
+            terms |= {f"mlm_{name}": losses[0], f"nsp_{name}": losses[1]}
+            weights |= {f"mlm_{name}": getattr(s, name), f"nsp_{name}": getattr(s, name)}
         if s.consistency:
             terms["consistency"] = compute_consistency(cont, comp, batch.real, s.beta, s.beta_on)
         if s.nuance:
             terms["nuance"] = compute_nuance_entropy(output.gaps, batch.real)
-            terms["nuance_task"] = compute_nuance_task(
-                *compute_task_losses(model, output.gaps[-1], batch, next_sentence), s.nuance_task
-            )
+            losses = compute_task_losses(model, output.gaps[-1], batch, next_sentence)
+            terms["nuance_task"] = compute_nuance_task(*losses, s.nuance_task)
             weights["nuance_task"] = s.nuance
         if s.decomposition:
             if not batch.gold.size(-1):
-                raise UserError(
-                    f"objective.decomposition is {s.decomposition}, but the batches have no sememes; set "
-                    "problem.sememes to true, or the weight to 0"
-                )
-            terms["decomposition"] = compute_guided_decomposition(
-                output.codes[-1], batch.share, batch.gold, s.wrong_codes
-            )
+                problem = f"objective.decomposition is {s.decomposition}, but the batches have no sememes"
+                raise UserError(f"{problem}; set problem.sememes to true, or the weight to 0")
+            given = (output.codes[-1], batch.share, batch.gold)
+            terms["decomposition"] = compute_guided_decomposition(*given, s.wrong_codes)
         if s.sparsity:
             terms["sparsity"] = compute_sparsity(output.codes, batch.real)
         loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())
