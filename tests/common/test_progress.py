@@ -19,9 +19,8 @@ def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
         reporter.update_values({"loss": 2.34567, "exact_match": 0.38937})
         clock[0] += 20
         reporter.advance(40)
-    assert (
-        capsys.readouterr().err == "a/b/c/seed-1: 40/1,000 steps  2.0/s  0:08:00 left  loss 2.346 exact_match 0.3894%\n"
-    )
+    line = "a/b/c/seed-1: 40/1,000 steps  2.0/s  0:08:00 left  loss 2.346 exact_match 0.3894%\n"
+    assert capsys.readouterr().err == line
 
 
 @pytest.mark.parametrize(("elapsed", "seconds", "lines"), [(0, 15, 15), (1000, 150, 15)])

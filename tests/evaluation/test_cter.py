@@ -63,20 +63,13 @@ def test_upstreams_script_has_these_numbers_for_its_references(upstream):
 
 
 def test_types_of_phrases_are_upstreams_thirds(upstream):
-    assert [find_phrase_type(compound) for compound in upstream["compound"]] == ["NP"] * 3600 + ["VP"] * 3600 + [
-        "PP"
-    ] * 3600
+    found = [find_phrase_type(compound) for compound in upstream["compound"]]
+    assert found == ["NP"] * 3600 + ["VP"] * 3600 + ["PP"] * 3600
 
 
 def test_words_of_the_lexicon(upstream):
-    assert {part: len(words.split()) for part, words in PARTS.items()} == {
-        "P": 17,
-        "V": 19,
-        "DET": 5,
-        "ADJ": 11,
-        "N": 19,
-        "MOD": 3,
-    }
+    counts = {part: len(words.split()) for part, words in PARTS.items()}
+    assert counts == {"P": 17, "V": 19, "DET": 5, "ADJ": 11, "N": 19, "MOD": 3}
     assert upstream["lexicon"].keys() == PART_OF.keys()
     assert "房子" in upstream["lexicon"]["building"]  # of two lines the later one
     assert upstream["lexicon"]["liked"] == ["喜欢", ""]
@@ -139,19 +132,15 @@ def test_single_translations(compound, translation, wrong):
 
 def test_a_compound_is_wrong_if_one_of_its_five_sentences_is():
     errors = [number in (1, 3, 12, 16) for number in range(17)]
-    assert compute_error_rates(errors) == pytest.approx(
-        (100 * 4 / 17, 100 * 2 / 3)
-    )  # the last two lines are no whole five
+    # The last two lines are no group of five.
+    assert compute_error_rates(errors) == pytest.approx((100 * 4 / 17, 100 * 2 / 3))
     assert compute_error_rates(errors[:4]) == (50, None)
 
 
 def test_words_and_phrases():
     assert split_compound("took every small car at the store") == ["took", "every", "small", "car", "mod1"]
-    assert [find_phrase_type(text) for text in ("the dog he liked", "took the dog", "under the car")] == [
-        "NP",
-        "VP",
-        "PP",
-    ]
+    found = [find_phrase_type(text) for text in ("the dog he liked", "took the dog", "under the car")]
+    assert found == ["NP", "VP", "PP"]
 
 
 @pytest.fixture

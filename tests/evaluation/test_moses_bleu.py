@@ -21,11 +21,9 @@ def data(tmp_path):
     return tmp_path
 
 
-def scores(outputs, data, split="test"):
-    return {
-        row["metric"]: row["value"]
-        for row in score_outputs(outputs, ["", ""], read_table(data, split), data, {"language": "en"})
-    }
+def scores(outputs, data, split="test", language="en"):
+    rows = score_outputs(outputs, ["", ""], read_table(data, split), data, {"language": language})
+    return {row["metric"]: row["value"] for row in rows}
 
 
 def test_the_reference_itself_scores_100(data):
@@ -54,10 +52,7 @@ def test_text_is_put_together_as_its_language_writes_it(tmp_path):
     tokens, text = "L&apos; homme vient @-@ il d&apos; ici ou de Paris ?", "L'homme vient-il d'ici ou de Paris ?"
     pq.write_table(pa.table({"target_words": [tokens], "target_text": [text]}), tmp_path / "test.parquet")
     for language, right in (("fr", True), ("en", False)):
-        found = {
-            row["metric"]: row["value"]
-            for row in score_outputs([tokens], [""], read_table(tmp_path, "test"), tmp_path, {"language": language})
-        }
+        found = scores([tokens], tmp_path, language=language)
         assert found["bleu_tokenised"] == pytest.approx(100)
         assert (found["bleu_detokenised"] == pytest.approx(100)) == right
 

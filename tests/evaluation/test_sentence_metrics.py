@@ -56,6 +56,5 @@ def test_correlations(items):
 
 def test_rounding_is_no_correlation():
     predicted = np.float32(0.9) + np.array([0, 6e-8, 0, 6e-8], np.float32)
-    assert compute_correlations(predicted, np.arange(4.0)) == (
-        {}, dict.fromkeys(("pearson", "spearman"), "all predictions are equal")
-    )  # fmt: skip
+    reasons = dict.fromkeys(("pearson", "spearman"), "all predictions are equal")
+    assert compute_correlations(predicted, np.arange(4.0)) == ({}, reasons)

@@ -8,41 +8,28 @@ from workflow_scripts.tasks.seq2seq.loss import WordLoss
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("model", "settings", "message"),
     [
-        ({"layer": 2}, "model: unknown key 'layer'; did you mean 'layers'"),
-        ({"positions": "relativ"}, "model: key 'positions' is 'relativ'; input should be 'relative' or 'sinusoidal'"),
-        ({"heads": 3}, "model: width 256 is not a multiple of heads 3"),
-        (
-            {"width": 5, "heads": 1, "positions": "sinusoidal"},
-            "model: width is 5; sinusoidal positions need an even one",
-        ),
-        ({"layers": 0}, "model: key 'layers' is 0; input should be greater than or equal to 1"),
-        ({"layers": True}, "model: key 'layers' is True; input should be a valid integer"),
-        ({"dropout": "0.3"}, "model: key 'dropout' is '0.3'; input should be a valid number"),
-        ({"dropout": 1.0}, "model: key 'dropout' is 1.0; input should be less than or equal to 0.99"),
+        (seq2seq, {"layer": 2}, "model: unknown key 'layer'; did you mean 'layers'"),
+        (seq2seq, {"positions": "relativ"}, "model: key 'positions' is 'relativ'; input should be 'relative' or"),
+        (seq2seq, {"heads": 3}, "model: width 256 is not a multiple of heads 3"),
+        (seq2seq, {"width": 5, "heads": 1, "positions": "sinusoidal"}, "model: width is 5; sinusoidal positions need"),
+        (seq2seq, {"layers": 0}, "model: key 'layers' is 0; input should be greater than or equal to 1"),
+        (seq2seq, {"layers": True}, "model: key 'layers' is True; input should be a valid integer"),
+        (seq2seq, {"dropout": "0.3"}, "model: key 'dropout' is '0.3'; input should be a valid number"),
+        (seq2seq, {"dropout": 1.0}, "model: key 'dropout' is 1.0; input should be less than or equal to 0.99"),
+        (sq_transformer, {"atention": "sal"}, "unknown key 'atention'; did you mean 'attention'"),
+        (sq_transformer, {"ema_decay": 1.5}, "key 'ema_decay' is 1.5; input should be less than or equal to 1"),
+        (sq_transformer, {"codebook_gradient": False, "ema_decay": 1.0}, "ema_decay is 1: the codes would never move"),
+        (sq_transformer, {"codebook_gradient": False, "straight_through": False}, "straight_through is false"),
+        (sq_transformer, {"source_codes": 0}, "key 'source_codes' is 0; input should be greater than or equal to 1"),
+        (sq_transformer, {"positions": "sinusoidal"}, "positions must be relative"),
+        (sq_transformer, {"attention": "none", "next_code_stream": "code"}, "needs a stream of codes"),
     ],
 )
-def test_wrong_settings_of_the_plain_model(settings, message):
+def test_wrong_settings_of_the_models(model, settings, message):
     with pytest.raises(UserError, match=message):
-        seq2seq.build(settings, 10, 10)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"atention": "sal"}, "unknown key 'atention'; did you mean 'attention'"),
-        ({"ema_decay": 1.5}, "key 'ema_decay' is 1.5; input should be less than or equal to 1"),
-        ({"codebook_gradient": False, "ema_decay": 1.0}, "ema_decay is 1: the codes would never move"),
-        ({"codebook_gradient": False, "straight_through": False}, "straight_through is false"),
-        ({"source_codes": 0}, "key 'source_codes' is 0; input should be greater than or equal to 1"),
-        ({"positions": "sinusoidal"}, "positions must be relative"),
-        ({"attention": "none", "next_code_stream": "code"}, "needs a stream of codes"),
-    ],
-)
-def test_wrong_settings_of_sq_transformer(settings, message):
-    with pytest.raises(UserError, match=message):
-        sq_transformer.build(settings, 10, 10)
+        model.build(settings, 10, 10)
 
 
 def test_wrong_settings_of_the_objectives():

@@ -181,12 +181,10 @@ def test_a_word_that_is_its_whole_sentence_has_no_negatives_and_counts_nowhere()
     assert int(mi(get_random_states(alone), alone.words, alone.real, 5)[1]) == 0
     loss, pairs = mi(get_random_states(both), both.words, both.real, 5)
     second = both.rows([1])
-    states = [state[1:] for state in get_random_states(both)]
-    assert int(pairs) == 1
-    assert torch.isfinite(loss)
-    torch.testing.assert_close(
-        mi(states, second.words, second.real)[0], mi(get_random_states(both), both.words, both.real)[0]
-    )
+    states = get_random_states(both)
+    assert int(pairs) == 1 and torch.isfinite(loss)
+    expected = mi([state[1:] for state in states], second.words, second.real)[0]
+    torch.testing.assert_close(mi(states, both.words, both.real)[0], expected)
 
 
 def test_bos_joins_the_first_word_or_counts_nowhere():
@@ -207,9 +205,8 @@ def test_bos_joins_the_first_word_or_counts_nowhere():
 def test_stability_by_hand(words, layers, seed):
     batch = prompts(words, more_padding=2)
     states = get_random_states(batch, layers, seed=seed)
-    assert float(compute_stability(states, batch.real)) == pytest.approx(
-        stability_by_hand(states, batch.real), rel=1e-4
-    )
+    expected = stability_by_hand(states, batch.real)
+    assert float(compute_stability(states, batch.real)) == pytest.approx(expected, rel=1e-4)
 
 
 def test_stability_of_equal_opposite_and_growing_layers():
@@ -252,12 +249,11 @@ def test_loss_on_language_models(family, positives):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gradient_reaches_the_blocks_in_range_and_no_later_one(family):
     model = language_model(family)
-    names = {"gpt2": "transformer.h"}
     objective = carma.build(LAYERS | {"weight": 0.5, "last_block_mi": 1}, LOSS)
     with_carma = gradients(model, objective)
     task = gradients(model, objective, weights=(0.5, 0.0))
     changed = {name for name, gradient in with_carma.items() if not torch.equal(gradient, task[name])}
-    stem = names.get(family, "model.layers")
+    stem = "transformer.h" if family == "gpt2" else "model.layers"
     for block in range(4):
         assert any(name.startswith(f"{stem}.{block}.") for name in changed) == (block <= 2)
 
@@ -458,17 +454,14 @@ def test_words_of_sequence_pairs_are_used_where_a_batch_has_them():
     ("given", "message"),
     [
         ({"weight": 1}, "key 'weight' is 1; input should be less than 1"),
-        ({"weight": -0.1}, "key 'weight' is -0.1; input should be greater than or equal to 0"),
         ({"weight": math.nan}, "key 'weight' is nan; input should be"),
         ({"lambda": 0.2}, "unknown key 'lambda'"),
         ({"mi": 0, "stability": 0}, "mi and stability are both 0; set weight to 0"),
         ({"mi": -1.0}, "key 'mi' is -1.0; input should be greater than or equal to 0"),
-        ({"negatives": -1}, "key 'negatives' is -1; input should be greater than or equal to 0"),
         ({"temperature": 0}, "key 'temperature' is 0; input should be greater than 0"),
         ({"first_block": 8}, "last_block_mi is 7; it must be at least first_block"),
         ({"first_block": 7}, "last_block_stability is 7; it must be above first_block"),
         ({"spans": "all"}, "key 'spans' is 'all'; input should be 'own' or 'batch'"),
-        ({"similarity": "dot_product"}, "key 'similarity' is 'dot_product'; input should be 'cosine' or 'dot'"),
     ],
 )
 def test_wrong_settings(given, message):

@@ -18,19 +18,6 @@ class Quantised:
     vectors: Tensor
 
 
-def score_by_distance(embedded: Tensor, codebook: Tensor) -> Tensor:
-    """Return s_k(x) = -||e_x - z_k||^2 + ||e_x||^2: embedded [..., d], codebook [K, d] -> [..., K].
-
-    ||e_x||^2 is equal for all codes, so it changes neither arg max nor softmax; without it there is less rounding.
-    """
-    return 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
-
-
-def score_by_cosine(embedded: Tensor, codebook: Tensor) -> Tensor:
-    """Return s_k(x) = cos(e_x, z_k) (paper, A.4): embedded [..., d], codebook [K, d] -> [..., K]."""
-    return normalize(embedded, dim=-1) @ normalize(codebook, dim=-1).t()
-
-
 def apply_straight_through(vectors: Tensor, embedded: Tensor) -> Tensor:
     """Return exactly the value of `vectors`, with its gradient passed to `embedded` instead; both [..., d]."""
     return vectors.detach() + (embedded - embedded.detach())
@@ -51,11 +38,18 @@ class Quantiser(nn.Module):
         self.directions: Tensor | None = None
 
     def score_codes(self, embedded: Tensor) -> Tensor:
-        """Return the similarity to each code, -inf for the mask code: [..., d] -> [..., K]. q(z | x) is its softmax."""
+        """Return the similarity to each code, -inf for the mask code: [..., d] -> [..., K]. q(z | x) is its softmax.
+
+        s_k(x) = -||e_x - z_k||^2 + ||e_x||^2, or cos(e_x, z_k) (paper, A.4). ||e_x||^2 is equal for all codes, so it
+        changes neither arg max nor softmax; without it there is less rounding.
+        """
         # In half precision, codes that are close would get equal scores.
         with torch.autocast(embedded.device.type, enabled=False):
-            score = score_by_cosine if self.settings.similarity == "cosine" else score_by_distance
-            scores = score(embedded.float(), self.codebook)
+            embedded, codebook = embedded.float(), self.codebook
+            if self.settings.similarity == "cosine":
+                scores = normalize(embedded, dim=-1) @ normalize(codebook, dim=-1).t()
+            else:
+                scores = 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
         if self.codebook.size(0) > self.codes:
             scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
         return scores

@@ -41,9 +41,8 @@ def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor
 
 def compute_sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
     """Return L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers."""
-    return torch.stack(
-        [average_over_tokens(layer.sum_over_codes() / layer.weights.size(-1), real) for layer in codes]
-    ).mean()
+    means = [average_over_tokens(layer.sum_over_codes() / layer.weights.size(-1), real) for layer in codes]
+    return torch.stack(means).mean()
 
 
 def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual") -> Tensor:
