@@ -282,8 +282,10 @@ def differences(part: str, before: dict[str, str], now: dict[str, str]) -> list[
     before, now = ({RENAMED.get(part, {}).get(name, name): one for name, one in side.items()} for side in (before, now))
     if part == "requests":  # in whatever order
         before = {name: json.dumps(sorted(json.loads(runs))) for name, runs in before.items()}
-    tasks = load_catalogue().tasks
+    if part == "displays":
+        before, now = ({name: as_shown(json.loads(one)) for name, one in side.items()} for side in (before, now))
     if part == "specs":
+        tasks = load_catalogue().tasks
         for side in (before, now):
             for name, content in side.items():
                 _, what, of = name.split(" ")
@@ -303,6 +305,27 @@ def differences(part: str, before: dict[str, str], now: dict[str, str]) -> list[
             if name in now and not equal(before[name], now[name])
         ]
     )
+
+
+def as_shown(display: dict) -> str:
+    """A table by its cells, in whichever of row and column a value is given."""
+    display = dict(display)
+    if "rows" in display:
+        rows, columns = display.pop("rows"), display.pop("columns")
+        display["headings"] = [
+            [(one.get("group"), one[key]) for one in side] for key, side in (("row", rows), ("column", columns))
+        ]
+        for row in rows:
+            for column in columns:
+                cell = {"decimals": 2} | column | row
+                name = f"{cell.pop('row')} / {cell.pop('column')}"
+                cell.pop("group", None)
+                if "method" not in cell and "analysis" not in cell:  # published alone
+                    cell = {key: value for key, value in cell.items() if key not in ("split", "subset")}
+                if isinstance(cell.get("variant"), dict):
+                    cell["variant"] = cell["variant"].get(cell.get("task"))
+                display[name] = cell
+    return json.dumps(display, sort_keys=True)
 
 
 def equal(before: str, now: str) -> bool:

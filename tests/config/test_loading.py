@@ -67,23 +67,27 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
         ),
         (
             "displays.yaml",
-            lambda it: it["displays"]["table1"]["columns"][0].update(task="scan-jmp-x2"),
+            lambda it: it["axes"]["scanned"]["JUMP"].update(task="scan-jmp-x2"),
             "key 'displays.table1.task' names 'scan-jmp-x2'; did you mean 'scan-jump-x2'?",
         ),
         (
             "displays.yaml",
-            lambda it: next(iter(it["analyses"].values()))["runs"][0].update(variant="defalt"),
+            lambda it: it["axes"]["pair"]["Transformer"].update(variant="defalt"),
             "names 'defalt'; did you mean 'default'?",
         ),
-        ("claims.yaml", lambda it: it[0].update(left="tabel1/a/b/c"), ".left' names 'tabel1'; did you mean 'table1'?"),
         (
             "claims.yaml",
-            lambda it: it[0].update(left="table1/SQ-Transformer/JUMPX/exact_match"),
+            lambda it: it["claims"][0].update(left="tabel1/a/b/c"),
+            ".left' names 'tabel1'; did you mean 'table1'?",
+        ),
+        (
+            "claims.yaml",
+            lambda it: it["claims"][0].update(left="table1/SQ-Transformer/JUMPX/exact_match", unit="points"),
             "no cell 'table1/SQ-Transformer/JUMPX/exact_match' in displays.yaml; did you mean 'table1/SQ-Tr",
         ),
         (
             "claims.yaml",
-            lambda it: it[0].update(relation="falls_with", left="table1/*/JUMPX/exact_match"),
+            lambda it: it["claims"][0].update(relation="falls_with", left="table1/*/JUMPX/exact_match", unit="tau"),
             "no cell 'table1/*/JUMPX/exact_match' in displays.yaml",
         ),
         (
@@ -93,10 +97,14 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
         ),
         (
             "displays.yaml",
-            lambda it: it["displays"]["table1"]["columns"][0].pop("metric"),
+            lambda it: it["displays"]["table1"].pop("cells"),
             "displays.table1: row 'LSTM-RNN' and column 'JUMP' name no metric",
         ),
-        ("claims.yaml", lambda it: it[0].update(relation="more"), "relation' is 'more'; input should be 'greater'"),
+        (
+            "claims.yaml",
+            lambda it: it["claims"][0].update(relation="more"),
+            "relation' is 'more'; input should be 'greater'",
+        ),
     ],
 )
 def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: str, change, message: str):
@@ -115,8 +123,8 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
         ("displays.yaml", "analyses: {}", "key 'displays' is missing"),
         ("displays.yaml", "display: {}", "unknown key 'display'; did you mean 'displays'?"),
         ("displays.yaml", "displays: {table1: 3}", "key 'displays.table1' is 3; input should be a valid dictionary"),
-        ("claims.yaml", "claim: better", "it must hold a list"),
-        ("claims.yaml", "- better", "it is 'better'"),
+        ("claims.yaml", "claim: better", "unknown key 'claim'; did you mean 'claims'?"),
+        ("claims.yaml", "- better", "must contain"),
         ("experiments.yaml", "- task: cogs", "must contain"),
         ("experiments.yaml", "title: caf\xe9", "not UTF-8 text"),
     ],
@@ -148,7 +156,7 @@ def test_a_published_number_without_a_cell_is_refused_before_any_job(copy: Path,
 
 
 def test_a_paper_may_make_no_claims(copy: Path):
-    (copy / "papers/lrf/claims.yaml").write_text("# none yet\n")
+    (copy / "papers/lrf/claims.yaml").write_text("claims: []\n")
     (copy / "papers/lrf/analysis_plan.yaml").unlink()
     assert load_catalogue(copy).papers["lrf"].claims == []
 

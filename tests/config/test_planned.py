@@ -34,7 +34,10 @@ def plan(
     folder = copy / "papers/sq_transformer"
     claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
     claim["measure"] = measure
-    edit(folder / "claims.yaml", lambda claims: claims.append(claim) if claim not in claims else None)
+    edit(
+        folder / "claims.yaml",
+        lambda content: content["claims"].append(claim) if claim not in content["claims"] else None,
+    )
     spread = {"sd": 1.0, "freedom": 9, "paired": False}
     primary = {"claim": "a-planned-one", "published": 8.0, "smallest": 2.0, "spread": spread} | entry
     content = {

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from tests.config.copies import ROOT
-from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
@@ -36,7 +35,7 @@ DISPLAYS += ["table-cv-common", "text-5.2", "text-5.3", *POOLED]
 
 @cache
 def displays():
-    return read_yaml(FOLDER / "displays.yaml")["displays"]
+    return load_catalogue(ROOT).papers[FOLDER.name].displays
 
 
 def selected(display: str, column: str) -> dict:
@@ -147,7 +146,7 @@ METRICS = {"ConsistSyn": "runs_needed_score", "CV": "runs_needed_cv", "seeds": "
 
 
 def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
-    shown = read_yaml(ROOT / "papers/recompose/displays.yaml")["displays"]
+    shown = load_catalogue(ROOT).papers["recompose"].displays
     for row in shown["table-audit"]["rows"]:
         task, _, rate = row["row"].partition(" ")
         where = {"rate": RATES[rate]} if rate else {"subset": "all"}
@@ -165,7 +164,7 @@ def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
 
 @pytest.mark.parametrize(("paper", "analysis"), [("carma", "item-sets"), ("recompose", "variance-carma")])
 def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_models(paper, analysis):
-    entry = read_yaml(ROOT / f"papers/{paper}/displays.yaml")["analyses"][analysis]
+    entry = load_catalogue(ROOT).papers[paper].analyses[analysis]
     found = Counter((run["task"], run["method"], run["variant"], run["intervention"]) for run in entry["runs"])
     models = [method for method in METHODS.values() if method != "gpt2-small-fine"]
     wanted = product(("idm", "sst"), models, ("ft", "carma"), ("synonyms",))
@@ -173,11 +172,13 @@ def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_mode
 
 
 def test_intervals_over_items_are_of_the_models_and_measures_of_their_rows():
-    content = read_yaml(FOLDER / "displays.yaml")
-    entry, table = content["analyses"]["items-and-seeds"], content["displays"]["table-items"]
+    content = load_catalogue(ROOT).papers["carma"]
+    entry, table = content.analyses["items-and-seeds"], content.displays["table-items"]
     models = {name: method for name, method in METHODS.items() if method != "gpt2-small-fine"}
     wanted = product(("idm",), models.values(), ("ft", "carma"), ("synonyms",))
-    assert Counter(tuple(run.values()) for run in entry["runs"]) == Counter(wanted)
+    assert Counter(
+        tuple(run[key] for key in ("task", "method", "variant", "intervention")) for run in entry["runs"]
+    ) == Counter(wanted)
     assert entry["options"]["means"] == {"six models": [METHODS[model] for model in SIX]}
     own = {"item_set": "own_correct"}
     measures = {
@@ -295,7 +296,7 @@ def test_a_claim_compares_what_its_statement_says():
         "{task}": "(?P<task>IDM|SC)",
     }
     patterns = {re.sub(r"{\w+}", lambda found: groups[found[0]], text): sides for text, sides in CLAIMS.items()}
-    for claim in (Claim.model_validate(entry) for entry in read_yaml(FOLDER / "claims.yaml")):
+    for claim in (Claim.model_validate(entry) for entry in load_catalogue(ROOT).papers[FOLDER.name].claims):
         if claim.claim == "cv-six":  # the next test
             continue
         ((names, sides),) = (
@@ -313,7 +314,7 @@ def test_a_claim_compares_what_its_statement_says():
 
 
 def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():
-    entries = {entry["claim"]: entry for entry in read_yaml(FOLDER / "claims.yaml")}
+    entries = {entry["claim"]: entry for entry in load_catalogue(ROOT).papers[FOLDER.name].claims}
     claim = Claim.model_validate(entries["cv-six"])
     assert (claim.relation, claim.measure, claim.at_least) == ("less", "log_ratio", 0)
     places = {f"{model} {{}}/{task} {rate} CV/cv" for model in SIX for task in ("IDM", "SC") for rate in ("25%", "40%")}

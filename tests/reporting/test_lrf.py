@@ -9,7 +9,7 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.reporting.test_sq_transformer import borne_out, claims
-from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/lrf"
@@ -40,7 +40,7 @@ OF_DISPLAY |= {"text-1": "cognition", "table-cogs": "cogs"}
 
 @cache
 def displays():
-    return read_yaml(FOLDER / "displays.yaml")["displays"]
+    return load_catalogue(ROOT).papers[FOLDER.name].displays
 
 
 @cache
@@ -66,7 +66,7 @@ def test_a_row_shows_the_model_of_its_name():
 
 
 def test_means_over_the_splits_of_cfq_are_of_the_models_of_their_rows():
-    options = read_yaml(FOLDER / "displays.yaml")["analyses"]["cfq-means"]["options"]
+    options = load_catalogue(ROOT).papers[FOLDER.name].analyses["cfq-means"]["options"]
     for name, model in options["models"].items():
         assert (model["method"], model["variant"]) == model_of(name)
     for name, scores in options["means"].items():

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.parametrize("folder", [path.parent for path in PAPERS],
 
 @cache
 def displays(folder):
-    return read_yaml(folder / "displays.yaml")["displays"]
+    return load_catalogue(ROOT).papers[folder.name].displays
 
 
 @cache
@@ -106,7 +106,7 @@ def test_values_are_what_is_printed(folder):
 
 
 def test_every_claim_has_its_cells(folder):
-    entries = read_yaml(folder / "claims.yaml")
+    entries = load_catalogue(ROOT).papers[folder.name].claims
     claims = [Claim.model_validate(entry) for entry in entries]
     assert len({claim.claim for claim in claims}) == len(claims)
     outcomes = judge_claims(claims, cells(folder), True, "small", "claims.yaml")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.reporting.test_papers import printed_table
-from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/sq_transformer"
@@ -76,7 +76,7 @@ READINGS = {", chosen in distribution": "in_distribution", ", last": "last"}
 
 @cache
 def displays():
-    return read_yaml(FOLDER / "displays.yaml")["displays"]
+    return load_catalogue(ROOT).papers[FOLDER.name].displays
 
 
 def task_of(display: str, name: str) -> str:
@@ -216,7 +216,7 @@ def test_printed_numbers_stand_in_the_columns_of_the_paper(display, paper_texts)
 
 
 def claims(folder):
-    return [Claim.model_validate(entry) for entry in read_yaml(folder / "claims.yaml")]
+    return [Claim.model_validate(entry) for entry in load_catalogue(ROOT).papers[folder.name].claims]
 
 
 def borne_out(claim, published) -> bool | None:

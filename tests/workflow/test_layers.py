@@ -25,9 +25,8 @@ def of_tasks(*tasks: str) -> Callable[[Project], set[str]]:
 def analyses_of(module: str) -> Callable[[Project], set[str]]:
     def found(project: Project) -> set[str]:
         names = set()
-        for file in (project.root / "papers").glob("*/displays.yaml"):
-            entries = yaml.safe_load(file.read_text())["analyses"] or {}
-            names |= {f"{file.parent.name}/{name}" for name, entry in entries.items() if entry["module"] == module}
+        for key, paper in load_catalogue(project.root).papers.items():
+            names |= {f"{key}/{name}" for name, entry in paper.analyses.items() if entry["module"] == module}
         finished = project.root / "results/demo/analyses"
         return {name for name in names if (finished / name).exists()}
 
@@ -203,7 +202,7 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
     analysis = {"module": "workflow_scripts.analyses.lengths", "runs": [variant]}
     experiments = {"title": "Mine", "citation": "Me, 2026", "seeds": {"demo": [1]}}
     experiments["demo"] = [{"task": "echo", "methods": {"transformer": ["default"]}}]
-    figure = {"kind": "figure", "source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
+    figure = {"source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
     figure["module"] = "workflow_scripts.reporting.figures.lengths"
     displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
     published = (demo.root / "papers/lrf/published.csv").read_text().splitlines()[0] + "\n"
@@ -216,7 +215,7 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
         package / "reporting/figures/lengths.py": FIGURE,
         paper / "experiments.yaml": yaml.safe_dump(experiments),
         paper / "displays.yaml": yaml.safe_dump(displays),
-        paper / "claims.yaml": "[]\n",
+        paper / "claims.yaml": "claims: []\n",
         paper / "published.csv": published,
     }.items():
         file.write_text(text)

@@ -7,6 +7,7 @@ import yaml
 
 from tests.workflow.projects import Project
 from tests.workflow.test_rerun import readers
+from workflow_scripts.config.loading import load_catalogue
 
 
 def names(given: str | list[str]) -> list[str]:
@@ -74,7 +75,7 @@ def sources(project: Project, runs: set[str]) -> set[str]:
         return next(found["sources"] for found in (*rules, *chain) if "sources" in found)
 
     found = {source for task in {run.split("/")[0] for run in runs} for source in sources(task)}
-    analyses = yaml.safe_load((project.root / "papers/sq_transformer/displays.yaml").read_text())["analyses"]
+    analyses = load_catalogue(project.root).papers["sq_transformer"].analyses
     return found | {source for analysis in analyses.values() for source in analysis.get("sources", ())}
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.workflow.projects import Project, pretend, record_as_made
+from workflow_scripts.config.loading import Paper, load_catalogue, read_catalogue
 
 PAPER = "sq_transformer"
 # Every display, analysis and verdict that a change reaches ends in the record of the configuration.
@@ -36,9 +37,14 @@ def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
     return {(rule, re.match(forms[rule], output)[1] if rule in forms else "") for rule, output in planned}
 
 
+def read_paper(project: Project, paper: str = PAPER) -> Paper:
+    """The files of a paper as they are now, with axes written out."""
+    read_catalogue.cache_clear()
+    return load_catalogue(project.root).papers[paper]
+
+
 def judged_displays(project: Project, paper: str = PAPER) -> set[str]:
-    claims = yaml.safe_load((project.root / f"papers/{paper}/claims.yaml").read_text()) or []
-    sides = [claim[side] for claim in claims for side in ("left", "right")]
+    sides = [claim[side] for claim in read_paper(project, paper).claims for side in ("left", "right")]
     return {side.split("/")[0] for side in sides if isinstance(side, str)}
 
 
@@ -65,8 +71,8 @@ def readers(project: Project, runs: set[str], papers: set[str] | None = None) ->
 
 
 def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[str, str]]:
-    """The same for one paper, read without the package."""
-    content = yaml.safe_load((project.root / f"papers/{paper}/displays.yaml").read_text())
+    """The same for one paper, found without the package."""
+    content = read_paper(project, paper)
     changed = {tuple(run.split("/")[:3]) for run in runs}
 
     def named_runs(entry: dict) -> set[tuple[str, str, str]]:
@@ -82,9 +88,9 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
                 found.add((cell["task"], cell["method"], variant))
         return found
 
-    analyses = {name for name, entry in content["analyses"].items() if named_runs(entry) & changed}
+    analyses = {name for name, entry in content.analyses.items() if named_runs(entry) & changed}
     shown = set()
-    for name, display in content["displays"].items():
+    for name, display in content.displays.items():
         cells = [*display.get("rows", ()), *display.get("columns", ())]
         uses = {*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)}
         if uses & analyses or named_runs(display) & changed:
@@ -202,16 +208,15 @@ def intervened(project: Project) -> set[str]:
 
 def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
     """Of a table that no claim is about: each of the three reruns itself alone."""
-    judged = judged_displays(demo)
+    judged, displays = judged_displays(demo), read_paper(demo).displays
+    table = next(name for name, display in displays.items() if display["kind"] == "table" and name not in judged)
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
-        displays = content["displays"]
-        table = next(name for name, display in displays.items() if display["kind"] == "table" and name not in judged)
-        displays[table]["title"] = "Another title"
+        content["displays"][table]["title"] = "Another title"
     module = displays["learning-curves"]["module"]
     demo.change_code(f"{module.removeprefix('workflow_scripts.').replace('.', '/')}.py")
     figures = {name for name, display in displays.items() if display.get("module") == module}
-    with demo.edited("papers/sq_transformer/claims.yaml") as claims:
-        claims[0]["statement"] = "Said otherwise"
+    with demo.edited("papers/sq_transformer/claims.yaml") as content:
+        content["claims"][1]["statement"] = "Said otherwise"
     own = {("table", f"{PAPER}/{table}"), ("claims", ""), *(("figure", f"{PAPER}/{name}") for name in figures)}
     assert named(demo.planned()) == own | END
 
@@ -279,7 +284,7 @@ def test_one_published_number(demo):
     number = next(i for i, line in enumerate(lines) if line.startswith(f"{name},"))
     lines[number] += " corrected"
     file.write_text("\n".join(lines) + "\n")
-    displays = yaml.safe_load((demo.root / "papers/sq_transformer/displays.yaml").read_text())["displays"]
+    displays = read_paper(demo).displays
     drawn = {
         ("figure", f"{PAPER}/{figure}")
         for figure, display in displays.items()

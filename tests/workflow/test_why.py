@@ -87,9 +87,10 @@ def test_the_same_configuration_by_the_command_line(made: Project):
 
 
 def test_a_claim_and_a_display(demo):
-    with demo.edited("papers/sq_transformer/claims.yaml") as claims:
-        name, before = claims[0]["claim"], claims[0]["at_least"]
-        claims[0]["at_least"] = before + 7.5
+    with demo.edited("papers/sq_transformer/claims.yaml") as content:
+        claim = next(claim for claim in content["claims"] if claim["claim"] == "sal-over-srl-addjump")
+        name, before = claim["claim"], claim["at_least"]
+        claim["at_least"] = before + 7.5
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
         content["displays"]["table5"]["title"] = "Another title"
     sentences = why(demo)

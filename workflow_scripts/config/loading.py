@@ -10,6 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.axes import expand_claims, expand_display, expand_runs, read_axes
 from workflow_scripts.config.display_schema import (
     SIDES,
     Analysis,
@@ -22,7 +23,7 @@ from workflow_scripts.config.display_schema import (
 )
 from workflow_scripts.config.entries import Block, Method, Task, read_methods, read_tasks
 from workflow_scripts.config.packages import list_packages
-from workflow_scripts.config.schema import Condition, Config, Displays, Experiments, Scale, list_names
+from workflow_scripts.config.schema import Claims, Condition, Config, Displays, Experiments, Metrics, Scale, list_names
 from workflow_scripts.evaluation.published import read_published
 
 
@@ -73,16 +74,14 @@ def read_catalogue(folder: str) -> Catalogue:
     """Read a folder once for all calls of `load_catalogue`."""
     root = Path(folder)
     catalogue = Catalogue(root, read_tasks(root), read_methods(root), _entries(Scale, root / "catalogue/scales.yaml"))
+    units = _units(root / "catalogue/metrics.yaml")
     for file in sorted(root.glob("papers/*/experiments.yaml")):
-        displays = parse_as(
-            Displays, read_yaml_mapping(file.with_name("displays.yaml")), file.with_name("displays.yaml")
-        )
-        _check_displays(displays, file.with_name("displays.yaml"))
+        displays, analyses = _displays(file.with_name("displays.yaml"), units)
         catalogue.papers[file.parent.name] = Paper(
             parse_as(Experiments, read_yaml_mapping(file), file),
-            displays.displays,
-            displays.analyses or {},
-            _claims(file.with_name("claims.yaml")),
+            displays,
+            analyses,
+            _claims(file.with_name("claims.yaml"), displays),
             _plan(file.with_name("analysis_plan.yaml")),
         )
     _check_names(catalogue)
@@ -98,12 +97,18 @@ def find_scale(catalogue: Catalogue, name: str) -> Scale:
     return catalogue.scales[name]
 
 
-def _claims(file: Path) -> list[dict]:
-    claims = read_yaml(file) or []  # a paper may make none
-    if not isinstance(claims, list):
-        raise UserError(f"{file}: it must hold a list, each claim with a dash: `- claim: ...`")
+def _units(file: Path) -> dict[str, tuple[str, int]]:
+    """Return metric -> (unit, decimals)."""
+    content = read_yaml(file)
+    entries = [parse_as(Metrics, entry, file) for entry in content] if isinstance(content, list) else []
+    return {metric: (entry.unit, entry.decimals) for entry in entries for metric in entry.metrics}
+
+
+def _claims(file: Path, displays: dict[str, dict]) -> list[dict]:
+    content = parse_as(Claims, read_yaml_mapping(file), file)
+    claims = expand_claims(read_axes(content.axes), content.quotes, content.claims, displays, str(file))
     for claim in claims:
-        parse_as(Claim, claim, file, str(claim.get("claim", "")) if isinstance(claim, dict) else "")
+        parse_as(Claim, claim, file, str(claim.get("claim", "")))
     return claims
 
 
@@ -111,12 +116,18 @@ def _plan(file: Path) -> AnalysisPlan | None:
     return parse_as(AnalysisPlan, read_yaml_mapping(file), file) if file.exists() else None
 
 
-def _check_displays(content: Displays, file: Path) -> None:
-    for name, analysis in (content.analyses or {}).items():
+def _displays(file: Path, units: dict[str, tuple[str, int]]) -> tuple[dict[str, dict], dict[str, dict]]:
+    """Read the displays and the analyses of a paper, with their axes written out."""
+    content = parse_as(Displays, read_yaml_mapping(file), file)
+    axes = read_axes(content.axes)
+    analyses = {name: expand_runs(axes, entry, f"{file}: analyses.{name}") for name, entry in content.analyses.items()}
+    for name, analysis in analyses.items():
         parse_as(Analysis, analysis, file, f"analyses.{name}")
-    for name, display in content.displays.items():
-        model = FigureDisplay if display.get("kind") == "figure" else TableDisplay
-        parse_as(model, display, file, f"displays.{name}")
+    displays = {}
+    for name, entry in content.displays.items():
+        displays[name] = expand_display(axes, units, entry, f"{file}: displays.{name}")
+        parse_as(FigureDisplay if "module" in entry else TableDisplay, displays[name], file, f"displays.{name}")
+    return displays, analyses
 
 
 def _check_cells(folder: Path, paper: Paper) -> None:

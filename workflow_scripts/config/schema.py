@@ -1,10 +1,8 @@
-"""The one typed description of config.yaml, catalogue/ and papers/: checks the files, makes their JSON schemas."""
+"""Types of the entries of config.yaml, catalogue/ and papers/."""
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
 from workflow_scripts.config.packages import list_packages
@@ -214,44 +212,29 @@ class Experiments(StrictModel):
         return [one.model_copy(update={"seeds": seeds | one.seeds}) for one in chosen]
 
 
-class Displays(StrictModel):
-    """displays.yaml of a paper; its entries are described in workflow_scripts.config.display_schema."""
+AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
+QUOTES = Field({}, description="Texts that several claims name as `{name}`.")
 
-    analyses: dict[str, dict[str, Any]] | None = None
+
+class Displays(StrictModel):
+    """displays.yaml of a paper; workflow_scripts.config.display_schema describes its entries."""
+
+    axes: dict[str, dict[str, Any] | list[str]] = AXES
+    analyses: dict[str, dict[str, Any]] = {}
     displays: dict[str, dict[str, Any]]
 
 
-def make_json_schemas() -> dict[str, dict]:
-    """File name under catalogue/schemas/ -> JSON schema, for editors; made from the models above and those of tables,
-    claims and analysis plans."""
-    from workflow_scripts.config.analysis_plan import AnalysisPlan
-    from workflow_scripts.config.display_schema import Analysis, Claim, FigureDisplay, TableDisplay
+class Claims(StrictModel):
+    """claims.yaml of a paper; workflow_scripts.config.display_schema describes its entries."""
 
-    class Shown(StrictModel):
-        analyses: dict[str, Analysis] = {}
-        displays: dict[str, TableDisplay | FigureDisplay]
-
-    by_name = {"tasks": TaskEntry, "methods": MethodEntry, "scales": Scale}
-    return {
-        "analysis_plan.json": AnalysisPlan.model_json_schema(),
-        "displays.json": Shown.model_json_schema(),
-        "claims.json": TypeAdapter(list[Claim]).json_schema(),
-        "config.json": Config.model_json_schema(),
-        "experiments.json": Experiments.model_json_schema(),
-        **{
-            f"{name}.json": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Entry"}}
-            | {"$defs": {**model.model_json_schema().pop("$defs", {}), "Entry": _without_defs(model)}}
-            for name, model in by_name.items()
-        },
-    }
+    axes: dict[str, dict[str, Any] | list[str]] = AXES
+    quotes: dict[str, str] = QUOTES
+    claims: list[dict[str, Any]]
 
 
-def _without_defs(model: type[BaseModel]) -> dict:
-    return {key: value for key, value in model.model_json_schema().items() if key != "$defs"}
+class Metrics(StrictModel):
+    """Metrics that have one unit."""
 
-
-if __name__ == "__main__":
-    folder = Path("catalogue/schemas")
-    folder.mkdir(exist_ok=True)
-    for name, schema in make_json_schemas().items():
-        (folder / name).write_text(json.dumps(schema, indent=1) + "\n")
+    unit: str
+    decimals: int = Field(ge=0, le=6, description="Digits after the point of our numbers.")
+    metrics: list[str]

@@ -4,11 +4,11 @@ import re
 import unicodedata
 from pathlib import Path
 
-from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.config.loading import load_catalogue
 
 ROOT = Path(__file__).parents[3]
-CLAIMS = {file.parent.name: read_yaml(file) for file in sorted(ROOT.glob("papers/*/claims.yaml"))}
+CLAIMS = {name: paper.claims for name, paper in load_catalogue(ROOT).papers.items()}
 EACH = [(paper, Claim.model_validate(entry)) for paper, entries in CLAIMS.items() for entry in entries]
 PAPER = [(paper, claim) for paper, claim in EACH if claim.kind == "paper"]
 CONTROLS = [(paper, claim) for paper, claim in EACH if claim.kind == "control"]
