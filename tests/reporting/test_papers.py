@@ -41,7 +41,8 @@ IN_TEXT = {
 NUMBERED = {("sq_transformer", "table6"): [str(number) for number in range(1, 49)]}
 UNDER_CAPTION = {"cat"}  # the others have their captions under the tables
 
-PAPERS = sorted(Path(__file__).parents[2].glob("papers/*/displays.yaml"))
+ROOT = Path(__file__).parents[2]
+PAPERS = sorted(ROOT.glob("papers/*/displays.yaml"))
 pytestmark = pytest.mark.parametrize("folder", [path.parent for path in PAPERS], ids=lambda folder: folder.name)
 
 
