@@ -5,6 +5,7 @@ rule analyse:
         sources=ancient(WORKFLOW.list_analysis_sources),
         checkpoints=ancient(WORKFLOW.list_analysis_checkpoints),
     output:
+        "results/{scale}/analyses/{paper}/{analysis}/scores.csv",
         # The manifest of the folder. It holds the sha256 of all other files.
         "results/{scale}/analyses/{paper}/{analysis}/analysis.json",
     log:

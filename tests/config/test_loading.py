@@ -44,6 +44,12 @@ def test_the_shipped_files_are_valid_and_agree():
             assert resolve_evaluation(catalogue, run, scale)["beam"] >= 1
 
 
+def test_an_unknown_source_is_one_line(copy: Path):
+    edit(copy / "catalogue/tasks/cfq.yaml", lambda it: it["cfq-mcd1"].update(sources=["cfq/cqf.tar.gz"]))
+    with pytest.raises(UserError, match=r"^\S*cfq.yaml: key 'cfq-mcd1.sources.0' .*did you mean 'cfq/cfq.tar.gz'\?$"):
+        load_catalogue(copy)
+
+
 def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
     edit(copy / "catalogue" / SEQ2SEQ, lambda it: it["transformer"]["variants"]["default"].update(titel="x"))
     with pytest.raises(UserError, match=r"seq2seq.yaml: unknown key '.*titel'; did you mean 'title'"):

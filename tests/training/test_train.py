@@ -73,6 +73,9 @@ def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
         "vocabulary.json",
     ]
     assert not (toy / "state").exists()
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert (toy / "out/checkpoint/model.safetensors").stat().st_mode & 0o777 == 0o666 & ~umask
     run, record = (json.loads((toy / "out" / name).read_text()) for name in ("run.json", "record.json"))
     assert run["run"] == "toy/transformer/default/seed-3" and run["spec"] == toy_spec()
     assert run["steps"] == 60 and run["best_step"] in (25, 50, 60) and record["resumed"] == 0

@@ -316,10 +316,10 @@ def test_data_and_weights_deleted_to_save_room(demo):
     assert demo.planned() == set()
 
 
-@pytest.mark.parametrize("file", ["runs/*/*/*/*/interventions/answers.parquet", "analyses/*/*/analysis.json"])
+@pytest.mark.parametrize("file", ["runs/*/*/*/*/interventions/answers", "analyses/*/*/analysis", "analyses/*/*/scores"])
 def test_a_deleted_file_that_no_finished_job_reads(demo, file):
-    """Answers that only an analysis reads, a manifest whose tables are there."""
-    deleted = sorted(demo.root.glob(f"results/demo/{file}"))[0]
+    """Answers that only an analysis reads, a manifest and scores whose tables are there."""
+    deleted = sorted(demo.root.glob(f"results/demo/{file}.*"))[0]
     deleted.unlink()
     assert str(deleted.relative_to(demo.root)) in {name for _, name in demo.planned()}
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.data.sources.declared import SourceName
 
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
@@ -125,7 +126,7 @@ class Analysis(StrictModel):
     module: str
     runs: list[AnalysedRuns] = []
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
-    sources: list[str] = Field([], description="<dataset>/<file> that the module reads beside the runs.")
+    sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads beside the runs.")
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
     searched: bool = Field(False, description="The module reads the searches that come before the runs, too.")
     options: dict[str, Any] = {}

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
 from workflow_scripts.config.packages import list_packages
+from workflow_scripts.data.sources.declared import SourceName
 from workflow_scripts.evaluation.protocol import Protocol
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class DataLayer(Layer):
 
     prepare: str | None = Field(None, description="Module of workflow_scripts/data/datasets that prepares the data.")
     options: dict[str, Any] = Field({}, description="Options of that module.")
-    sources: list[str] | None = Field(
+    sources: list[SourceName] | None = Field(
         None, description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml."
     )
     protocol: Protocol | None = Field(None, description="What the data are; the worst of all that applies counts.")

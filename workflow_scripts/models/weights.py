@@ -19,8 +19,11 @@ def list_weights(model: nn.Module) -> dict[str, Tensor]:
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write a safetensors file. Raises UserError if that fails, e.g. on a full disk."""
     try:
+        path.touch()
+        mode = path.stat().st_mode  # of the umask; safetensors would leave the file to its owner
         # Hugging Face's loader asks for the format.
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
+        path.chmod(mode)
     except SafetensorError as error:
         raise UserError(f"{path.parent} cannot be written ({error}); earlier files are unchanged") from error
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -136,6 +136,16 @@ def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
         if repository.revision is None and not repository.note:
             raise UserError(f"{file}: key 'hugging_face.{name}.note' is missing; say why there is no revision")
     return repositories
+
+
+def check_source_name(name: str) -> str:
+    """Return the name. Raises ValueError if sources.yaml declares no such file."""
+    if name not in load_sources():
+        raise ValueError(f"sources.yaml has no such file; {suggest_name(name, load_sources())}")
+    return name
+
+
+SourceName = Annotated[str, AfterValidator(check_source_name)]
 
 
 def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]:
