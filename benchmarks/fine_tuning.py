@@ -22,7 +22,7 @@ from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.sentence_prediction import model as sentence
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, make_sentence_batches
-from workflow_scripts.tasks.sentence_prediction.loss import compute_sentence_loss
+from workflow_scripts.tasks.sentence_prediction.problem import compute_sentence_loss
 from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2

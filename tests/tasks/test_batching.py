@@ -88,8 +88,11 @@ def test_a_resumed_training_has_the_same_batches_and_another_seed_has_others():
 
 
 def fairseq_batches(source: np.ndarray, target: np.ndarray, budget: int, seed: int) -> list[list[int]]:
-    """What fairseq 0.10.2 does, by its description: a random permutation, a stable sort by target and one by source
-    length, batches filled up to `budget` and cut to a multiple of 8 rows; the rest opens the next batch."""
+    """Make batches like fairseq 0.10.2, by its description.
+
+    A random permutation, a stable sort by target and one by source length, batches filled up to `budget` and cut to a
+    multiple of 8 rows; the rest opens the next batch.
+    """
     order = np.random.RandomState(seed).permutation(len(source))
     for length in (target, source):
         order = order[np.argsort(length[order], kind="stable")]

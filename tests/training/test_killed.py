@@ -111,8 +111,7 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path)
 
 @pytest.mark.quick_faults
 def test_killed_anywhere_between_start_and_end_a_run_ends_with_the_same_bytes(runs, tmp_path):
-    """Moments drawn over all that a run takes, from its imports to the renaming of its results, and as many again when
-    its last state is saved and the results are being written."""
+    """At random moments from its imports to the renaming of its results, and as many while these are being written."""
     seed = random.randrange(2**32)
     print(f"moments drawn with seed {seed}")
     draw = random.Random(seed)

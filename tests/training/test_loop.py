@@ -235,7 +235,6 @@ def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_
 @pytest.mark.parametrize("when", ["step", "validation", "save"])
 def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp_path, when):
     """It is not forgotten, whatever is being done when it comes: the next call only returns what is there."""
-
     model, store = Line(), Saves(tmp_path, {})
 
     def ask(now: str) -> None:

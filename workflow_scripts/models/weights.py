@@ -41,6 +41,11 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> 
         weight.copy_(tensors[name])
 
 
+def load_weight_file(model: nn.Module, file: Path) -> None:
+    """Copy the weights of a file into the model. Raises UserError if it is missing, broken or of another model."""
+    load_weights(model, read_weights(file), file)
+
+
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read the tensors of a safetensors file. Raises UserError if it is missing or broken."""
     try:

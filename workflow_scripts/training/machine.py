@@ -64,20 +64,14 @@ def set_random_states(states: Generators) -> None:
     np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
 
 
-def read_driver_version() -> str | None:
-    """Return the version of the NVIDIA driver, from the file of its kernel module."""
-    file = Path("/proc/driver/nvidia/version")
-    found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text()) if file.exists() else None
-    return found and found[1]
-
-
 def describe_device(device: torch.device) -> dict[str, Any]:
     """Describe this process and its device for `make_record`."""
-    on_gpu = device.type == "cuda"
+    on_gpu, driver = device.type == "cuda", Path("/proc/driver/nvidia/version")
+    found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", driver.read_text()) if on_gpu and driver.exists() else None
     return {
         "device": device.type,
         "device_name": torch.cuda.get_device_name(device) if on_gpu else read_cpu_name(),
-        "driver": read_driver_version() if on_gpu else None,
+        "driver": found and found[1],
         "cuda": torch.version.cuda if on_gpu else None,
         "cpu": read_cpu_name(),
         "cores": os.cpu_count(),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.objectives.carma_cases import FAMILIES, language_model, prompts
-from workflow_scripts.tasks.prompt.loss import compute_answer_loss
+from workflow_scripts.tasks.prompt.problem import compute_answer_loss
 
 
 @pytest.mark.parametrize("family", FAMILIES)

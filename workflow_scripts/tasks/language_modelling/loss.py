@@ -15,9 +15,3 @@ def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float
     return torch.nn.functional.cross_entropy(
         logits, batch.ids[:, 1:][predicted], label_smoothing=label_smoothing, reduction="none"
     )
-
-
-def compute_token_loss(model: nn.Module, batch: TextBatch, label_smoothing: float) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return (mean of -log p(token | tokens before it) over the batch's tokens, in nats; parts)."""
-    loss = compute_token_nll(model, batch, label_smoothing).mean()
-    return loss, {"token": loss.detach()}

@@ -1,12 +1,10 @@
 """Pre-training of a small causal language model on text."""
 
 import math
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
@@ -16,7 +14,7 @@ from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.language_modelling.batches import TextBatch, pad_texts, read_text_pieces
-from workflow_scripts.tasks.language_modelling.loss import compute_token_loss, compute_token_nll
+from workflow_scripts.tasks.language_modelling.loss import compute_token_nll
 from workflow_scripts.tasks.language_modelling.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -24,7 +22,7 @@ from workflow_scripts.tasks.settings import Training
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Make a model with random weights, and batches on `device`. Raises UserError if `init` is given.
 
-    Validation: the mean log-likelihood of a token, in nats. The tokenizer is that of the data.
+    Validation: the mean log-likelihood of a token given those before it (nats), and the perplexity.
     """
     sizes = drop_name(spec["model"])
     if init:
@@ -39,25 +37,18 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
     valid = batches(settings.validation["split"])
+    label_smoothing = parse_as(Settings, spec["problem"], "problem").label_smoothing
 
-    save_extra_files = make_companion_writer(model.config, data)
-    return Problem(
-        model,
-        partial(compute_token_loss, label_smoothing=parse_as(Settings, spec["problem"], "problem").label_smoothing),
-        batches("train"),
-        lambda model: compute_likelihood(model, valid),
-        save_extra_files,
-    )
+    def loss(trained: nn.Module, batch: TextBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        mean = compute_token_nll(trained, batch, label_smoothing).mean()
+        return mean, {"token": mean.detach()}
 
+    def validate(trained: nn.Module) -> dict[str, float]:
+        nats = tokens = torch.zeros((), dtype=torch.float64)
+        for batch in valid:
+            found = compute_token_nll(trained, batch)
+            nats, tokens = nats + found.double().sum(), tokens + len(found)
+        mean = float(nats / tokens)
+        return {"log_likelihood": -mean, "perplexity": math.exp(mean)}
 
-def compute_likelihood(model: nn.Module, batches: Sequence[TextBatch]) -> dict[str, float]:
-    """Return the mean log-likelihood of a token given those before it (nats), and the perplexity.
-
-    Call it in eval mode without gradients.
-    """
-    nats = tokens = torch.zeros((), dtype=torch.float64)
-    for batch in batches:
-        found = compute_token_nll(model, batch)
-        nats, tokens = nats + found.double().sum(), tokens + len(found)
-    mean = float(nats / tokens)
-    return {"log_likelihood": -mean, "perplexity": math.exp(mean)}
+    return Problem(model, loss, batches("train"), validate, make_companion_writer(model.config, data))

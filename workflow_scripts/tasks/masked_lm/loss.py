@@ -38,6 +38,7 @@ class MaskedLoss:
     next_sentence: bool = True
 
     def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts) of a batch."""
         states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
         loss = average_nll(compute_masked_nll(model, states, batch))
         parts = {"mlm": loss.detach()}

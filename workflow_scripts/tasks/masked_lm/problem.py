@@ -1,6 +1,5 @@
 """Pre-training on masked words."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -12,7 +11,6 @@ from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
-    MaskedBatch,
     RandomMaskBatches,
     SentencePairs,
     bucket_pairs,
@@ -44,14 +42,16 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     )
     batches = RandomMaskBatches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
 
-    save_extra_files = make_companion_writer(model.encoder.config, data)
-    return Problem(
-        model,
-        MaskedLoss(parse_as(Settings, spec["problem"], "problem").next_sentence),
-        batches,
-        lambda model: compute_masked_likelihood(model, valid),
-        save_extra_files,
-    )
+    def validate(trained: Pretraining) -> dict[str, float]:
+        nats = words = torch.zeros((), dtype=torch.float64)
+        for batch in valid:
+            states = next(iter(trained.compute_states(batch.ids, batch.real, batch.types).values()))
+            found = compute_masked_nll(trained, states, batch)
+            nats, words = nats + found.double().sum(), words + len(found)
+        return {"log_likelihood": -float(nats / words)}
+
+    loss = MaskedLoss(parse_as(Settings, spec["problem"], "problem").next_sentence)
+    return Problem(model, loss, batches, validate, make_companion_writer(model.encoder.config, data))
 
 
 def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
@@ -73,16 +73,3 @@ def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
     vocabulary = extract_vocabulary(tokenizer, data / "tokenizer.json")
     first, second, options["orders"] = read_ordered_sentences(data, split)
     return SentencePairs(first, second, vocabulary, settings.longest, **options)
-
-
-def compute_masked_likelihood(model: Pretraining, batches: Sequence[MaskedBatch]) -> dict[str, float]:
-    """Return the mean log-likelihood of a masked token by the model's first readout, in nats.
-
-    Call it in eval mode without gradients.
-    """
-    nats = words = torch.zeros((), dtype=torch.float64)
-    for batch in batches:
-        states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
-        found = compute_masked_nll(model, states, batch)
-        nats, words = nats + found.double().sum(), words + len(found)
-    return {"log_likelihood": -float(nats / words)}

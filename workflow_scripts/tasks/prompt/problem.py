@@ -1,13 +1,13 @@
 """Fine-tuning of a causal language model on prompts."""
 
 import shutil
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
@@ -18,7 +18,6 @@ from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
-from workflow_scripts.tasks.prompt.loss import compute_answer_loss
 from workflow_scripts.tasks.prompt.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -30,8 +29,8 @@ COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokeni
 def make_problem(spec: dict, settings: Training, data: Path, init: Path, device: torch.device) -> Problem:
     """Load the model of the folder `init`, and make batches on `device`.
 
-    Validation: share of right answers, and their nats. Raises UserError if a file is missing or broken, or if no answer
-    is a single token of the model's tokenizer.
+    Validation: exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary. Raises
+    UserError if a file is missing or broken, or if no answer is a single token of the model's tokenizer.
     """
     model = load_causal_lm(init, check_model_settings(spec)).to(device)
     if settings.gradient_checkpointing:
@@ -42,16 +41,32 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
     valid = read_prompts(spec, model, init, data, settings.validation["split"])
     valid_batches = make_prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
 
+    def validate(trained: nn.Module) -> dict[str, float]:
+        count = sum(len(batch.ids) for batch in valid_batches)
+        right = nats = torch.zeros((), dtype=torch.float64)
+        for batch in valid_batches:
+            logits = compute_last_logits(trained, batch.ids, batch.last).float()
+            right = right + (logits.argmax(-1) == batch.label).sum()
+            nats = nats + cross_entropy(logits, batch.label, reduction="sum")
+        return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}
+
     def save_extra_files(folder: Path) -> None:
         for name in COMPANIONS:
             if (init / name).exists():
                 shutil.copyfile(init / name, folder / name)
 
     loss = partial(compute_answer_loss, label_smoothing=parse_as(Settings, spec["problem"], "problem").label_smoothing)
-    # Exact match is often the same twice.
-    return Problem(
-        model, loss, batches, lambda trained: score_answers(trained, valid_batches), save_extra_files, "cross_entropy"
-    )
+    # Exact match is often the same twice, so cross-entropy breaks ties.
+    return Problem(model, loss, batches, validate, save_extra_files, "cross_entropy")
+
+
+def compute_answer_loss(
+    model: nn.Module, batch: PromptBatch, label_smoothing: float
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return (mean over prompts of -log p(label | prompt), in nats; parts)."""
+    logits = compute_last_logits(model, batch.ids, batch.last).float()
+    loss = cross_entropy(logits, batch.label, label_smoothing=label_smoothing)
+    return loss, {"answer": loss.detach()}
 
 
 def check_model_settings(spec: dict) -> dict:
@@ -111,17 +126,3 @@ def make_prompt_batches(
     except ValueError as error:
         raise UserError(f"{error}; raise training.batch_tokens") from error
     return [prompts.make_batch(rows).to(device) for rows in chosen]
-
-
-def score_answers(model: nn.Module, batches: Sequence[PromptBatch]) -> dict[str, float]:
-    """Return the exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary.
-
-    Call it in eval mode without gradients.
-    """
-    count = sum(len(batch.ids) for batch in batches)
-    right = nats = torch.zeros((), dtype=torch.float64)
-    for batch in batches:
-        logits = compute_last_logits(model, batch.ids, batch.last).float()
-        right = right + (logits.argmax(-1) == batch.label).sum()
-        nats = nats + torch.nn.functional.cross_entropy(logits, batch.label, reduction="sum")
-    return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}

@@ -1,10 +1,8 @@
 """Padded batches of questions with windows of their paragraphs."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,9 +16,6 @@ from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
 from workflow_scripts.tasks.question_answering.settings import Settings
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 NOT_HERE = 0  # [CLS]: the first and last token of the answer in a window without it
 
@@ -90,7 +85,12 @@ def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> 
     tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
     tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
-    questions = truncate_texts(tokenizer, table["question"], settings.longest_question)
+    tokenizer.enable_truncation(settings.longest_question)
+    encoded = tokenizer.encode_batch(table["question"], add_special_tokens=False)
+    questions = [
+        text[: one.offsets[-1][1]] if one.overflowing else text
+        for text, one in zip(table["question"], encoded, strict=True)
+    ]
     tokenizer.enable_truncation(settings.longest, stride=settings.stride, strategy="only_second")
     found = tokenizer.encode_batch(list(zip(questions, table["context"], strict=True)))
     windows = [(row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)]
@@ -103,13 +103,6 @@ def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> 
     answers = [json.loads(text) for text in table["answers"]]
     ids = [np.array(part.ids, np.int64) for _, part in windows]
     return Windows(item, ids, types, offsets, np.array(ends), table["context"], answers, settings.longest_answer)
-
-
-def truncate_texts(tokenizer: "Tokenizer", texts: Sequence[str], longest: int) -> list[str]:
-    """Cut texts after `longest` tokens."""
-    tokenizer.enable_truncation(longest)
-    found = tokenizer.encode_batch(list(texts), add_special_tokens=False)
-    return [text[: one.offsets[-1][1]] if one.overflowing else text for text, one in zip(texts, found, strict=True)]
 
 
 def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:

@@ -1,6 +1,5 @@
 """An encoder that finds the first and last token of the answer to a question in a paragraph."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,7 +9,6 @@ from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
-from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.question_answering.batches import SpanBatch
 
 if TYPE_CHECKING:
@@ -38,14 +36,6 @@ def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
     module = import_model(section)
     s = parse_as(module.Settings, drop_name(section), "model")
     return SpanModel(inner, s.readout, s.frozen, s.dropout).train()
-
-
-def load_span_model(folder: Path, section: dict[str, Any]) -> SpanModel:
-    """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
-    model = build(import_model(section).load_model(folder, drop_name(section)), section)
-    file = folder / "model.safetensors"
-    load_weights(model, read_weights(file), file)
-    return model
 
 
 def find_best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:

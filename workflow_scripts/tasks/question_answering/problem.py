@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
 from workflow_scripts.models.hugging_face import make_companion_writer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.encoders import load_initial_encoder
 from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
-from workflow_scripts.tasks.question_answering.loss import compute_span_loss
 from workflow_scripts.tasks.question_answering.model import SpanModel, build, find_best_spans
 from workflow_scripts.tasks.settings import Training
 
@@ -36,6 +37,16 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     save_extra_files = make_companion_writer(model.encoder.config, init)
     return Problem(model, compute_span_loss, train, validate, save_extra_files)
+
+
+def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return (mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts).
+
+    In a window without the answer both tokens are [CLS].
+    """
+    scores = model(batch).float()  # [B, 2, S]
+    loss = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
+    return loss, {"span": loss.detach()}
 
 
 @torch.no_grad()

@@ -1,10 +1,8 @@
 """Padded batches of sentences and sentence pairs for encoders."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,9 +16,6 @@ from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts
 from workflow_scripts.tasks.encoders import join_sentences
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -96,18 +91,14 @@ def read_sentences(spec: dict, positions: int, tokenizer_folder: Path, data: Pat
         raise UserError(f"{data / split}.parquet: items have one sentence, and prediction cosine compares two")
     limit = min(settings.longest, positions)
     tokenizer.enable_truncation(limit)
-    first, second = (
-        None if single and side == "second" else tokenise_texts(tokenizer, table[side].to_pylist())
-        for side in ("first", "second")
-    )
+
+    def tokenise(texts: list[str]) -> RaggedSequences:
+        ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        length = np.array([len(row) for row in ids], np.int64)
+        return RaggedSequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
+
+    first, second = tokenise(table["first"].to_pylist()), None if single else tokenise(table["second"].to_pylist())
     return Sentences(first, second, table["label"].to_numpy(), apart, limit, vocabulary.cls, vocabulary.sep)
-
-
-def tokenise_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> RaggedSequences:
-    """Tokenise texts without special tokens."""
-    ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-    length = np.array([len(row) for row in ids], np.int64)
-    return RaggedSequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
 
 
 def make_sentence_batches(

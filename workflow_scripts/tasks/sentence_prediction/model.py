@@ -1,6 +1,5 @@
 """An encoder that predicts a class, a score, or the similarity of two sentences."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,7 +10,6 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
-from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, StateBatch
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 
@@ -33,7 +31,13 @@ class SentenceModel(EncoderWithHeads):
         self.readout = readout
         self.heads = nn.ModuleDict()
         if settings.prediction == "head":
-            self.heads["sentence"] = build_head(inner.config.hidden_size, outputs, dropout, settings)
+            width = inner.config.hidden_size
+            if settings.head_layers == 1:
+                layers = [nn.Dropout(dropout), nn.Linear(width, outputs)]
+            else:
+                first, last = nn.Linear(width, settings.head_width), nn.Linear(settings.head_width, outputs)
+                layers = [first, nn.Tanh(), nn.Dropout(dropout), last]
+            self.heads["sentence"] = nn.Sequential(*layers)
 
     @property
     def positions(self) -> int:
@@ -54,14 +58,6 @@ class SentenceModel(EncoderWithHeads):
         return self.heads["sentence"](states[:, 0]).squeeze(-1)
 
 
-def build_head(width: int, outputs: int, dropout: float, settings: Settings) -> nn.Sequential:
-    """Build dropout and a linear layer d -> outputs, after a layer of `head_width` with tanh if there are two."""
-    if settings.head_layers == 1:
-        return nn.Sequential(nn.Dropout(dropout), nn.Linear(width, outputs))
-    inner = settings.head_width
-    return nn.Sequential(nn.Linear(width, inner), nn.Tanh(), nn.Dropout(dropout), nn.Linear(inner, outputs))
-
-
 def compute_cosine(states: Tensor) -> Tensor:
     """Return the cosine of the two states of an item, [B, 2, d] -> [B]; 0 if one of them is all zero."""
     return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
@@ -72,11 +68,3 @@ def build(inner: "PreTrainedModel", spec: dict[str, Any], outputs: int) -> Sente
     module, problem = import_model(spec["model"]), parse_as(Settings, spec["problem"], "problem")
     s = parse_as(module.Settings, drop_name(spec["model"]), "model")
     return SentenceModel(inner, s.readout, s.frozen, outputs, s.dropout, problem).train()
-
-
-def load_sentence_model(folder: Path, spec: dict[str, Any], outputs: int) -> SentenceModel:
-    """Load encoder and head, in training mode. Raises UserError if files are missing, broken or of another run."""
-    model = build(import_model(spec["model"]).load_model(folder, drop_name(spec["model"])), spec, outputs)
-    file = folder / "model.safetensors"
-    load_weights(model, read_weights(file), file)
-    return model

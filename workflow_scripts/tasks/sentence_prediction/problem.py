@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, mse_loss
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
@@ -19,7 +21,6 @@ from workflow_scripts.tasks.sentence_prediction.batches import (
     make_sentence_batches,
     read_sentences,
 )
-from workflow_scripts.tasks.sentence_prediction.loss import compute_sentence_loss
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build
 from workflow_scripts.tasks.settings import Training
 
@@ -59,6 +60,13 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     return Problem(model, compute_sentence_loss, train, validate, save_extra_files)
 
 
+def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return (mean of -log p(label) of classes, in nats, or mean squared error of scores; parts)."""
+    predicted = model(batch).float()
+    loss = mse_loss(predicted, batch.label) if predicted.dim() == 1 else cross_entropy(predicted, batch.label.long())
+    return loss, {"sentence": loss.detach()}
+
+
 def read_labels(data: Path) -> list[str] | None:
     """Return the class names of a task; None if its labels are scores."""
     return read_json(data / "dataset.json")["labels"]
@@ -70,19 +78,14 @@ def make_batches(
     """Make batches of all items: of tokens or, for a frozen encoder, of its states, in the order of the file."""
     if not model.frozen:
         return make_sentence_batches(sentences, batch_tokens, batch_sentences, device)[1]
-    states = read_states(model, sentences, device)
+    rows, made = make_sentence_batches(sentences, STATES_TOKENS, None, device)
+    with torch.no_grad():
+        states = torch.cat([model.eval().compute_cls_states(batch)[model.readout].float() for batch in made])
+    model.train()
+    states = states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]  # [N, T, d]
     label = torch.from_numpy(sentences.label.astype(np.float32)).to(device)
     size = batch_sentences or len(label)
     return [StateBatch(*both) for both in zip(states.split(size), label.split(size), strict=True)]
-
-
-@torch.no_grad()
-def read_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> torch.Tensor:
-    """Return the states of the model's readout of all items, [N, T, d]."""
-    rows, made = make_sentence_batches(sentences, STATES_TOKENS, None, device)
-    states = torch.cat([model.eval().compute_cls_states(batch)[model.readout].float() for batch in made])
-    model.train()
-    return states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]
 
 
 def decide_classes(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:

@@ -11,8 +11,10 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import find_subset_rows
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
+from workflow_scripts.models.weights import load_weight_file
+from workflow_scripts.tasks.encoders import load_encoder
 from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches, read_sentences
-from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, compute_cosine, load_sentence_model
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build, compute_cosine
 from workflow_scripts.tasks.sentence_prediction.problem import decide_classes, read_labels
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -26,7 +28,8 @@ def score(
     of a value.
     """
     spec, names = run["spec"], read_labels(data)
-    model = load_sentence_model(checkpoint, spec, len(names) if names else 1).to(device).eval()
+    model = build(load_encoder(checkpoint, spec["model"]), spec, len(names) if names else 1).to(device).eval()
+    load_weight_file(model, checkpoint / "model.safetensors")
     splits = {split: read_sentences(spec, model.positions, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
     with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="items") as reporter:

@@ -7,7 +7,7 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table, read_vocabularies
-from workflow_scripts.tasks.batching import RaggedSequences, SequencePairs, to_sequences
+from workflow_scripts.tasks.batching import SequencePairs, to_sequences
 
 if TYPE_CHECKING:
     from workflow_scripts.models.roberta_decoder.pieces import Pieces
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 def read_pairs(folder: Path, split: str) -> SequencePairs:
     """Read the id columns of a split. Raises UserError with file and row for a token outside the vocabulary."""
+    sides = []
     vocabulary = read_vocabularies(folder)
-    # One side after the other, because each is in memory twice while it is read.
-    return SequencePairs(*(_known_ids(folder, split, side, len(vocabulary[side])) for side in ("source", "target")))
-
-
-def _known_ids(folder: Path, split: str, side: str, known: int) -> RaggedSequences:
-    found = to_sequences(read_table(folder, split, [f"{side}_ids"])[f"{side}_ids"])
-    if len(found.ids) and (found.ids.max() >= known or found.ids.min() < 0):
-        place = int(np.argmax((found.ids >= known) | (found.ids < 0)))
-        row = int(np.searchsorted(found.start, place, side="right")) - 1
-        raise UserError(
-            f"{folder / split}.parquet: row {row} has the {side} token {found.ids[place]}, but vocabulary.json ends at "
-            f"{known - 1}; delete {folder} and prepare it again"
-        )
-    return found
+    for side in ("source", "target"):
+        # One side after the other, because each is in memory twice while it is read.
+        found = to_sequences(read_table(folder, split, [f"{side}_ids"])[f"{side}_ids"])
+        known = len(vocabulary[side])
+        if len(found.ids) and (found.ids.max() >= known or found.ids.min() < 0):
+            place = int(np.argmax((found.ids >= known) | (found.ids < 0)))
+            row = int(np.searchsorted(found.start, place, side="right")) - 1
+            raise UserError(
+                f"{folder / split}.parquet: row {row} has the {side} token {found.ids[place]}, but vocabulary.json "
+                f"ends at {known - 1}; delete {folder} and prepare it again"
+            )
+        sides.append(found)
+    return SequencePairs(*sides)
 
 
 def read_source_pairs(data: Path, split: str, pieces: "Pieces | None") -> SequencePairs:

@@ -11,7 +11,7 @@ from workflow_scripts.common.files import read_json, write_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.models.importing import import_model
-from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.trained_run import read_checked_run
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, di
     if not isinstance(config, dict) or "model" not in config:
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
     model = build_model(config["model"], vocabulary)
-    file = folder / f"{weights}.safetensors"
-    load_weights(model, read_weights(file), file)
+    load_weight_file(model, folder / f"{weights}.safetensors")
     return model.eval(), vocabulary
 
 

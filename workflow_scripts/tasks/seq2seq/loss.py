@@ -24,7 +24,7 @@ class WordLoss:
     label_smoothing: float = 0.0
 
     def __call__(self, model: torch.nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        loss = compute_word_cross_entropy(
-            model(batch.source, batch.target_in).logits, batch.target_out, self.label_smoothing
-        )
+        """Return (loss, parts) of a batch."""
+        logits = model(batch.source, batch.target_in).logits
+        loss = compute_word_cross_entropy(logits, batch.target_out, self.label_smoothing)
         return loss, {"word": loss.detach()}

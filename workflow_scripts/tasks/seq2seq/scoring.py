@@ -12,7 +12,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import score_shares
-from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import UNK, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
 from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
@@ -38,8 +38,7 @@ def score(
     with Reporter(run["run"], total, progress, unit="sentences") as reporter:
         for readout in readouts:
             if readout:
-                file = checkpoint / f"{readout}.safetensors"
-                load_weights(model, read_weights(file), file)
+                load_weight_file(model, checkpoint / f"{readout}.safetensors")
             for split, table in splits.items():
                 reporter.set_stage(f"decode {split} ({readout})" if readout else f"decode {split}")
                 decoded = decode(model, table, vocabulary["target"], settings, device, reporter)
