@@ -15,7 +15,6 @@ from workflow_scripts.tasks.batching import (
     SequencePairs,
     bucket_by_length,
     make_bucketed_batches,
-    shuffle_batches,
     to_sequences,
 )
 
@@ -131,18 +130,6 @@ def test_batches_of_addjump_2x_mix_first_words_as_fairseqs_do():
 def test_an_example_longer_than_the_budget_is_refused():
     with pytest.raises(ValueError, match="8 tokens, more than 7"):
         make_bucketed_batches(as_pairs([([4], [5] * 7)]), 7)
-
-
-@given(st.integers(2, 200), st.integers(0, 2**31 - 1), st.integers(0, 1000))
-def test_an_epoch_visits_every_batch_once_in_an_order_fixed_by_seed_and_epoch(count, seed, epoch):
-    order = shuffle_batches(count, seed, epoch)
-    assert sorted(order.tolist()) == list(range(count))
-    assert order.tolist() == shuffle_batches(count, seed, epoch).tolist()
-
-
-def test_the_order_differs_by_epoch_and_by_seed():
-    orders = {tuple(shuffle_batches(50, seed, epoch)) for seed in range(4) for epoch in range(4)}
-    assert len(orders) == 16
 
 
 def test_sequences_of_a_slice_are_those_of_its_rows():

@@ -16,11 +16,9 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.settings import Training
-from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, build_optimiser, train
-from workflow_scripts.training.schedule import compute_learning_rate
+from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, build_optimiser, compute_learning_rate, train
 from workflow_scripts.training.state import StateFolder, TrainingState
 
-CPU = torch.device("cpu")
 CPU = torch.device("cpu")
 SEED = 11
 BATCHES = [torch.randn(8, 3, generator=torch.Generator().manual_seed(number)) for number in range(5)]

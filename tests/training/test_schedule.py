@@ -3,7 +3,7 @@
 import pytest
 
 from workflow_scripts.tasks.settings import Training
-from workflow_scripts.training.schedule import compute_learning_rate
+from workflow_scripts.training.loop import compute_learning_rate
 
 
 def training_settings(**given: object) -> Training:

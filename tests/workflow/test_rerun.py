@@ -130,7 +130,7 @@ def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
     """All at once: comments, the order of keys, another mirror or device, other versions and times of all files."""
     for file in (demo.root / "workflow_scripts").rglob("*.py"):
         file.write_text(file.read_text() + "\n# A comment at the end.\n")
-    documented = demo.root / "workflow_scripts/training/schedule.py"
+    documented = demo.root / "workflow_scripts/training/machine.py"
     first, rest = documented.read_text().split("\n", 1)
     documented.write_text(f'"""Another docstring."""\n{rest}')
     assert first.startswith('"""')
@@ -351,7 +351,7 @@ def test_setting_of_one_fine_tuning(demo):
 
 def test_pre_training_reruns_what_starts_from_it(demo):
     """And what is done to that, but nothing of other papers."""
-    demo.change_code("tasks/language_modelling/loss.py")
+    demo.change_code("tasks/language_modelling/problem.py")
     planned = named(demo.planned())
     methods = ("gpt2-small", "llama-small", "gemma", "qwen-small")
     causal = {run for method in methods for run in made(demo, f"/{method}/")}

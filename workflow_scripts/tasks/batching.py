@@ -98,9 +98,8 @@ def bucket_by_length(
     their order, or have a random one with `shuffle_seed`: in a file that enumerates a grammar, neighbours are similar.
     Lengths [N] count EOS. Raises ValueError for an example longer than `batch_tokens`.
     """
-    if shuffle_seed is None:
-        order = np.arange(len(source_length))
-    else:
+    order = np.arange(len(source_length))
+    if shuffle_seed is not None:
         order = np.random.default_rng(shuffle_seed).permutation(len(source_length))
     order = order[np.lexsort((target_length[order], source_length[order]))]
     longest = np.maximum(source_length, target_length)[order]
@@ -148,17 +147,7 @@ def make_bucketed_batches(
     Their composition follows from the arguments alone, so a resumed training has the same batches. They are made once,
     or at each access if they have more than MAX_CACHED_TOKENS tokens.
     """
-    source_length, target_length = pairs.source.length + 1, pairs.target.length + 1
-    batches = LazyBatches(
-        pairs, bucket_by_length(source_length, target_length, batch_tokens, None, shuffle_seed), device
-    )
+    rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, None, shuffle_seed)
+    batches = LazyBatches(pairs, rows, device)
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
     return batches if tokens > MAX_CACHED_TOKENS else list(batches)
-
-
-def shuffle_batches(count: int, seed: int, epoch: int) -> np.ndarray:
-    """Return the order [count] in which epoch `epoch` visits the batches, a function of the arguments alone.
-
-    Therefore the position in the data needs no state except the step number.
-    """
-    return np.random.default_rng([seed, epoch]).permutation(count)

@@ -15,10 +15,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import shuffle_batches
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.machine import describe_attempt, measure_usage
-from workflow_scripts.training.schedule import compute_learning_rate
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 SAVE_SHARE = 1 / 20  # of the time, at most: the state of a large model is saved less often
@@ -57,6 +55,26 @@ def build_optimiser(model: nn.Module, settings: Training) -> torch.optim.AdamW:
     )
 
 
+def compute_learning_rate(settings: Training, step: int) -> float:
+    """Return the learning rate of update `step`, from 1, so that resuming needs no scheduler state.
+
+    It rises linearly to the peak during the warm-up. Then `inverse_square_root` is peak * sqrt(warm-up / step), and
+    `linear` falls to 0 after `max_steps`, `constant_then_linear` only during the last `decay_steps`. As in Hugging
+    Face's schedule, `linear` has the rate 0 at the first update of a warm-up; the others reach the peak at its last.
+    """
+    peak, warmup, max_steps = settings.learning_rate, settings.warmup, settings.max_steps
+    if settings.schedule == "linear":
+        done = step - 1
+        return peak * done / warmup if done < warmup else peak * (max_steps - done) / max(max_steps - warmup, 1)
+    warmup = max(warmup, 1)
+    if settings.schedule == "inverse_square_root":
+        return peak * min(step / warmup, (warmup / step) ** 0.5)
+    rate = peak * min(step / warmup, 1.0)
+    if settings.schedule == "constant_then_linear":
+        rate *= min((max_steps - step + 1) / settings.decay_steps, 1.0)
+    return rate
+
+
 def train(
     problem: Problem,
     settings: Training,
@@ -93,7 +111,7 @@ def train(
         while state.step < settings.max_steps and not stop:
             if epoch != state.step // len(batches):
                 epoch = state.step // len(batches)
-                order = shuffle_batches(len(batches), seed, epoch)
+                order = np.random.default_rng([seed, epoch]).permutation(len(batches))
             batch = batches[order[state.step % len(batches)]]
             state.step += 1
             rate = compute_learning_rate(settings, state.step)

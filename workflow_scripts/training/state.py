@@ -118,7 +118,7 @@ class StateFolder:
         os.replace(part, path)
 
     def save(self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Write a new saved state with all random generators, and delete all but the one before it."""
+        """Write a new saved state. Delete all but the one before it, and the best weights that neither names."""
         saved = self.folder / f"step-{state.step}"
         part = self.folder / f".{saved.name}.part"
         part.mkdir()
@@ -138,10 +138,6 @@ class StateFolder:
             _flush(part / name)
         os.rename(part, saved)
         self.log(f"saved {saved.name}")
-        self._drop_old()
-
-    def _drop_old(self) -> None:
-        """Keep two saved states and the best weights that they name."""
         states = self.list_saved_states()
         for old in states[2:]:
             shutil.rmtree(old, ignore_errors=True)

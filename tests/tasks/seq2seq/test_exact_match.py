@@ -6,7 +6,7 @@ import torch
 from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.exact_match import find_exact_matches, score_teacher_forced
+from workflow_scripts.tasks.seq2seq.problem import find_exact_matches, score_teacher_forced
 
 
 def decoded_alone(model: torch.nn.Module, source: torch.Tensor, longest: int) -> list[int]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
@@ -14,7 +15,6 @@ from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.language_modelling.batches import TextBatch, pad_texts, read_text_pieces
-from workflow_scripts.tasks.language_modelling.loss import compute_token_nll
 from workflow_scripts.tasks.language_modelling.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -52,3 +52,12 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         return {"log_likelihood": -mean, "perplexity": math.exp(mean)}
 
     return Problem(model, loss, batches("train"), validate, make_companion_writer(model.config, data))
+
+
+def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:
+    """Return -log p(token | tokens before it) of every real token but the first of each text: [n], in nats."""
+    states = model.base_model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
+    predicted = batch.real[:, 1:]
+    # No scores of the vocabulary are computed for padding, because they are the costly part.
+    logits = model.get_output_embeddings()(states[predicted]).float()
+    return cross_entropy(logits, batch.ids[:, 1:][predicted], label_smoothing=label_smoothing, reduction="none")

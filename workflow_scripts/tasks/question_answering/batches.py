@@ -57,18 +57,18 @@ class Windows:
     ) -> tuple[list[np.ndarray], list[SpanBatch]]:
         """Return (windows of each batch, batches on `device`) of similar length."""
         length = np.array([len(row) for row in self.ids])
-        rows = bucket_texts(length, batch_tokens, batch_sentences)
-        return rows, [self._batch(chosen, length).to(device) for chosen in rows]
-
-    def _batch(self, rows: np.ndarray, length: np.ndarray) -> SpanBatch:
-        real = np.arange(length[rows].max()) < length[rows][:, None]
-        ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
-        ids[real] = np.concatenate([self.ids[row] for row in rows])
-        types[real] = np.concatenate([self.types[row] for row in rows])
-        # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
-        allowed = (types == 1) & (np.arange(real.shape[1]) < length[rows][:, None] - 1)
-        allowed[:, 0] = True
-        return SpanBatch(*map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows])))
+        chosen, batches = bucket_texts(length, batch_tokens, batch_sentences), []
+        for rows in chosen:
+            real = np.arange(length[rows].max()) < length[rows][:, None]
+            ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
+            ids[real] = np.concatenate([self.ids[row] for row in rows])
+            types[real] = np.concatenate([self.types[row] for row in rows])
+            # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
+            allowed = (types == 1) & (np.arange(real.shape[1]) < length[rows][:, None] - 1)
+            allowed[:, 0] = True
+            tensors = map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows]))
+            batches.append(SpanBatch(*tensors).to(device))
+        return chosen, batches
 
 
 def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:

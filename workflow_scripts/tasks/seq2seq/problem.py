@@ -1,21 +1,21 @@
 """Training of a seq2seq model."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import make_bucketed_batches
+from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_source_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
-from workflow_scripts.tasks.seq2seq.exact_match import score_teacher_forced
 from workflow_scripts.tasks.seq2seq.loss import WordLoss
 from workflow_scripts.tasks.seq2seq.phrases import mark_phrases
 from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
@@ -101,3 +101,31 @@ def make_validation(
         return score_teacher_forced(trained, batches) | decoded
 
     return validate
+
+
+def find_exact_matches(logits: Tensor, target_out: Tensor) -> Tensor:
+    """Return [B] bool: whether every arg-max of logits [B, T, V] equals target_out [B, T], without padding.
+
+    Under teacher forcing this equals "greedy decoding gives the reference": both read the same prefixes up to the first
+    wrong token.
+    """
+    predicted = logits[..., PAD + 1 :].argmax(-1) + PAD + 1
+    return ((predicted == target_out) | (target_out == PAD)).all(-1)
+
+
+def score_teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
+    """Return exact match (percent), mean cross-entropy and log-likelihood (nats per token), in one pass per batch.
+
+    Call it in eval mode without gradients.
+    """
+    right = sentences = tokens = 0
+    nats: Tensor | float = 0.0
+    for batch in batches:
+        logits = model(batch.source, batch.target_in).logits.float()
+        right = right + find_exact_matches(logits, batch.target_out).sum()
+        sentences += len(batch.target_out)
+        flat = batch.target_out.flatten()
+        nats = nats + cross_entropy(logits.flatten(0, 1), flat, ignore_index=PAD, reduction="sum")
+        tokens = tokens + (flat != PAD).sum()
+    mean = float(nats) / float(tokens)
+    return {"exact_match": 100 * float(right) / sentences, "cross_entropy": mean, "log_likelihood": -mean}

@@ -46,7 +46,11 @@ def score(
                 references, subsets = join_tokens(targets, settings.joined), table["subset"].to_numpy()
                 correct = np.array(outputs) == np.array(references)
                 rows = score_shares("exact_match", correct, subsets, groups)
-                rows += [] if readout else count_tokens(table)
+                if not readout:
+                    unknown = sum(int((to_sequences(table[side]).ids == UNK).sum()) for side in COLUMNS[-2:])
+                    counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
+                    where = {"subset": "all", "unit": "count", "n": len(table)}
+                    rows += [{**where, "metric": name, "value": count} for name, count in counts.items()]
                 rows += score_with_modules(outputs, references, data, split, settings)
                 if settings.same_word:
                     right = match_structures(outputs, references, settings.same_word)
@@ -64,10 +68,3 @@ def match_structures(outputs: list[str], targets: list[str], same_word: str) -> 
     unified = {word: "" if re.fullmatch(same_word, word) else word for word in words}
     structures = ([[unified[word] for word in text.split(" ")] for text in texts] for texts in (outputs, targets))
     return np.array([output == target for output, target in zip(*structures, strict=True)])
-
-
-def count_tokens(table: pa.Table) -> list[dict[str, Any]]:
-    """Count the examples of a split, and its tokens on both sides that do not occur in training."""
-    unknown = sum(int((to_sequences(table[side]).ids == UNK).sum()) for side in ("source_ids", "target_ids"))
-    counts = (("examples", len(table)), ("out_of_vocabulary_tokens", unknown))
-    return [{"subset": "all", "metric": name, "value": n, "unit": "count", "n": len(table)} for name, n in counts]
