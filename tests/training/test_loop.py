@@ -4,6 +4,7 @@ import os
 import signal
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,22 @@ def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, 
     return loss, {"half": loss / 2, "constant": 1.5}
 
 
+def score_nothing(_model: nn.Module) -> dict[str, float]:
+    return {"score": 0.0}
+
+
+def stopped_at(step: int) -> Callable:
+    """The same, but with a SIGTERM in one step."""
+    calls = iter(range(1, 100))
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        if next(calls) == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return squared_error(model, batch)
+
+    return objective
+
+
 def run(
     problem: Problem, folder: Path, save_every: float = 60, settings: Training = SETTINGS
 ) -> tuple[TrainingState, StateFolder]:
@@ -88,7 +105,7 @@ def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:
 
 def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
     model = Line()
-    state, _ = run(Problem(model, squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    state, _ = run(Problem(model, squared_error, BATCHES, score_nothing), tmp_path)
 
     weight = Line().weight.detach().clone()
     first, second, losses, norms = torch.zeros(3), torch.zeros(3), [], []
@@ -124,7 +141,7 @@ def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
         number = next(calls)
         return squared_error(model, batch)[0], {"odd": torch.tensor(float(number))} if number % 2 else {}
 
-    state, _ = run(Problem(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    state, _ = run(Problem(Line(), objective, BATCHES, score_nothing), tmp_path)
     assert by_name(state)["odd"] == [(4, 2.0), (8, 6.0), (12, 10.0)]
 
 
@@ -169,20 +186,15 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
 )
 def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_path, values, others, best, other_best):
     """Through a stop in the middle, too: the state has what a resumed run needs, and no more."""
-    found, seen, calls = iter(zip(values, others, strict=True)), {}, iter(range(1, 100))
+    found, seen = iter(zip(values, others, strict=True)), {}
     settings = SETTINGS.model_copy(update={"also_keep": ["held_out", "last"]})
 
     def validate(validated: nn.Module) -> dict[str, float]:
         seen[(5, 10, 12)[len(seen)]] = validated.weight.detach().clone()
         return dict(zip(("score", "held_out_score"), map(float, next(found)), strict=True))
 
-    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        if next(calls) == 8:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return squared_error(model, batch)
-
     with pytest.raises(StopRequested):
-        run(Problem(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
+        run(Problem(Line(), stopped_at(8), BATCHES, validate), tmp_path, settings=settings)
     model = Line()
     state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
     assert (state.best_step, state.kept["held_out"]["step"]) == (best, other_best)
@@ -196,36 +208,23 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_
 
 
 def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(tmp_path):
-    def score(_model: nn.Module) -> dict[str, float]:
-        return {"score": 0.0}
-
     whole = Line()
-    expected, _ = run(Problem(whole, squared_error, BATCHES, score), tmp_path / "whole")
-    calls = iter(range(1, 100))
-
-    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        if next(calls) == 6:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return squared_error(model, batch)
-
+    expected, _ = run(Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole")
     with pytest.raises(StopRequested) as stop:
-        run(Problem(Line(), objective, BATCHES, score), tmp_path / "stopped", save_every=0)
+        run(Problem(Line(), stopped_at(6), BATCHES, score_nothing), tmp_path / "stopped", save_every=0)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 6)
     resumed = Line()
-    found, _ = run(Problem(resumed, squared_error, BATCHES, score), tmp_path / "stopped", save_every=0)
+    found, _ = run(Problem(resumed, squared_error, BATCHES, score_nothing), tmp_path / "stopped", save_every=0)
     assert resumed.weight.equal(whole.weight)
     assert found.history == expected.history and found.resumed == 1
     assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
 
 
 def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_do(tmp_path):
-    def score(_model: nn.Module) -> dict[str, float]:
-        return {"score": 0.0}
-
-    expected, store = run(Problem(Line(), squared_error, BATCHES, score), tmp_path)
+    expected, store = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     best = store.locate_best(12).read_bytes()
     model = Line()
-    found, store = run(Problem(model, squared_error, BATCHES, score), tmp_path)
+    found, store = run(Problem(model, squared_error, BATCHES, score_nothing), tmp_path)
     assert (found.step, found.history, found.best_step) == (12, expected.history, 12)
     assert model.calls == 0 and store.locate_best(12).read_bytes() == best
 
@@ -253,7 +252,7 @@ def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp
         train(problem, SETTINGS, SEED, CPU, store, reporter, 60)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
     assert (tmp_path / "log.txt").read_text().splitlines()[-1].endswith("stopped by signal 15 at step 12")
-    state, _ = run(Problem(Line(), squared_error, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+    state, _ = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     assert (state.step, state.resumed, state.best_step) == (12, 1, 12)
     assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [(1, 12), (13, 12)]
 
@@ -267,7 +266,7 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_after_it(tmp
         return loss * (bad if next(calls) == 7 else 1), parts
 
     with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
-        run(Problem(Line(), objective, BATCHES, lambda _: {"score": 0.0}), tmp_path)
+        run(Problem(Line(), objective, BATCHES, score_nothing), tmp_path)
     assert [path.name for path in StateFolder(tmp_path, {}).list_saved_states()] == ["step-5"]
 
 
@@ -287,7 +286,7 @@ class Saves(StateFolder):
 
 def save_in(store: Saves, save_every: float, steps: int) -> None:
     settings = SETTINGS.model_copy(update={"max_steps": steps, "validate_every": 1000})
-    problem = Problem(Line(), squared_error, BATCHES, lambda _: {"score": 0.0})
+    problem = Problem(Line(), squared_error, BATCHES, score_nothing)
     with Reporter("run", steps, "none") as reporter:
         train(problem, settings, SEED, CPU, store, reporter, save_every)
 

@@ -79,13 +79,8 @@ def test_a_resumed_run_goes_on_exactly_as_the_one_that_saved(tmp_path):
 
 def test_two_generations_and_their_best_weights_are_kept(tmp_path):
     saved_steps(tmp_path, 4)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "best-3.safetensors",
-        "best-4.safetensors",
-        "log.txt",
-        "step-3",
-        "step-4",
-    ]
+    names = ["best-3.safetensors", "best-4.safetensors", "log.txt", "step-3", "step-4"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
@@ -223,13 +218,8 @@ def test_the_log_says_what_happened(tmp_path):
 
 def test_nothing_is_pickled(tmp_path):
     saved_steps(tmp_path, 1)
-    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {
-        ".safetensors",
-        ".json",
-        ".csv",
-        ".txt",
-        "",
-    }
+    suffixes = {path.suffix for path in tmp_path.rglob("*") if path.is_file()}
+    assert suffixes == {".safetensors", ".json", ".csv", ".txt", ""}
     json.loads((tmp_path / "step-1/state.json").read_text())
     assert (tmp_path / "step-1/sha256sums").read_text().count("\n") == 3
 

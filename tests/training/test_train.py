@@ -20,6 +20,7 @@ from tests.training.toy import (
     call,
     command,
     environment,
+    run_main,
     toy_spec,
     write_data,
 )
@@ -51,8 +52,7 @@ def train(toy: Path, out: Path, state: Path, *more: object, spec: Path | None = 
 def train_here(toy: Path, tmp_path: Path, spec: Path) -> int:
     """The same in this process, which has loaded torch already; returns the exit code."""
     places = {"spec": spec, "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
-    arguments = [text for name, path in places.items() for text in (f"--{name}", str(path))]
-    return main(["train", *arguments, "--device", "cpu"])
+    return run_main("train", **places, device="cpu")
 
 
 def changed_spec(tmp_path: Path, **training: object) -> Path:
@@ -63,15 +63,8 @@ def changed_spec(tmp_path: Path, **training: object) -> Path:
 
 
 def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
-    assert sorted(path.name for path in (toy / "out").rglob("*")) == [
-        "checkpoint",
-        "config.json",
-        "model.safetensors",
-        "record.json",
-        "run.json",
-        "training.csv",
-        "vocabulary.json",
-    ]
+    written = "checkpoint config.json model.safetensors record.json run.json training.csv vocabulary.json"
+    assert sorted(path.name for path in (toy / "out").rglob("*")) == written.split()
     assert not (toy / "state").exists()
     umask = os.umask(0o022)
     os.umask(umask)
@@ -84,10 +77,7 @@ def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
     assert set(FIELDS) <= record.keys()
     (attempt,) = record["attempts"]
     assert (attempt["first_step"], attempt["last_step"], attempt["started"]) == (1, 60, record["started"])
-    assert (attempt["peak_memory_bytes"], attempt["cpu_seconds"]) == (
-        record["peak_memory_bytes"],
-        record["cpu_seconds"],
-    )
+    assert all(attempt[name] == record[name] for name in ("peak_memory_bytes", "cpu_seconds"))
     weights = load_file(toy / "out/checkpoint/model.safetensors")
     assert run["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
@@ -122,9 +112,8 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
     spec = changed_spec(tmp_path, also_keep=["test", "last"])
     assert train_here(toy, tmp_path, spec) == 0
     files = {name: tmp_path / f"out/checkpoint/{name}.safetensors" for name in ("model", "test", "last")}
-    beside = {"config.json", "vocabulary.json"}
     kept = {path.name for path in (tmp_path / "out/checkpoint").iterdir()}
-    assert kept == beside | {path.name for path in files.values()}
+    assert kept == {"config.json", "vocabulary.json", *(path.name for path in files.values())}
     # They change nothing about the training: the same weights are chosen at the same validations.
     assert files["model"].read_bytes() == (toy / "out/checkpoint/model.safetensors").read_bytes()
     with open(tmp_path / "out/training.csv") as stream:
@@ -147,11 +136,8 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
 def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_that_exist(capsys, toy, tmp_path):
     assert train_here(toy, tmp_path, changed_spec(tmp_path, also_keep=["tset"])) == 1
     assert_one_error(capsys.readouterr().err, "tset.parquet does not exist")
-    spec = json.loads(changed_spec(tmp_path, also_keep=["last"]).read_text()) | {
-        "kind": "language_modelling",
-        "model": {"name": "causal_lm"},
-    }
-    spec["training"]["validation"]["metric"] = "log_likelihood"
+    spec = toy_spec(also_keep=["last"], validation={"split": "valid", "metric": "log_likelihood"})
+    spec |= {"kind": "language_modelling", "model": {"name": "causal_lm"}}
     (tmp_path / "changed.json").write_text(json.dumps(spec))
     assert train_here(toy, tmp_path, tmp_path / "changed.json") == 1
     assert_one_error(capsys.readouterr().err, "training.also_keep", "only for sequence-to-sequence tasks")
@@ -165,24 +151,22 @@ def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
 
 def test_a_training_loads_neither_pandas_nor_transformers(toy, tmp_path):
     """They would take longer than its other imports."""
-    options = ["--spec", toy / "spec.json", "--data", toy / "data", "--out", tmp_path / "out"]
-    arguments = ["train", *map(str, options), "--state", str(tmp_path / "state")]
-    loaded = modules_of(arguments)
-    assert not {"pandas", "transformers", "scipy"} & loaded
+    options = ("--spec", toy / "spec.json", "--data", toy / "data", "--out", tmp_path / "out")
+    assert not {"pandas", "transformers", "scipy"} & modules_of("train", *options, "--state", tmp_path / "state")
 
 
 def test_an_evaluation_loads_neither_torchs_compiler_nor_transformers(toy, tmp_path):
     settings = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
-    options = ["--run-dir", toy / "out", "--data", toy / "data", "--out", tmp_path / "eval"]
-    loaded = modules_of(["evaluate", *map(str, options), "--settings", str(tmp_path / "settings.json")])
+    options = ("--run-dir", toy / "out", "--data", toy / "data", "--out", tmp_path / "eval")
+    loaded = modules_of("evaluate", *options, "--settings", tmp_path / "settings.json")
     assert not {"torch._dynamo", "sympy", "transformers", "scipy", "matplotlib"} & loaded
 
 
-def modules_of(arguments: list[str]) -> set[str]:
+def modules_of(*arguments: object) -> set[str]:
     """What a command has imported when it is done."""
     code = "import sys; from workflow_scripts.__main__ import main; assert main(sys.argv[1:]) == 0; print(*sys.modules)"
-    line = [sys.executable, "-c", code, *arguments]
+    line = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
@@ -206,12 +190,9 @@ def test_a_warm_up_that_outlasts_the_run_is_a_warning(capsys, toy, tmp_path, war
 def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
     ours, theirs = pty.openpty()
     arguments = ("--spec", changed_spec(tmp_path, max_steps=400), "--data", toy / "data", "--out", tmp_path / "out")
-    process = subprocess.Popen(
-        command("train", *arguments, "--state", tmp_path / "state"),
-        cwd=ROOT,
-        env={**environment(), "TERM": "xterm", "COLUMNS": "160"},
-        stderr=theirs,
-    )
+    line = command("train", *arguments, "--state", tmp_path / "state")
+    terminal = {**environment(), "TERM": "xterm", "COLUMNS": "160"}
+    process = subprocess.Popen(line, cwd=ROOT, env=terminal, stderr=theirs)
     os.close(theirs)
     shown = b""
     while True:
@@ -228,8 +209,7 @@ def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
 def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path) -> None:
     """Train in this process is refused with one line that holds `parts`; `places` are options."""
     options = {"spec": toy / "spec.json", "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
-    arguments = [text for name, path in {**options, **places}.items() for text in (f"--{name}", str(path))]
-    assert main(["train", *arguments]) == 1
+    assert run_main("train", **{**options, **places}) == 1
     assert_one_error(capsys.readouterr().err, *parts)
     assert not (tmp_path / "out").exists()
 
@@ -265,26 +245,21 @@ def test_a_missing_or_broken_data_file_is_one_line_that_names_it(capsys, toy, tm
     refused(capsys, toy, tmp_path, str(path), data=tmp_path / "data")
 
 
-@pytest.mark.parametrize(("section", "name"), [("model", "absent"), ("objective", "no_such")])
-def test_an_unknown_package_is_one_line_that_names_it(capsys, toy, tmp_path, section, name):
-    spec = toy_spec()
-    spec[section]["name"] = name
+@pytest.mark.parametrize(
+    ("section", "content", "parts"),
+    [
+        ("model", {"name": "absent"}, ["model.name", "absent"]),
+        ("objective", {"name": "no_such"}, ["objective.name", "no_such"]),
+        ("model", {"layers": 1}, ["'model.name' is missing"]),
+        ("objective", None, ["spec.json", "'objective'"]),
+    ],
+)
+def test_a_spec_with_a_wrong_or_absent_part_is_one_line_that_names_it(capsys, toy, tmp_path, section, content, parts):
+    spec = toy_spec() | {section: content}
+    if content is None:
+        del spec[section]
     (tmp_path / "spec.json").write_text(json.dumps(spec))
-    refused(capsys, toy, tmp_path, f"{section}.name", name, spec=tmp_path / "spec.json")
-
-
-def test_a_spec_without_a_key_is_one_line_that_names_it(capsys, toy, tmp_path):
-    spec = toy_spec()
-    del spec["objective"]
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    refused(capsys, toy, tmp_path, "spec.json", "'objective'", spec=tmp_path / "spec.json")
-
-
-def test_a_spec_without_a_model_is_one_line_that_says_so(capsys, toy, tmp_path):
-    spec = toy_spec()
-    del spec["model"]["name"]
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    refused(capsys, toy, tmp_path, "'model.name' is missing", spec=tmp_path / "spec.json")
+    refused(capsys, toy, tmp_path, *parts, spec=tmp_path / "spec.json")
 
 
 def test_data_of_another_task_are_refused(capsys, toy, tmp_path):
@@ -356,13 +331,8 @@ def test_an_infinite_loss_names_the_step_and_keeps_the_state_and_results_of_befo
 
 def test_a_state_of_other_data_is_refused_in_one_line(capsys, toy, tmp_path):
     spec = changed_spec(tmp_path, max_steps=10**6, validate_every=10)
-    process = subprocess.Popen(
-        command(
-            "train", "--spec", spec, "--data", toy / "data", "--out", tmp_path / "out", "--state", tmp_path / "state"
-        ),
-        cwd=ROOT,
-        env=environment(),
-    )
+    options = ("--spec", spec, "--data", toy / "data", "--out", tmp_path / "out", "--state", tmp_path / "state")
+    process = subprocess.Popen(command("train", *options), cwd=ROOT, env=environment())
     while not list((tmp_path / "state").glob("step-*")):
         assert process.poll() is None
     process.kill()

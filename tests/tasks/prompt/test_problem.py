@@ -45,6 +45,27 @@ def place(request, tmp_path_factory) -> Path:
     return place
 
 
+@pytest.fixture
+def pretrained(tmp_path, capsys) -> Path:
+    """The same data and a model that was hardly trained, which the test may change."""
+    write_text(tmp_path / "text")
+    write_prompts(tmp_path / "prompts")
+    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def family_of(place: Path) -> str:
+    return json.loads((place / "ft.json").read_text())["method"]
+
+
+def load(place: Path, run: str = "ft") -> tuple[torch.nn.Module, Tokenizer, list[int]]:
+    """Return (model in eval mode, tokenizer, ids before each text) of a run."""
+    folder, family = place / f"runs/{run}/checkpoint", family_of(place)
+    bos = [0] if family in ("llama", "gemma") else []
+    return load_causal_lm(folder, {"family": family}).eval(), Tokenizer.from_file(str(folder / "tokenizer.json")), bos
+
+
 def scores(place: Path, command: str, run: str, settings: dict, data: str, *more: object) -> pd.DataFrame:
     """The score rows that `evaluate` or `intervene` writes for a run."""
     (place / "settings.json").write_text(json.dumps(settings))
@@ -87,8 +108,7 @@ def test_fine_tuning_starts_from_the_parent_and_learns(place):
 
 
 def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is_the_better(place):
-    family, folder = json.loads((place / "ft.json").read_text())["method"], place / "runs/ft/checkpoint"
-    spec = causal_spec("prompt", family)
+    folder, spec = place / "runs/ft/checkpoint", causal_spec("prompt", family_of(place))
     settings = Training(**spec["training"] | {"betas": (0.9, 0.999)})
     task = prompt.make_problem(spec, settings, place / "prompts", folder, torch.device("cpu"))
     prompts = read_prompts(spec, task.model.eval(), folder, place / "prompts", "valid")
@@ -107,22 +127,16 @@ def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is
 
 def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
     found = scores(place, "evaluate", "ft", {"splits": ["test"], "batch_tokens": 256}, "prompts")
-    model = load_causal_lm(
-        place / "runs/ft/checkpoint", {"family": json.loads((place / "ft.json").read_text())["method"]}
-    ).eval()
-    tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
-    bos = [0] if model.config.model_type in ("llama", "gemma") else []
+    model, tokenizer, bos = load(place)
     among = torch.tensor([tokenizer.encode(label).ids[0] for label in KINDS])
     right = {"exact_match": [], "constrained": []}
-    for content, label in [*definitions()[3::4]]:
+    for content, label in definitions()[3::4]:
         ids = torch.tensor([bos + tokenizer.encode(TEMPLATE.format(content=content)).ids])
         logits, answer = model(ids).logits[0, -1], tokenizer.encode(label).ids[0]
         right["exact_match"].append(logits.argmax() == answer)
         right["constrained"].append(among[logits[among].argmax()] == answer)
-    assert dict(zip(found["metric"], found["readout"], strict=True)) == {
-        "exact_match": "vocabulary",
-        "constrained": "labels",
-    }
+    readouts = {"exact_match": "vocabulary", "constrained": "labels"}
+    assert dict(zip(found["metric"], found["readout"], strict=True)) == readouts
     for metric, values in right.items():
         row = found[found["metric"] == metric].iloc[0]
         assert row["n"] == len(values)  # the answer of several tokens is left out
@@ -131,10 +145,7 @@ def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
 
 def test_perplexity_is_that_of_one_text_at_a_time(place):
     found = scores(place, "evaluate", "pretrain", {"splits": ["valid"], "batch_tokens": 256}, "text")
-    folder = place / "runs/pretrain/checkpoint"
-    model = load_causal_lm(folder, {"family": json.loads((place / "pretrain.json").read_text())["method"]}).eval()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    bos = [0] if model.config.model_type in ("llama", "gemma") else []
+    model, tokenizer, bos = load(place, "pretrain")
     nats, tokens = 0.0, 0
     with torch.no_grad():
         for content, word in definitions()[1::6]:
@@ -147,18 +158,15 @@ def test_perplexity_is_that_of_one_text_at_a_time(place):
 
 
 def test_a_model_that_is_not_fine_tuned_is_its_parent(place):
-    family = json.loads((place / "ft.json").read_text())["method"]
     init = ("--init", place / "runs/pretrain/checkpoint")
-    assert train(place, "original", causal_spec("prompt", family, max_steps=0), "prompts", *init) == 0
-    before = load_causal_lm(place / "runs/pretrain/checkpoint", {"family": family}).state_dict()
-    after = load_causal_lm(place / "runs/original/checkpoint", {"family": family}).state_dict()
+    assert train(place, "original", causal_spec("prompt", family_of(place), max_steps=0), "prompts", *init) == 0
+    before, after = (load(place, run)[0].state_dict() for run in ("pretrain", "original"))
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
 
 
 def test_carma_trains_and_logs_its_parts(place):
-    family = json.loads((place / "ft.json").read_text())["method"]
     init = ("--init", place / "runs/pretrain/checkpoint")
-    spec = causal_spec("prompt", family, objective={"weight": 0.3, "mi": 0.2, "stability": 0.3})
+    spec = causal_spec("prompt", family_of(place), objective={"weight": 0.3, "mi": 0.2, "stability": 0.3})
     assert train(place, "carma", spec, "prompts", *init) == 0
     names = set(pd.read_csv(place / "runs/carma/training.csv")["name"])
     assert {"answer", "mi", "stability", "pairs"} <= names
@@ -178,14 +186,11 @@ def test_words_are_those_between_spaces(place):
 
 
 def test_groups_of_words_are_what_cap_pools(place):
-    family = json.loads((place / "ft.json").read_text())["method"]
     if not (place / "grouped").exists():
         write_prompts(place / "grouped", phrases=True)
-    model = load_causal_lm(place / "runs/ft/checkpoint", {"family": family}).eval()
-    tokenizer = Tokenizer.from_file(str(place / "runs/ft/checkpoint/tokenizer.json"))
-    spec, folder = causal_spec("prompt", family), place / "runs/ft/checkpoint"
+    model, tokenizer, bos = load(place)
+    spec, folder = causal_spec("prompt", family_of(place)), place / "runs/ft/checkpoint"
     plain, grouped = (read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped"))
-    bos = [0] if family in ("llama", "gemma") else []
     for row, item in enumerate(grouped.items):
         assert np.array_equal(plain.ids[row], grouped.ids[row])
         # By hand: the tokens of the first word, those of the rest, and those of each word of the template.
@@ -228,26 +233,20 @@ def test_the_word_of_a_token_is_that_of_its_last_character():
         ({"training": {"validation": {"split": "valid", "metric": "log_likelihood"}}}, ["exact_match"]),
     ],
 )
-def test_what_does_not_fit_is_one_line(capsys, tmp_path_factory, change, parts):
-    place = tmp_path_factory.mktemp("wrong")
-    write_text(place / "text")
-    write_prompts(place / "prompts")
-    assert train(place, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
-    capsys.readouterr()
+def test_what_does_not_fit_is_one_line(capsys, pretrained, change, parts):
     spec = causal_spec("prompt")
     for section, values in change.items():
         spec[section] = {**spec[section], **values} if values else values
-    assert train(place, "ft", spec, "prompts", "--init", place / "runs/pretrain/checkpoint") == 1
+    assert train(pretrained, "ft", spec, "prompts", "--init", pretrained / "runs/pretrain/checkpoint") == 1
     assert_one_error(capsys.readouterr().err, *parts)
-    assert not (place / "runs/ft").exists()
+    assert not (pretrained / "runs/ft").exists()
 
 
 def rewritten(folder: Path, split: str, **columns) -> None:
     """The split with other columns in the place of its own."""
-    table = pq.read_table(folder / f"{split}.parquet").to_pydict()
-    pq.write_table(
-        pa.table(table | {name: change(table) for name, change in columns.items()}), folder / f"{split}.parquet"
-    )
+    file = folder / f"{split}.parquet"
+    table = pq.read_table(file).to_pydict()
+    pq.write_table(pa.table(table | {name: change(table) for name, change in columns.items()}), file)
 
 
 @pytest.mark.parametrize(
@@ -260,44 +259,32 @@ def rewritten(folder: Path, split: str, **columns) -> None:
         ({"groups": lambda t: [[0]] * len(t["content"])}, ["valid.parquet: row 1 has 1 groups for", "each word"]),
     ],
 )
-def test_prompts_that_cannot_be_read_are_one_line(capsys, tmp_path, columns, parts):
-    write_text(tmp_path / "text")
-    write_prompts(tmp_path / "prompts")
-    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
-    capsys.readouterr()
-    rewritten(tmp_path / "prompts", "valid", **columns)
-    init = tmp_path / "runs/pretrain/checkpoint"
-    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
+def test_prompts_that_cannot_be_read_are_one_line(capsys, pretrained, columns, parts):
+    rewritten(pretrained / "prompts", "valid", **columns)
+    init = pretrained / "runs/pretrain/checkpoint"
+    assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
     assert_one_error(capsys.readouterr().err, *parts)
 
 
-def test_a_tokenizer_without_offsets_is_one_line(capsys, tmp_path):
+def test_a_tokenizer_without_offsets_is_one_line(capsys, pretrained):
     """A folder of the hub with the files of a slow tokenizer alone."""
-    write_text(tmp_path / "text")
-    write_prompts(tmp_path / "prompts")
-    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
-    capsys.readouterr()
-    folder = tmp_path / "runs/pretrain/checkpoint"
+    folder = pretrained / "runs/pretrain/checkpoint"
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     (folder / "tokenizer.json").unlink()
     (folder / "vocab.json").write_text(json.dumps(vocabulary))
     record_files(folder.parent)
-    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
+    assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
     assert_one_error(capsys.readouterr().err, "tokenizer.json does not exist", "a fast tokenizer, which has offsets")
 
 
-def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, tmp_path):
-    write_text(tmp_path / "text")
-    write_prompts(tmp_path / "prompts")
-    assert train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=2), "text") == 0
-    capsys.readouterr()
-    folder = tmp_path / "runs/pretrain/checkpoint"
+def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, pretrained):
+    folder = pretrained / "runs/pretrain/checkpoint"
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     embeddings = tokenizer.get_vocab_size()
     tokenizer.add_tokens(["beast", "fowl"])
     tokenizer.save(str(folder / "tokenizer.json"))
     record_files(folder.parent)
-    assert train(tmp_path, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
+    assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
     parts = (f"has {embeddings + 2} tokens, and the model embeddings of {embeddings}", "belongs to the model")
     assert_one_error(capsys.readouterr().err, *parts)
 
