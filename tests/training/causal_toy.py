@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from tests.training.toy import toy_spec
+
 KINDS = {
     "goat": "mountaindwelling beast",
     "hen": "farmyard fowl",
@@ -30,9 +32,8 @@ def trained_tokenizer(texts: list[str], space: str = "") -> Tokenizer:
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<bos>", "<eos>", "<pad>", "<unk>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=340, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
+    options = {"special_tokens": special, "initial_alphabet": alphabet, "show_progress": False}
+    trainer = trainers.BpeTrainer(vocab_size=340, **options)
     tokenizer.train_from_iterator([*texts, *[space + word for word in KINDS for _ in range(300)]], trainer)
     return tokenizer
 
@@ -70,40 +71,23 @@ def write_prompts(folder: Path, phrases: bool = False) -> Path:
 
 def causal_spec(kind: str, family: str = "gpt2", objective: dict | None = None, **training: object) -> dict:
     """A resolved spec of a two-block model: pre-training on toy-text, or fine-tuning on toy-prompts."""
-    model = {"name": "causal_lm", "family": family, "bos": family in ("llama", "gemma")}
+    model = {"name": "causal_lm", "family": family, "bos": family in ("llama", "gemma"), "template": TEMPLATE}
     sizes = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "dropout": 0.1, "positions": 64}
     carma = {"name": "carma", "weight": 0.0, "last_block_mi": 1, "last_block_stability": 1}
-    return {
-        "task": {"language_modelling": "toy-text", "prompt": "toy-prompts"}[kind],
-        "kind": kind,
-        "method": family,
-        "variant": "pretrain" if kind == "language_modelling" else "ft",
-        "seed": 3,
-        "protocol": "stand_in",
-        "data": {},
-        "init": None if kind == "language_modelling" else {"run": "toy-text/x/pretrain/seed-3", "spec": "0"},
-        "model": {**model, **sizes, "template": TEMPLATE},
-        "problem": {},
-        "objective": {**carma, **(objective or {})},
-        "training": {
-            "max_steps": 60,
-            "batch_tokens": 1024,
-            "batch_sentences": 16,
-            "learning_rate": 0.01,
-            "schedule": "linear",
-            "warmup_steps": 10,
-            "betas": [0.9, 0.999],
-            "adam_epsilon": 1e-8,
-            "weight_decay": 0.01,
-            "clip_norm": 1.0,
-            "validate_every": 20,
-            "log_every": 10,
-            "validation": {
-                "split": "valid",
-                "metric": "log_likelihood" if kind == "language_modelling" else "exact_match",
-            },
-            "torch_threads": 1,
-            "precision": "fp32",
-            **training,
-        },
+    own = {
+        "language_modelling": {"task": "toy-text", "variant": "pretrain", "init": None},
+        "prompt": {"task": "toy-prompts", "variant": "ft", "init": {"run": "toy-text/x/pretrain/seed-3", "spec": "0"}},
+    }[kind]
+    changes = {
+        "batch_tokens": 1024,
+        "batch_sentences": 16,
+        "learning_rate": 0.01,
+        "schedule": "linear",
+        "warmup_steps": 10,
+        "betas": [0.9, 0.999],
+        "validate_every": 20,
     }
+    if kind == "language_modelling":
+        changes["validation"] = {"split": "valid", "metric": "log_likelihood"}
+    spec = toy_spec(**changes | training) | own | {"kind": kind, "method": family, "protocol": "stand_in"}
+    return spec | {"model": model | sizes, "problem": {}, "objective": carma | (objective or {})}

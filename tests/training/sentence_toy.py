@@ -63,33 +63,21 @@ def pairs(rows: int, seed: int) -> list[Sentence]:
 
 
 def write_pairs(folder: Path, task: str = "same", scores: bool = False, single: bool = False) -> Path:
-    splits = {
-        split: pairs(rows, seed) for seed, (split, rows) in enumerate({"train": 200, "valid": 40, "test": 60}.items())
-    }
+    splits = {"train": pairs(200, 0), "valid": pairs(40, 1), "test": pairs(60, 2)}
     if scores:
         splits = {split: [row._replace(label=3.0 * row.label) for row in rows] for split, rows in splits.items()}
     if single:
         splits = {split: [row._replace(second=None) for row in rows] for split, rows in splits.items()}
     made = build_table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
-    data = {
-        "task": task,
-        "prepare": "workflow_scripts.data.datasets.sts",
-        "options": {},
-        "sources": [],
-        "protocol": "paper",
-    }
-    write_data(made, data, folder)
+    data = {"task": task, "prepare": "workflow_scripts.data.datasets.sts", "options": {}}
+    write_data(made, data | {"sources": [], "protocol": "paper"}, folder)
     return folder
 
 
 def sentence_spec(family: str = "bert", task: str = "same", steps: int = 150, **changes: dict) -> dict:
     """A spec; `changes` are keys of its sections."""
     spec = {
-        "task": task,
-        "kind": "sentence_prediction",
-        "method": family,
-        "variant": "ft",
-        "seed": 1,
+        "task": task, "kind": "sentence_prediction", "method": family, "variant": "ft", "seed": 1,
         "protocol": "reduced",
         "model": {"name": model_name(family), **model_settings(family), "tied": False, "frozen": False},
         "problem": {"prediction": "head", "head_layers": 1, "head_width": 16, "longest": 32},

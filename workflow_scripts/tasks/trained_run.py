@@ -30,17 +30,13 @@ def check_checkpoint(run_dir: Path, run: dict[str, Any]) -> None:
 
 
 def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
-    """Read run.json.
-
-    Raises UserError if it or the checkpoint was changed, or if run and data do not belong together.
-    """
+    """Read run.json. Raises UserError if it or the checkpoint was changed, or if the data are not those of the run."""
     from workflow_scripts.data.prepared import digest_data
 
     run = read_run(run_dir)
     if digest(run["spec"]) != run["spec_digest"]:
-        raise UserError(
-            f"{run_dir / 'run.json'} was changed after training: its spec has another digest; train the run again"
-        )
+        changed = f"{run_dir / 'run.json'} was changed after training: its spec has another digest"
+        raise UserError(f"{changed}; train the run again")
     if digest_data(data_dir) != run["data_digest"]:
         raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
     check_checkpoint(run_dir, run)

@@ -100,10 +100,8 @@ class StateFolder:
 
     def list_saved_states(self) -> list[Path]:
         """List the complete saved states, newest first."""
-        found = {
-            int(match[1]): path for path in self.folder.iterdir() if (match := re.fullmatch(r"step-(\d+)", path.name))
-        }
-        return [found[step] for step in sorted(found, reverse=True)]
+        found = [path for path in self.folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
+        return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
     def keep_best(self, state: TrainingState, model: nn.Module, split: str | None = None) -> None:
         """Write the weights atomically as the best, at `state.best_step` or, with `split`, `state.kept[split]`."""
@@ -168,9 +166,8 @@ class StateFolder:
             for name, value in self.identity.items():
                 if content.pop(name) != value:
                     what = name.removesuffix("_digest")
-                    raise UserError(
-                        f"{saved / STATE} was made with another {what}; delete {self.folder} to start again"
-                    )
+                    found = f"{saved / STATE} was made with another {what}"
+                    raise UserError(f"{found}; delete {self.folder} to start again")
             state = self._restore(saved, content, model, optimiser)
             self.log(f"resumed from {saved.name}")
             return state

@@ -34,11 +34,15 @@ def tokenizer():
     return wordpiece.train_wordpiece(60, TEXTS * 30)
 
 
+def write_sememes(folder, sememes: dict[str, list[int]]) -> None:
+    lists = pa.array(list(sememes.values()), pa.list_(pa.int32()))
+    pq.write_table(pa.table({"word": list(sememes), "sememes": lists}), folder / "sememes.parquet")
+
+
 @pytest.fixture
 def folder(tokenizer, tmp_path):
     """A folder with the sememes of a few words."""
-    lists = pa.array(list(SEMEMES.values()), pa.list_(pa.int32()))
-    pq.write_table(pa.table({"word": list(SEMEMES), "sememes": lists}), tmp_path / "sememes.parquet")
+    write_sememes(tmp_path, SEMEMES)
     write_json(tmp_path / "sememe_names.json", NAMES)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     return tmp_path
@@ -143,11 +147,9 @@ def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
     for row in range(2):
         words: list[list[int]] = []
         for place, token in enumerate(ids[row].tolist()):
-            text = tokenizer.id_to_token(token)
-            if text.startswith("##"):
-                words[-1].append(place)
-            else:
-                words.append([place])
+            if not tokenizer.id_to_token(token).startswith("##"):
+                words.append([])
+            words[-1].append(place)
         for places in words:
             word = "".join(tokenizer.id_to_token(ids[row, place]).removeprefix("##") for place in places)
             expected = SEMEMES.get(word, [])
@@ -162,8 +164,7 @@ def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
 def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, folder):
     """The capitalised keys come first alphabetically; `On` and `Tent` have no lower case."""
     cases = {"GOAT": [5], "Goat": [0], "goat": [4, 1], "ON": [3], "On": [2, 3], "Tent": [5], "tents": [0]}
-    lists = pa.array([cases[word] for word in sorted(cases)], pa.list_(pa.int32()))
-    pq.write_table(pa.table({"word": sorted(cases), "sememes": lists}), folder / "sememes.parquet")
+    write_sememes(folder, dict(sorted(cases.items())))
     lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     texts = ["goat", "Goat", "on", "tent"]
     batch = pairs_of(tokenizer, [(text, "zzz") for text in texts], lexicon=lexicon)
@@ -193,8 +194,7 @@ def test_words_are_found_however_many_there_are(tokenizer, folder):
     rng = np.random.default_rng(0)
     words = sorted({"".join(rng.choice(list("gotanrus"), rng.integers(1, 7))) for _ in range(400)})
     sememes = {word: [int(n) for n in rng.choice(6, rng.integers(1, 4), replace=False)] for word in words[::2]}
-    lists = pa.array(list(sememes.values()), pa.list_(pa.int32()))
-    pq.write_table(pa.table({"word": list(sememes), "sememes": lists}), folder / "sememes.parquet")
+    write_sememes(folder, sememes)
     lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     pairs = pairs_of(tokenizer, [(word, word) for word in words], lexicon=lexicon)
     batch = pairs.make_batch(np.arange(len(words)), np.random.default_rng(0))

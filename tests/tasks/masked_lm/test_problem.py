@@ -61,11 +61,8 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
     history = pd.read_csv(trained / "out/training.csv")
     mlm = history[history["name"].isin(["mlm", "mlm_mixed"])]["value"].tolist()
     assert mlm[-1] < mlm[0] - 0.7
-    assert {path.name for path in (trained / "out/checkpoint").iterdir()} == {
-        "config.json",
-        "model.safetensors",
-        "tokenizer.json",
-    }
+    names = {path.name for path in (trained / "out/checkpoint").iterdir()}
+    assert names == {"config.json", "model.safetensors", "tokenizer.json"}
     model = {key: value for key, value in run["spec"]["model"].items() if key != "name"}
     loaded = import_model(run["spec"]["model"]).load_model(trained / "out/checkpoint", model)
     assert loaded.config.model_type == model["family"]

@@ -151,29 +151,3 @@ def test_a_narrow_beam_keeps_what_a_search_by_hand_keeps(name, width, length_pen
         for row, length in enumerate(lengths)
     ]
     assert rows(decode_with_beam(model, source, width, 9, length_penalty)) == expected
-
-
-def test_a_beam_is_never_worse_than_greedy():
-    better = 0
-    for seed in range(6):
-        model = ready_to_end("relative", seed)
-        source = sentences([5], seed=seed)
-        scores = []
-        for ids in (decode_greedily(model, source, 12), decode_with_beam(model, source, 5, 12)):
-            if ids[0, -1] != 2:
-                break
-            logits = model(source, torch.cat([torch.tensor([[2]]), ids[:, :-1]], dim=1)).logits
-            logits[..., 0] = -torch.inf
-            scores.append(float(logits.log_softmax(-1).gather(2, ids[..., None]).mean().detach()))
-        if len(scores) == 2:
-            assert scores[1] >= scores[0] - 1e-5
-            better += scores[1] > scores[0] + 1e-5
-    assert better
-
-
-def test_the_batch_does_not_change_a_beam():
-    model = ready_to_end("sal-code", 2)
-    source = sentences([6, 2, 4, 5])
-    together = rows(decode_with_beam(model, source, 3, 10))
-    alone = [rows(decode_with_beam(model, row[None, : int(row.ne(0).sum())], 3, 10))[0] for row in source]
-    assert together == alone

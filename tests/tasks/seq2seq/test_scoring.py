@@ -132,9 +132,8 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
         matches.add(tuple(row["prediction"] for row in expected))
     assert len(matches) > 1
     evaluated = json.loads((tmp_path / "eval/evaluation.json").read_text())
-    assert evaluated["kept_sha256"] == {
-        name: hash_file(tmp_path / f"out/checkpoint/{name}.safetensors") for name in kept
-    }
+    digests = {name: hash_file(tmp_path / f"out/checkpoint/{name}.safetensors") for name in kept}
+    assert evaluated["kept_sha256"] == digests
 
 
 def test_a_run_of_the_catalogue_is_trained_and_scored_as_the_catalogue_says(tmp_path):
@@ -163,8 +162,7 @@ def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_pred
     out = shutil.copytree(trained / "out", tmp_path / "out")
     run = json.loads((out / "run.json").read_text())
     (out / "run.json").write_text(json.dumps({**run, "data_digest": digest_data(data)}))
-    settings = {**SETTINGS, "splits": ["test"]}
-    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    (tmp_path / "settings.json").write_text(json.dumps(SETTINGS | {"splits": ["test"]}))
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
 
     scores = {row["metric"]: row for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"}
@@ -197,32 +195,22 @@ def test_the_longest_output_is_by_the_length_of_the_source_with_its_end(trained)
 
 
 def test_a_group_without_examples_gives_no_score():
-    scores = score_shares(
-        "exact_match", np.array([True, False]), np.array(["x", ""]), {"lexical": ["x"], "structural": ["y"]}
-    )
-    assert {row["subset"]: (row["value"], row["n"]) for row in scores} == {
-        "all": (50, 2),
-        "x": (100, 1),
-        "lexical": (100, 1),
-    }
+    groups = {"lexical": ["x"], "structural": ["y"]}
+    scores = score_shares("exact_match", np.array([True, False]), np.array(["x", ""]), groups)
+    expected = {"all": (50, 2), "x": (100, 1), "lexical": (100, 1)}
+    assert {row["subset"]: (row["value"], row["n"]) for row in scores} == expected
 
 
-def test_a_checkpoint_of_another_size_is_refused(capsys, place):
+@pytest.mark.parametrize(
+    ("change", "parts"), [({"width": 16}, ["[12, 32]", "[12, 16]"]), ({"layers": 2}, ["the file has no "])]
+)
+def test_a_checkpoint_of_another_model_is_refused(capsys, place, change, parts):
     file = place / "out/checkpoint/config.json"
     config = json.loads(file.read_text())
-    config["model"]["width"] = 16
+    config["model"] |= change
     file.write_text(json.dumps(config))
     record_files(place / "out")
-    refused(capsys, place, "model.safetensors belongs to another configuration", "[12, 32]", "[12, 16]")
-
-
-def test_a_checkpoint_of_another_model_is_refused(capsys, place):
-    file = place / "out/checkpoint/config.json"
-    config = json.loads(file.read_text())
-    config["model"]["layers"] = 2
-    file.write_text(json.dumps(config))
-    record_files(place / "out")
-    refused(capsys, place, "model.safetensors belongs to another configuration", "the file has no ")
+    refused(capsys, place, "model.safetensors belongs to another configuration", *parts)
 
 
 def test_an_edited_spec_is_refused(capsys, place):
@@ -259,14 +247,16 @@ def test_a_folder_with_other_files_is_not_replaced(capsys, place):
     refused(capsys, place, "contains dataset.json", "another --out", out=place / "data")
 
 
-def test_a_split_that_does_not_exist_is_named(capsys, place):
-    (place / "settings.json").write_text(json.dumps({**SETTINGS, "splits": ["tset"]}))
-    refused(capsys, place, "tset.parquet does not exist")
-
-
-def test_a_wrong_setting_is_named_with_its_file(capsys, place):
-    (place / "settings.json").write_text(json.dumps({**SETTINGS, "beams": 3}))
-    refused(capsys, place, "settings.json", "unknown key 'beams'", "did you mean 'beam'")
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"splits": ["tset"]}, ["tset.parquet does not exist"]),
+        ({"beams": 3}, ["settings.json", "unknown key 'beams'", "did you mean 'beam'"]),
+    ],
+)
+def test_a_wrong_setting_is_named(capsys, place, change, parts):
+    (place / "settings.json").write_text(json.dumps(SETTINGS | change))
+    refused(capsys, place, *parts)
 
 
 def test_a_run_of_a_spec_file_needs_settings(place):

@@ -162,9 +162,8 @@ class ContiguousRows(Sequence[np.ndarray]):
 def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
     """Return the rows of each batch of similar length; see `batching.bucket_by_length`."""
     if pairs.orders.by_length is not None:
-        return ContiguousRows(
-            pairs.orders.by_length, find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
-        )
+        ends = find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
+        return ContiguousRows(pairs.orders.by_length, ends)
     length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
     return bucket_by_length(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
 
@@ -193,10 +192,9 @@ def make_fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.de
 
 
 def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences, Orders | None]:
-    """Read the first and second sentences of a split as ids without special tokens, and their orders.
+    """Map the ids of the first and second sentences of a split into memory, and their orders.
 
-    All of them are memory-mapped. A split without mapped files is read into memory, without orders. Raises UserError if
-    a file is missing or broken.
+    A split without mapped files is read, without orders. Raises UserError if a file is missing or broken.
     """
     folder = locate_mapped_folder(data, split)
     if not folder.exists():
@@ -210,9 +208,8 @@ def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, Rag
                 f"{folder / name}.npy cannot be read ({error}); delete {data} and prepare it again"
             ) from error
 
-    first, second = (
-        RaggedSequences(*(mapped(f"{side}_{part}") for part in ("ids", "start", "length"))) for side in SIDES
-    )
+    parts = ("ids", "start", "length")
+    first, second = (RaggedSequences(*(mapped(f"{side}_{part}") for part in parts)) for side in SIDES)
     return first, second, Orders(*map(mapped, ("by_second", "rank", "by_length", "counts")))
 
 

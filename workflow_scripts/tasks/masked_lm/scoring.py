@@ -62,10 +62,7 @@ def load_model(spec: dict, checkpoint: Path) -> Pretraining:
 
 
 def score_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
-    """Return nats, number and right answers of the masked tokens of each pair, and whether `follows` is right.
-
-    All are [B] float64.
-    """
+    """Return [B] float64 of each pair: nats, number and right answers of masked tokens; whether `follows` is right."""
     chosen = batch.labels.ne(IGNORED)
 
     def per_pair(values: Tensor) -> Tensor:

@@ -98,10 +98,8 @@ def read_sememe_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[SememeLexic
             known.setdefault(pieces, set()).update(numbers)
     length = np.array([len(pieces) for pieces in known])
     starts = np.cumsum(length) - length
-    keys = hash_words(
-        np.concatenate([np.array(pieces) for pieces in known]), starts, np.arange(len(known)).repeat(length)
-    )
-    keys, first = np.unique(keys, return_index=True)
+    tokens = np.concatenate([np.array(pieces) for pieces in known])
+    keys, first = np.unique(hash_words(tokens, starts, np.arange(len(known)).repeat(length)), return_index=True)
     lists = [sorted(numbers) for numbers in known.values()]
     count = np.array([len(lists[row]) for row in first] + [0])
     sememes = np.full((len(first) + 1, max(int(count.max()), 1)), NONE, np.int32)

@@ -99,9 +99,8 @@ def encode_prompts(
     has a number for each word of each content (between single spaces): neighbours with the same number count as one
     word. Raises UserError for another count of numbers.
     """
-    answers = tokenizer.encode_batch(
-        [f" {label}" if label_space else label for label in labels], add_special_tokens=False
-    )
+    spaced = [f" {label}" if label_space else label for label in labels]
+    answers = tokenizer.encode_batch(spaced, add_special_tokens=False)
     items = np.array([row for row, answer in enumerate(answers) if len(answer.ids) == 1], np.int64)
     texts = [template.replace("{content}", contents[row]) for row in items]
     before = template.partition("{content}")[0].count(" ")
@@ -113,9 +112,8 @@ def encode_prompts(
         if groups is not None:
             count = contents[row].count(" ") + 1
             if len(groups[row]) != count:
-                raise UserError(
-                    f"row {row + 1} has {len(groups[row])} groups for {count} words; give each word a number"
-                )
+                found = f"row {row + 1} has {len(groups[row])} groups for {count} words"
+                raise UserError(f"{found}; give each word a number")
             numbers = merge_groups(groups[row], before, text.count(" ") + 1)[numbers]
         words.append(np.concatenate([np.full(len(start), OUTSIDE), numbers]))
     return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))

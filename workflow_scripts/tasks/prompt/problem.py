@@ -73,9 +73,7 @@ def check_model_settings(spec: dict) -> dict:
     """Check the settings of the model. Raises UserError if they have no template."""
     settings = drop_name(spec["model"])
     if not settings.get("template"):
-        raise UserError(
-            f"{spec['task']}/{spec['method']}: model.template is empty; a prompt needs one with {{content}}"
-        )
+        raise UserError(f"{spec['task']}/{spec['method']}: model.template is empty; it must contain {{content}}")
     return settings
 
 
@@ -93,10 +91,8 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
     tokenizer, space = load_tokenizer(tokenizer_folder), settings.get("label_space", False)
     tokens, rows = tokenizer.get_vocab_size(), model.get_input_embeddings().num_embeddings
     if tokens > rows:
-        raise UserError(
-            f"{tokenizer_folder}: tokenizer.json has {tokens} tokens, and the model embeddings of {rows}; "
-            "take the tokenizer that belongs to the model"
-        )
+        has = f"tokenizer.json has {tokens} tokens, and the model embeddings of {rows}"
+        raise UserError(f"{tokenizer_folder}: {has}; take the tokenizer that belongs to the model")
     where, whose = data / f"{split}.parquet", f"of {tokenizer_folder / 'tokenizer.json'}"
     try:
         prompts = encode_prompts(tokenizer, contents, labels, settings["template"], bos, space, groups)

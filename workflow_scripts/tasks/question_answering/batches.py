@@ -77,10 +77,8 @@ def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> 
 
     settings, positions = parse_as(Settings, spec["problem"], "problem"), spec["model"]["positions"]
     if settings.longest > positions:
-        raise UserError(
-            f"{spec['task']}/{spec['method']}: problem.longest is {settings.longest}, more than the model's "
-            f"{positions} positions"
-        )
+        found = f"problem.longest is {settings.longest}, more than the model's {positions} positions"
+        raise UserError(f"{spec['task']}/{spec['method']}: {found}")
     table = read_table(data, split, ["question", "context", "start", "answer", "answers"]).to_pydict()
     tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")

@@ -22,9 +22,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
     """
     model = build(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
-    train = read_windows(spec, init, data, "train").make_batches(
-        settings.batch_tokens, settings.batch_sentences, device
-    )[1]
+    read = read_windows(spec, init, data, "train")
+    train = read.make_batches(settings.batch_tokens, settings.batch_sentences, device)[1]
     valid = read_windows(spec, init, data, settings.validation["split"])
     batches = valid.make_batches(settings.batch_tokens, None, device)
 
@@ -35,8 +34,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
             for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1))
         }
 
-    save_extra_files = make_companion_writer(model.encoder.config, init)
-    return Problem(model, compute_span_loss, train, validate, save_extra_files)
+    return Problem(model, compute_span_loss, train, validate, make_companion_writer(model.encoder.config, init))
 
 
 def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -55,10 +53,8 @@ def find_answers(model: SpanModel, windows: Windows, batches: tuple[list[np.ndar
     best = np.full(len(windows.contexts), -np.inf)
     answers = [""] * len(windows.contexts)
     for rows, batch in zip(*batches, strict=True):
-        scores, first, last = (
-            part.cpu().numpy() for part in find_best_spans(model(batch).float(), windows.longest_answer)
-        )
-        for row, score, begin, end in zip(rows, scores, first, last, strict=True):
+        found = find_best_spans(model(batch).float(), windows.longest_answer)
+        for row, score, begin, end in zip(rows, *(part.cpu().numpy() for part in found), strict=True):
             item = windows.item[row]
             if score > best[item]:
                 best[item] = score

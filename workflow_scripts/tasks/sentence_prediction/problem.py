@@ -33,7 +33,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LOWEST_METRIC. The states of a
     frozen encoder are computed once. Raises UserError if a file is missing or broken.
     """
-    names = read_labels(data)
+    names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
     model = build(load_initial_encoder(spec, settings, init), spec, len(names) if names else 1).to(device)
 
     def read(split: str) -> Sentences:
@@ -51,13 +51,12 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     def validate(trained: SentenceModel) -> dict[str, float]:
         predicted = torch.cat([trained(batch).float() for batch in valid]).cpu()
         if predicted.dim() == 1:
-            found, _ = compute_correlations(predicted.numpy(), label)
+            found = compute_correlations(predicted.numpy(), label)[0]
         else:
-            found, _ = compute_class_metrics(*decide_classes(predicted), label)
+            found = compute_class_metrics(*decide_classes(predicted), label)[0]
         return {settings.validation["metric"]: LOWEST_METRIC, **found}
 
-    save_extra_files = make_companion_writer(model.encoder.config, init)
-    return Problem(model, compute_sentence_loss, train, validate, save_extra_files)
+    return Problem(model, compute_sentence_loss, train, validate, make_companion_writer(model.encoder.config, init))
 
 
 def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -65,11 +64,6 @@ def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatc
     predicted = model(batch).float()
     loss = mse_loss(predicted, batch.label) if predicted.dim() == 1 else cross_entropy(predicted, batch.label.long())
     return loss, {"sentence": loss.detach()}
-
-
-def read_labels(data: Path) -> list[str] | None:
-    """Return the class names of a task; None if its labels are scores."""
-    return read_json(data / "dataset.json")["labels"]
 
 
 def make_batches(

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from workflow_scripts.common.files import read_json
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import find_subset_rows
@@ -15,7 +16,7 @@ from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.encoders import load_encoder
 from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches, read_sentences
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build, compute_cosine
-from workflow_scripts.tasks.sentence_prediction.problem import decide_classes, read_labels
+from workflow_scripts.tasks.sentence_prediction.problem import decide_classes
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -27,7 +28,7 @@ def score(
     zero_states is the percentage of items with an all-zero [CLS]. An undefined metric has a row with a `reason` instead
     of a value.
     """
-    spec, names = run["spec"], read_labels(data)
+    spec, names = run["spec"], read_json(data / "dataset.json")["labels"]
     model = build(load_encoder(checkpoint, spec["model"]), spec, len(names) if names else 1).to(device).eval()
     load_weight_file(model, checkpoint / "model.safetensors")
     splits = {split: read_sentences(spec, model.positions, checkpoint, data, split) for split in settings.splits}
@@ -69,10 +70,8 @@ def predict_items(
             zero.setdefault(readout, []).append((states == 0).all(-1).any(-1).cpu())
         reporter.advance(len(rows))
     order = np.argsort(np.concatenate(batches[0]))
-    return (
-        {readout: torch.cat(parts)[order] for readout, parts in found.items()},
-        {readout: torch.cat(zero[readout])[order].numpy() for readout in found},
-    )
+    predicted = {readout: torch.cat(parts)[order] for readout, parts in found.items()}
+    return predicted, {readout: torch.cat(zero[readout])[order].numpy() for readout in found}
 
 
 def score_subsets(
@@ -85,11 +84,10 @@ def score_subsets(
     rows = []
     for subset, chosen in find_subset_rows(subsets).items():
         predicted, likelihood = made[0][chosen], None if made[1] is None else made[1][chosen]
-        values, reasons = (
-            compute_class_metrics(predicted, likelihood, label[chosen])
-            if classes
-            else compute_correlations(predicted, label[chosen])
-        )
+        if classes:
+            values, reasons = compute_class_metrics(predicted, likelihood, label[chosen])
+        else:
+            values, reasons = compute_correlations(predicted, label[chosen])
         where = {"subset": subset, "readout": readout, "n": len(chosen)}
         rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]
         rows += [{**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()]

@@ -37,11 +37,10 @@ def decode(
     longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
     for rows in bucket_by_length(length, length, max(settings.batch_tokens, int(length.max()))):
         source, limit = (torch.from_numpy(values).to(device) for values in (sources.pad(rows), longest[rows]))
-        ids = (
-            decode_greedily(model, source, limit)
-            if settings.beam == 1
-            else decode_with_beam(model, source, settings.beam, limit)
-        )
+        if settings.beam == 1:
+            ids = decode_greedily(model, source, limit)
+        else:
+            ids = decode_with_beam(model, source, settings.beam, limit)
         for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
             end = sentence.index(EOS) if EOS in sentence else len(sentence)
             outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
@@ -64,11 +63,8 @@ def score_with_modules(
     """Return the score rows of the metric modules of the settings. Outputs and references are joined."""
     if not settings.measures:
         return []
-    table = read_table(data, split)
-    return [
-        row
-        for name, options in settings.measures.items()
-        for row in import_function(name, "score_outputs", "workflow_scripts.evaluation")(
-            outputs, references, table, data, options
-        )
-    ]
+    table, rows = read_table(data, split), []
+    for name, options in settings.measures.items():
+        score_outputs = import_function(name, "score_outputs", "workflow_scripts.evaluation")
+        rows += score_outputs(outputs, references, table, data, options)
+    return rows

@@ -29,12 +29,10 @@ if TYPE_CHECKING:
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Make the model, batches on `device`, and the validation: teacher-forced, and decoded if the settings say so.
 
-    Values of further splits have the split's name before theirs. With `phrases` in the spec, training batches hold the
-    phrase of each source token. With `init`, the folder of a pre-trained encoder, the model reads its weights, and
-    source sentences are split into its pieces.
-
-    Raises UserError if a file is missing or broken, if an example is longer than `batch_tokens`, or for the `init` of a
-    model that starts from random weights.
+    With `phrases` in the spec, training batches hold the phrase of each source token. With `init`, the folder of a
+    pre-trained encoder, the model reads its weights, and source sentences are split into its pieces. Raises UserError
+    if a file is missing or broken, if an example is longer than `batch_tokens`, or for the `init` of a model that
+    starts from random weights.
     """
     vocabulary, pieces = read_vocabularies(data), None
     if init:
@@ -68,9 +66,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     }
 
     def validate(trained: nn.Module) -> dict[str, float]:
-        return {
-            prefix + name: value for prefix, scores in validations.items() for name, value in scores(trained).items()
-        }
+        scores = {prefix: validation(trained) for prefix, validation in validations.items()}
+        return {prefix + name: value for prefix, found in scores.items() for name, value in found.items()}
 
     return Problem(model, loss, batches, validate, save_extra_files)
 
@@ -88,9 +85,8 @@ def make_validation(
     batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
     if "decoding" not in validation:
         return lambda trained: score_teacher_forced(trained, batches)
-    settings = parse_as(
-        Evaluation, {"splits": [split], **validation["decoding"]}, "settings: training.validation.decoding"
-    )
+    decoding = {"splits": [split], **validation["decoding"]}
+    settings = parse_as(Evaluation, decoding, "settings: training.validation.decoding")
     table, words = read_table(data, split, COLUMNS), read_vocabularies(data)["target"]
     references = join_tokens(table["target"].to_pylist(), settings.joined)
 
