@@ -52,7 +52,8 @@ def train(toy: Path, out: Path, state: Path, *more: object, spec: Path | None = 
 def train_here(toy: Path, tmp_path: Path, spec: Path) -> int:
     """The same in this process, which has loaded torch already; returns the exit code."""
     places = {"spec": spec, "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
-    return run_main("train", **places, device="cpu")
+    arguments = [part for name, path in places.items() for part in (f"--{name}", str(path))]
+    return main(["train", *arguments, "--device", "cpu"])
 
 
 def changed_spec(tmp_path: Path, **training: object) -> Path:
