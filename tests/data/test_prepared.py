@@ -1,4 +1,4 @@
-"""What all sequence-to-sequence sets share: draws, vocabulary, and the files of a data folder."""
+"""Data folders: random samples, vocabulary, files of sequence pairs and tables, and digests."""
 
 import hashlib
 import json
@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
-from workflow_scripts.data.prepared import Seq2SeqDataset, build_vocabulary, digest_data, write_data
+from workflow_scripts.data.prepared import Seq2SeqDataset, TableDataset, build_vocabulary, digest_data, write_data
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, split_by_key
+from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 SPEC = {
     "task": "toy",
@@ -27,6 +28,7 @@ SPEC = {
     "sources": ["toy/file.txt"],
     "prepare": "workflow_scripts.data.datasets.cogs",
 }
+COUNTS = ("rows", "distinct", "out_of_vocabulary_tokens", "longest_source", "longest_target")
 TRAIN = [Example("b a", "B A"), Example("b", "B"), Example("c", "C", "rare")]
 TEST = [Example("a b d", "A D D", "new")]
 
@@ -139,23 +141,20 @@ def test_the_files_of_a_data_folder(tmp_path):
                 "longest_source": 2,
                 "longest_target": 2,
             },
-            "test": {
-                "rows": 1,
-                "distinct": 1,
-                "out_of_vocabulary_tokens": 3,
-                "longest_source": 3,
-                "longest_target": 3,
-            },
+            "test": {"rows": 1, "distinct": 1, "out_of_vocabulary_tokens": 3, "longest_source": 3, "longest_target": 3},
         },
     }
 
 
-def test_the_same_input_gives_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("kind", ["pairs", "tables"])
+def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path, kind):
     found = []
-    for name in ("first", "second"):
-        write_data(toy(), SPEC, tmp_path / name)
-        found.append((hash_files(tmp_path / name), digest_data(tmp_path / name)))
-    assert found[0] == found[1] and len(found[0][0]) == 4
+    for _ in range(2):
+        made = toy() if kind == "pairs" else TableDataset({"train": ROWS}, [], "paper", {"a.txt": "a"})
+        write_data(made, SPEC, tmp_path / "out")
+        found.append((hash_files(tmp_path / "out"), digest_data(tmp_path / "out")))
+        (tmp_path / "out/stray").write_text("from elsewhere")
+    assert found[0] == found[1]
 
 
 def test_the_worse_protocol_is_written(tmp_path):
@@ -168,8 +167,8 @@ def test_the_worse_protocol_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"protocol": "stand_in"}, "stand-in data, but the protocol is paper"),
-        ({"splits": {"train": TRAIN, "valid": []}}, "valid is empty"),
+        ({"protocol": "stand_in"}, "task toy: stand-in data, but the protocol is paper"),
+        ({"splits": {"train": TRAIN, "valid": []}}, "task toy: split valid is empty"),
     ],
 )
 def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
@@ -192,3 +191,78 @@ def test_a_killed_process_leaves_no_half_folder(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "data").exists()
+
+
+ROWS = {
+    "item": ["a-1", "a-2", "a-3"],
+    "content": ["good film", "bad film", "good film"],
+    "label": ["positive", "negative", "positive"],
+    "subset": ["", "", ""],
+}
+DOCUMENTS = {"source": ["sst", "sst", "glosses"], "ids": [[4, 5], [4, 5], []]}
+
+
+def test_tables_counts_and_extra_files(tmp_path):
+    files = {"tokenizer.json": '{"é": 1}', "more.json": {"b": 1}}
+    prepared = TableDataset({"train": ROWS, "valid": DOCUMENTS}, ["a note"], extra_files=files)
+    write_data(prepared, SPEC, tmp_path / "out")
+    assert pyarrow.parquet.read_table(tmp_path / "out/train.parquet").to_pydict() == ROWS
+    table = pyarrow.parquet.read_table(tmp_path / "out/valid.parquet")
+    assert table.to_pydict() == DOCUMENTS
+    assert table.schema.field("ids").type == pyarrow.list_(pyarrow.int32())
+    summary = json.loads((tmp_path / "out/dataset.json").read_text())
+    assert summary["splits"] == {"train": {"rows": 3, "distinct": 2}, "valid": {"rows": 3, "distinct": 2}}
+    assert summary["protocol"] == "paper" and summary["notes"] == ["a note"]
+    assert (tmp_path / "out/tokenizer.json").read_text(encoding="utf-8") == '{"é": 1}'
+    assert json.loads((tmp_path / "out/more.json").read_text()) == {"b": 1}
+    assert sorted(summary["files"]) == ["more.json", "tokenizer.json", "train.parquet", "valid.parquet"]
+
+
+MANIFEST = {"task": "toy", "subset_groups": {"x": ["y"]}}
+
+
+def folder(path, manifest: dict, rows: bytes = b"rows"):
+    path.mkdir()
+    (path / "train.parquet").write_bytes(rows)
+    (path / "dataset.json").write_text(json.dumps(manifest))
+    return path
+
+
+def test_equal_data_have_an_equal_digest_however_they_were_made(tmp_path):
+    first = digest_data(folder(tmp_path / "first", MANIFEST))
+    (folder(tmp_path / "second", MANIFEST) / "record.json").write_text('{"started": "2026-01-01"}')
+    assert digest_data(tmp_path / "second") == first
+
+
+def test_other_data_have_another_digest(tmp_path):
+    digests = [digest_data(folder(tmp_path / "first", MANIFEST))]
+    digests.append(digest_data(folder(tmp_path / "rows", MANIFEST, b"other rows")))
+    digests.append(digest_data(folder(tmp_path / "groups", MANIFEST | {"subset_groups": {}})))
+    named = folder(tmp_path / "named", MANIFEST)
+    (named / "train.parquet").rename(named / "test.parquet")
+    digests.append(digest_data(named))
+    assert len(set(digests)) == len(digests)
+
+
+def test_a_folder_without_data(tmp_path):
+    with pytest.raises(UserError, match=r"dataset.json does not exist; pass an existing file"):
+        digest_data(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("side", "ids", "said"),
+    [
+        ("source", [[4, 5], [], [4, 7]], "row 2 has the source token 7, but vocabulary.json ends at 5"),
+        ("target", [[4, -1], [6], [4]], "row 0 has the target token -1, but vocabulary.json ends at 6"),
+    ],
+)
+def test_a_token_outside_the_vocabulary_is_named(tmp_path, side, ids, said):
+    words = {"source": [*"0123ab"], "target": [*"0123abc"]}
+    (tmp_path / "vocabulary.json").write_text(json.dumps(words))
+    good = {"source_ids": [[4, 5], [], [4]], "target_ids": [[4], [6], [4]]}
+    pyarrow.parquet.write_table(pyarrow.table(good), tmp_path / "train.parquet")
+    assert read_pairs(tmp_path, "train").source.length.tolist() == [2, 0, 1]
+    pyarrow.parquet.write_table(pyarrow.table(good | {f"{side}_ids": ids}), tmp_path / "train.parquet")
+    with pytest.raises(UserError) as caught:
+        read_pairs(tmp_path, "train")
+    assert f"train.parquet: {said}" in str(caught.value) and "\n" not in str(caught.value)

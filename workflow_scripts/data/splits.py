@@ -97,7 +97,4 @@ def split_by_key(rows: Sequence[Any], valid_fraction: float, shared_keys: bool, 
     for source in dict.fromkeys(row.source for row in rows):
         keys = sorted({row.key for row in rows if row.source == source} - (valid if shared_keys else set()))
         valid |= set(rng.sample(keys, math.ceil(len(keys) * valid_fraction)))
-    return {
-        "train": [row for row in rows if row.key not in valid],
-        "valid": [row for row in rows if row.key in valid],
-    }
+    return {"train": [row for row in rows if row.key not in valid], "valid": [row for row in rows if row.key in valid]}

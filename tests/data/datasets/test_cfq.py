@@ -52,10 +52,7 @@ def test_splits_of_an_archive_in_upstreams_format(archive, splits_first):
         "test": ["M2"],
     }
     assert prepared.splits["test"] == [
-        Example(
-            "Did M0 ' s editor meet M2",
-            "SELECT count ( * ) WHERE { ?x0 a.b.met M2 . ?x0 film.editor.film M0 }",
-        )
+        Example("Did M0 ' s editor meet M2", "SELECT count ( * ) WHERE { ?x0 a.b.met M2 . ?x0 film.editor.film M0 }")
     ]
     assert prepared.protocol == "paper"
 
@@ -113,22 +110,6 @@ def test_archives_that_are_none_or_lack_a_file(archive, tmp_path):
             file.write_bytes(content)
         with pytest.raises(UserError, match=rf"^{file} cannot be read .*fetch it again$"):
             prepare({"split": "mcd2"}, {"cfq/cfq.tar.gz": file})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"split": "mcd1"}, "needs the source cfq/cfq.tar.gz"),
-        ({}, "key 'split' is missing"),
-        ({"split": "mcd4"}, "key 'split' is 'mcd4'"),
-        ({"split": "mcd1", "preprocessing": "official", "inverse": True}, "'inverse' means nothing"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, {})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_archive_says_where_it_is_to_be_had(tmp_path):

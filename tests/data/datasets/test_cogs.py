@@ -58,19 +58,3 @@ def test_a_malformed_line_is_named(tmp_path, line):
     file.write_text(f"A cat ran .\trun . agent\tprimitive\n{line}\n")
     with pytest.raises(UserError, match=rf"^{file}:2: not three filled columns .*fetch the file again$"):
         read_cogs(file)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "needs the source cogs/train.tsv"),
-        ({"from": "grammar"}, "key 'from' is 'grammar'"),
-        ({"form": "upstream"}, "unknown key 'form'; did you mean 'from'?"),
-        ({"from": "stand_in", "limit": {"gen": 3}}, "no split gen to limit here; known: train, test, dev"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, {})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -136,22 +136,6 @@ def test_a_dictionary_without_counts_is_one_line(tmp_path):
         prepare({}, {SOURCES[0]: tmp_path})
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "needs the source wordnet/wordnet-3.0-dict.tar.xz or"),
-        ({"split_by": "gloss"}, "key 'split_by' is 'gloss'"),
-        ({"definienda": 0}, "key 'definienda' is 0"),
-        ({"splitby": "item"}, "unknown key 'splitby'; did you mean 'split_by'?"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, {})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("by", ["item", "word"])
 def test_sizes_of_the_real_data(mirror, by):
     prepared = prepare({"split_by": by}, {SOURCES[0]: mirror / SOURCES[0]})

@@ -5,7 +5,6 @@ import zipfile
 
 import pytest
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
@@ -172,22 +171,6 @@ def test_text_and_inverse_dictionary_have_the_same_items_at_every_scale():
             if spec["prepare"] == module.__name__
         }
         assert len(options) == 1, scale
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "key 'tokenizer' is missing"),
-        (SMALL | {"tokenizer": "words"}, "key 'tokenizer' is 'words'"),
-        (SMALL | {"vocabulary_size": 256}, "key 'vocabulary_size' is 256"),
-        (SMALL | {"from": "upstream"}, "needs the source wordnet/wordnet-3.0-dict.tar.xz or"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, {})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.fixture(scope="module")

@@ -162,28 +162,6 @@ def test_limits_make_the_protocol_reduced():
     assert (full.protocol, cut.protocol) == ("paper", "reduced")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"set": "add_jmup"}, "key 'set' is 'add_jmup'"),
-        ({"set": "add_jump", "validaton": "clean"}, "did you mean 'validation'?"),
-        ({"set": "add_jump", "validation_fraction": 1.5}, "less than 1"),
-        ({"set": "add_jump", "multiple": 2}, "'multiple' means nothing for set add_jump"),
-        ({"set": "add_jump_2x", "sentences": 20_000}, "'sentences' means nothing for set add_jump_2x"),
-        ({"set": "complexity", "multiple": 1, "atomic_copies": 5}, "'atomic_copies' means nothing for set complexity"),
-        ({"set": "complexity"}, "needs the key 'multiple'"),
-        ({"set": "complexity", "multiple": 20, "sentences": 500}, "at least the 13203 of SCAN"),
-        ({"set": "add_jump", "limit": {"tset": 5}}, "no split tset"),
-        ({"set": "add_jump", "from": "upstream"}, "needs the source scan/tasks_test_addprim_jump.txt"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, {})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "lines.txt"
     file.write_bytes(b"IN: jump OUT: I_JUMP\r\n\r\n  \nIN: jump OUT: I_JUMP\nIN: run twice OUT: I_RUN I_RUN")

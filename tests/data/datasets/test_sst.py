@@ -78,21 +78,6 @@ def test_brackets_and_slashes_of_the_text():
     assert tree == (1, "( 9/11 )", 2)
 
 
-@pytest.mark.parametrize(
-    ("options", "sources", "message"),
-    [
-        ({}, {}, "needs the source sst/trainDevTestTrees_PTB.zip"),
-        ({"from": "grammar"}, {}, "key 'from' is 'grammar'"),
-        ({"labels": 5}, {}, "unknown key 'labels'"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, sources, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, sources)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_missing_file(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as opened:
         opened.writestr("trees/dev.txt", TREE)

@@ -130,19 +130,6 @@ def test_broken_sources_are_named(tmp_path, sources, name, content, message):
     assert "\n" not in str(caught.value) and not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "needs the source bookcorpus/bookcorpus.tar.bz2"),
-        ({"validation_every": 1}, "key 'validation_every' is 1"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(options, {})
-    assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
 MEASURE = """
 import json, pathlib, resource, sys
 import pyarrow.parquet as pq

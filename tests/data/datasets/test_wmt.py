@@ -203,23 +203,6 @@ def test_a_torn_archive(tmp_path, archives):
             made(tmp_path, sources)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "needs the source wmt/news.tgz"),
-        ({"target": "de"}, "wmt/news.tgz has no file for the language 'de'"),
-        ({"target": "zh"}, "key 'target' is 'zh'"),
-        ({"mergers": 3}, "unknown key 'mergers'; did you mean 'merges'?"),
-        ({"validation_every": 1}, "key 'validation_every' is 1"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(options, message):
-    with pytest.raises(UserError) as caught:
-        prepare(OPTIONS | options, {})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_made_up_data_from_the_catalogue(tmp_path):
     parser = command.argparse.ArgumentParser()
     command.add_arguments(parser)

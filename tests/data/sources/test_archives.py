@@ -92,10 +92,7 @@ def test_what_is_refused(tmp_path, monkeypatch):
     whole = packed(tmp_path / "whole.tar.gz", [("a/x", bytes(range(256)) * 64)])
     for name, content in (("half.tar.gz", whole.read_bytes()[:200]), ("text.zip", b"no archive")):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(
-            UserError,
-            match=f"{name} cannot be read .*; fetch it again",
-        ):
+        with pytest.raises(UserError, match=f"{name} cannot be read .*; fetch it again"):
             read_members(tmp_path / name, {"x"})
     with pytest.raises(UserError, match=r"missing.zip cannot be read"):
         read_members(tmp_path / "missing.zip", {"x"})

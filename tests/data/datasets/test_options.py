@@ -1,0 +1,64 @@
+"""Wrong options of the data sets are refused in one line that names the key."""
+
+import pytest
+
+from tests.data.datasets.test_pretraining_text import SMALL as TEXT
+from tests.data.datasets.test_wmt import OPTIONS as WMT
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.datasets import (
+    cfq,
+    cogs,
+    inverse_dictionary,
+    pretraining_text,
+    scan,
+    sst,
+    wikipedia_bookcorpus,
+    wmt,
+)
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "message"),
+    [
+        (cfq, {"split": "mcd1"}, "needs the source cfq/cfq.tar.gz"),
+        (cfq, {}, "key 'split' is missing"),
+        (cfq, {"split": "mcd4"}, "key 'split' is 'mcd4'"),
+        (cfq, {"split": "mcd1", "preprocessing": "official", "inverse": True}, "'inverse' means nothing"),
+        (cogs, {}, "needs the source cogs/train.tsv"),
+        (cogs, {"from": "grammar"}, "key 'from' is 'grammar'"),
+        (cogs, {"form": "upstream"}, "unknown key 'form'; did you mean 'from'?"),
+        (cogs, {"from": "stand_in", "limit": {"gen": 3}}, "no split gen to limit here; known: train, test, dev"),
+        (inverse_dictionary, {}, "needs the source wordnet/wordnet-3.0-dict.tar.xz or"),
+        (inverse_dictionary, {"split_by": "gloss"}, "key 'split_by' is 'gloss'"),
+        (inverse_dictionary, {"definienda": 0}, "key 'definienda' is 0"),
+        (inverse_dictionary, {"splitby": "item"}, "unknown key 'splitby'; did you mean 'split_by'?"),
+        (pretraining_text, {}, "key 'tokenizer' is missing"),
+        (pretraining_text, TEXT | {"tokenizer": "words"}, "key 'tokenizer' is 'words'"),
+        (pretraining_text, TEXT | {"vocabulary_size": 256}, "key 'vocabulary_size' is 256"),
+        (pretraining_text, TEXT | {"from": "upstream"}, "needs the source wordnet/wordnet-3.0-dict.tar.xz or"),
+        (scan, {"set": "add_jmup"}, "key 'set' is 'add_jmup'"),
+        (scan, {"set": "add_jump", "validaton": "clean"}, "did you mean 'validation'?"),
+        (scan, {"set": "add_jump", "validation_fraction": 1.5}, "less than 1"),
+        (scan, {"set": "add_jump", "multiple": 2}, "'multiple' means nothing for set add_jump"),
+        (scan, {"set": "add_jump_2x", "sentences": 20_000}, "'sentences' means nothing for set add_jump_2x"),
+        (scan, {"set": "complexity", "multiple": 1, "atomic_copies": 5}, "'atomic_copies' means nothing for set"),
+        (scan, {"set": "complexity"}, "needs the key 'multiple'"),
+        (scan, {"set": "complexity", "multiple": 20, "sentences": 500}, "at least the 13203 of SCAN"),
+        (scan, {"set": "add_jump", "limit": {"tset": 5}}, "no split tset"),
+        (scan, {"set": "add_jump", "from": "upstream"}, "needs the source scan/tasks_test_addprim_jump.txt"),
+        (sst, {}, "needs the source sst/trainDevTestTrees_PTB.zip"),
+        (sst, {"from": "grammar"}, "key 'from' is 'grammar'"),
+        (sst, {"labels": 5}, "unknown key 'labels'"),
+        (wikipedia_bookcorpus, {}, "needs the source bookcorpus/bookcorpus.tar.bz2"),
+        (wikipedia_bookcorpus, {"validation_every": 1}, "key 'validation_every' is 1"),
+        (wmt, WMT, "needs the source wmt/news.tgz"),
+        (wmt, WMT | {"target": "de"}, "wmt/news.tgz has no file for the language 'de'"),
+        (wmt, WMT | {"target": "zh"}, "key 'target' is 'zh'"),
+        (wmt, WMT | {"mergers": 3}, "unknown key 'mergers'; did you mean 'merges'?"),
+        (wmt, WMT | {"validation_every": 1}, "key 'validation_every' is 1"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(module, options, message):
+    with pytest.raises(UserError) as caught:
+        module.prepare(options, {})
+    assert message in str(caught.value) and "\n" not in str(caught.value)
