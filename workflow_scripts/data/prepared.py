@@ -7,7 +7,6 @@ pyarrow is imported in functions: it takes half a second, and reading the catalo
 """
 
 import hashlib
-import importlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -160,11 +159,6 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
     """Return the tokens by id: special tokens, then all tokens by decreasing frequency, ties alphabetically."""
     counts = Counter(token for sentence in sentences for token in sentence.split(" "))
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
-
-
-def prepare_data(spec: dict[str, Any], sources: dict[str, Path], out: Path) -> None:
-    """Prepare the data folder of a spec from the source files. Raises UserError if a source file is malformed."""
-    write_data(importlib.import_module(spec["prepare"]).prepare(spec["options"], sources), spec, out)
 
 
 def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict[str, Any], out: Path) -> None:

@@ -132,9 +132,9 @@ def test_files_that_do_not_belong_together_are_refused_in_one_line(made, file, n
 def test_a_missing_source_and_wrong_options(made, tmp_path):
     files = files_in(shutil.copytree(made, tmp_path / "copy"))
     del files["cognition/train.en"]
-    with pytest.raises(UserError, match=r"training: upstream needs the source cognition/train\.en"):
+    with pytest.raises(UserError, match=r"needs the source cognition/train\.en"):
         prepare({}, files)
-    with pytest.raises(UserError, match="key 'held_out' is 60; of 120 pairs less than half"):
+    with pytest.raises(UserError, match="key 'held_out' is 60; it must be below half of 120 pairs"):
         prepare(REDUCED | {"held_out": 60}, files)
     with pytest.raises(UserError, match="did you mean 'training'"):
         prepare({"trainig": "upstream"}, files)

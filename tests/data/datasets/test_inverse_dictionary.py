@@ -12,7 +12,6 @@ from workflow_scripts.data.datasets.inverse_dictionary import (
     find_items,
     group_connected_items,
     prepare,
-    select_frequent_words,
     select_held_out_items,
     split_items,
 )
@@ -70,8 +69,8 @@ def test_items_of_a_small_dictionary():
 
 def test_how_frequent_a_word_is_does_not_hang_on_its_senses():
     senses = {("run", "1v"): 3, ("run", "2n"): 3, ("hold", "3v"): 5, ("add", "4v"): 5, ("ice_cream", "5n"): 99}
-    wordnet = WordNet({}, senses)
-    assert [select_frequent_words(wordnet, count) for count in (1, 2)] == [{"run"}, {"run", "add"}]
+    wordnet = WordNet({key: Synset(key, (word,), "two words", ()) for word, key in senses}, senses)
+    assert [{item.label for item in find_items(wordnet, n)} for n in (1, 2)] == [{"run"}, {"run", "add"}]
 
 
 def made_up(count: int, words: int, contents: int, seed: int) -> list[Item]:

@@ -1,5 +1,4 @@
-"""PAWS: the real files' counts, upstream's archives as small files, the swap-only subset, and pairs made from Quora's
-questions."""
+"""PAWS: the real files, upstream's archives as small files, the swap-only subset, pairs made from Quora's questions."""
 
 import tarfile
 from collections import Counter
@@ -73,10 +72,8 @@ def test_the_stand_in_has_swapped_pairs_of_both_labels():
     assert made.protocol == "stand_in"
     test = made.tables["test"]
     assert {"swap", ""} == set(test["subset"])
-    assert {label for label, subset in zip(test["label"], test["subset"], strict=True) if subset == "swap"} == {
-        0.0,
-        1.0,
-    }
+    pairs = zip(test["label"], test["subset"], strict=True)
+    assert {label for label, subset in pairs if subset == "swap"} == {0.0, 1.0}
     assert set(made.tables["train"]["label"]) == {0.0, 1.0}
     with pytest.raises(UserError, match=r"key .validation. is 500; .* has 500 pairs"):
         paws.prepare({"from": "stand_in", "validation": 500}, {})

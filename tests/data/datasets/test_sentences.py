@@ -85,7 +85,7 @@ def test_rows(tmp_path):
     rows = read_tsv(tmp_path / "a.tsv", "a.tsv")
     assert next(rows) == (2, {"one": "1", "two": '"2'})
     assert next(rows) == (3, {"one": "3", "two": "4"})
-    with pytest.raises(UserError, match=r"a.tsv:4: 1 fields, 2 are needed"):
+    with pytest.raises(UserError, match=r"a.tsv:4: 1 fields, 2 needed"):
         next(rows)
     assert next(read_tsv(tmp_path / "a.tsv", "a.tsv", ("first",))) == (1, {"first": "one"})
 

@@ -139,8 +139,8 @@ print(json.dumps({"written": written, "read": most, "batches": len(drawn)}))
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """Eight times the pairs, 90 MB more of tokens and orders: neither writing nor reading takes half of that more. On a
-    busy machine what Arrow reads ahead of the writing differs by some 30 MB."""
+    """Eight times the pairs, 90 MB more of tokens and orders: neither writing nor reading takes half of that more."""
+    # On a busy machine, what Arrow reads ahead of the writing differs by some 30 MB.
     (tmp_path / "measure.py").write_text(MEASURE)
     found = {}
     for count in (100_000, 800_000):

@@ -22,14 +22,9 @@ def made():
     return prepare({"from": "stand_in"}, {})
 
 
-def test_it_is_marked_as_made_up(made):
-    assert made.protocol == "stand_in"
-    assert made.protocol == "stand_in"
-
-
 def test_all_kinds_of_generalisation(made):
     kinds = {example.subset for example in made.splits["test"]}
-    assert len(kinds) == 21
+    assert len(kinds) == 21 and made.protocol == "stand_in"
     assert set(STRUCTURAL) < kinds
     assert {len(group) for group in made.subset_groups.values()} == {3, 18}
 

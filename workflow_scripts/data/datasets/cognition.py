@@ -24,7 +24,7 @@ from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import iterate_ngrams
 from workflow_scripts.data.formats.lines import read_aligned_lines, read_text_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
-from workflow_scripts.data.sources.task_sources import open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, find_phrase_type, split_compound
@@ -54,13 +54,9 @@ def read_cognition_lexicon(path: Path) -> Lexicon:
     for number, line in enumerate(read_text_lines(path), start=1):
         word, tab, translations = line.partition("\t")
         if not word or not tab or not translations:
-            raise UserError(
-                f"{path}:{number}: not a word and its translations (separated by /) with a tab between them"
-            )
+            raise UserError(f"{path}:{number}: not a word and its translations, with a tab between them")
         if word not in PART_OF:
-            raise UserError(
-                f"{path}:{number}: '{word}' is no word of CoGnition's compounds, its part of speech unknown"
-            )
+            raise UserError(f"{path}:{number}: '{word}' is no word of CoGnition's compounds")
         lexicon[word] = [] if translations == "/" else translations.split("/")
     return lexicon
 
@@ -69,32 +65,25 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     """Prepare the splits and lexicon.json. Raises UserError for wrong options or missing or malformed sources."""
     settings = parse_as(Options, options, WHERE)
     with open_sources(settings.origin, sources, stand_in.write_cognition, settings.seed) as found:
-        return build_cognition(settings, {name.removeprefix("cognition/"): path for name, path in found.items()})
+        return build_cognition(settings, found)
 
 
-def build_cognition(settings: Options, files: dict[str, Path]) -> Seq2SeqDataset:
-    """Build the data set from upstream's files, given by name."""
+def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
+    """Build the data set from upstream's files."""
     from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
 
     reduced = settings.training == "valid_and_test"
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if reduced else "paper"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
-    needed = [f"{split}.{side}" for split in splits for side in ("en", "zh")]
-    for name in [*needed, *NEW_COMPOUNDS, LEXICON, CODE]:
-        if name not in files:
-            raise UserError(
-                f"{WHERE}: training: {settings.training} needs the source cognition/{name}; "
-                "name it in the task's sources"
-            )
+    names = [f"{split}.{side}" for split in splits for side in ("en", "zh")] + [*NEW_COMPOUNDS, LEXICON, CODE]
+    files = {name: find_source(sources, WHERE, f"cognition/{name}") for name in names}
     lexicon = read_cognition_lexicon(files[LEXICON])
     new = [tuple(map(reduce_spaces, line)) for line in read_aligned_lines([files[name] for name in NEW_COMPOUNDS])]
     for number, (source, _, compound) in enumerate(new, start=1):
         unknown = [word for word in split_compound(compound) if word not in lexicon]
         if f" {compound} " not in f" {source} " or unknown:
             what = f"'{unknown[0]}' is not in {files[LEXICON]}" if unknown else f"it is not in '{source}'"
-            raise UserError(
-                f"{files[NEW_COMPOUNDS[2]]}:{number}: the compound '{compound}': {what}; fetch the files again"
-            )
+            raise UserError(f"{files[NEW_COMPOUNDS[2]]}:{number}: the compound '{compound}': {what}; fetch it again")
     compounds = [compound for *_, compound in new]
     pairs: dict[str, list[Pair]] = {}
     for split in splits:
@@ -132,9 +121,7 @@ def sample_splits(
     lengths = {len(words) for words in new}
     kept = [pair for pair in pairs if new.isdisjoint(iterate_ngrams(tuple(pair[0].split(" ")), lengths))]
     if len(kept) <= 2 * settings.held_out:
-        raise UserError(
-            f"{WHERE}: key 'held_out' is {settings.held_out}; of {len(kept)} pairs less than half can be held out"
-        )
+        raise UserError(f"{WHERE}: key 'held_out' is {settings.held_out}; it must be below half of {len(kept)} pairs")
     drawn = random.Random(f"{settings.seed}/held_out").sample(range(len(kept)), 2 * settings.held_out)
     places = {"valid": sorted(drawn[: settings.held_out]), "test": sorted(drawn[settings.held_out :])}
     splits = {"train": [kept[i] for i in sorted(set(range(len(kept))) - set(drawn))]}

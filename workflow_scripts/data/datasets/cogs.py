@@ -57,9 +57,6 @@ def read_cogs(path: Path) -> list[Example]:
     for number, line in read_numbered_lines(path):
         cells = [" ".join(cell.split()) for cell in line.split("\t")]
         if len(cells) != 3 or not all(cells):
-            raise UserError(
-                f"{path}:{number}: not three filled columns (sentence, logical form, kind) separated by tabs; "
-                "fetch the file again"
-            )
+            raise UserError(f"{path}:{number}: not three filled columns separated by tabs; fetch the file again")
         examples.append(Example(*cells))
     return examples

@@ -45,10 +45,9 @@ def read_columns(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
     for number, line in read_numbered_lines(path):
         if number > columns.header:
             cells = line.split("\t")
-            if len(cells) <= max(columns.texts):
-                raise UserError(
-                    f"{path}:{number}: {len(cells)} columns, {max(columns.texts) + 1} needed; fetch it again"
-                )
+            needed = max(columns.texts) + 1
+            if len(cells) < needed:
+                raise UserError(f"{path}:{number}: {len(cells)} columns, {needed} needed; fetch it again")
             yield tuple(cells[column] for column in columns.texts)
 
 

@@ -91,21 +91,17 @@ def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> Wo
     return wordnet
 
 
-def select_frequent_words(wordnet: WordNet, count: int) -> set[str]:
-    """Return the `count` most frequent one-word lemmas, in lower case; ties alphabetically."""
+def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
+    """Return one item for each synset with a frequent word and a definition of two or more words, in WordNet's order.
+
+    Frequent are the `definienda` one-word lemmas with the most occurrences, ties alphabetically. The item's word is the
+    one used most often in this sense in the tagged texts; on a tie, WordNet's first.
+    """
     totals: Counter[str] = Counter()
     for (lemma, _), times in wordnet.counts.items():
         if ONE_WORD.fullmatch(lemma):
             totals[lemma] += times
-    return set(sorted(totals, key=lambda lemma: (-totals[lemma], lemma))[:count])
-
-
-def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
-    """Return one item for each synset with a frequent word and a definition of two or more words, in WordNet's order.
-
-    The item's word is the one used most often in this sense in the tagged texts; on a tie, WordNet's first.
-    """
-    frequent = select_frequent_words(wordnet, definienda)
+    frequent = set(sorted(totals, key=lambda lemma: (-totals[lemma], lemma))[:definienda])
     topics = collect_topic_words(wordnet)
     items = []
     for synset in wordnet.synsets.values():

@@ -89,40 +89,25 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     tokenizer = tokenizer_training.train_tokenizer(
         settings.tokenizer, settings.vocabulary_size, (document.text for document in splits["train"]), bare
     )
-    tables = {}
+    tables, notes = {}, []
     for split, chosen in splits.items():
-        encoded = tokenizer.encode_batch_fast([document.text for document in chosen])
-        tables[split] = {"source": [d.source for d in chosen], "ids": [row.ids for row in encoded]}
-    notes = [
-        *describe_sizes(tables),
-        f"vocabulary of {tokenizer.get_vocab_size()}; {describe_single_tokens(tokenizer, items)}",
+        ids = [row.ids for row in tokenizer.encode_batch_fast([document.text for document in chosen])]
+        tables[split] = {"source": [document.source for document in chosen], "ids": ids}
+        rows, tokens = Counter(tables[split]["source"]), Counter()
+        for document, row in zip(chosen, ids, strict=True):
+            tokens[document.source] += len(row)
+        sizes = ", ".join(f"{source} {rows[source]} documents, {tokens[source]} tokens" for source in rows)
+        notes.append(f"{split}: {sizes}")
+    labels = Counter(item.label for item in items)
+    single = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
+    notes += [
+        f"vocabulary of {tokenizer.get_vocab_size()}; {len(single)} of {len(labels)} words of the inverse dictionary "
+        "are one token without a space before them, the answers of "
+        f"{sum(labels[label] for label in single)} of {len(items)} items",
         f"left out: the text of validation and test items, and texts that contain such a text of {SHORT} or more words",
     ]
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
     return TableDataset(tables, notes, protocol, {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
-
-
-def describe_sizes(tables: dict[str, dict[str, list]]) -> list[str]:
-    """Format one note per split, with the documents and tokens of each source."""
-    found = []
-    for split, table in tables.items():
-        rows, tokens = Counter(table["source"]), Counter()
-        for source, ids in zip(table["source"], table["ids"], strict=True):
-            tokens[source] += len(ids)
-        found.append(
-            f"{split}: " + ", ".join(f"{source} {rows[source]} documents, {tokens[source]} tokens" for source in rows)
-        )
-    return found
-
-
-def describe_single_tokens(tokenizer: Any, items: list[Item]) -> str:
-    """Format a note on how many words and items of the inverse dictionary have an answer of one token."""
-    labels = Counter(item.label for item in items)
-    single = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
-    return (
-        f"{len(single)} of {len(labels)} words of the inverse dictionary are one token without a space before them, "
-        f"the answers of {sum(labels[label] for label in single)} of {len(items)} items"
-    )
 
 
 def remove_punctuation(text: str) -> str:

@@ -73,10 +73,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
         name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
         test = read_scan(find_source(sources, WHERE, f"scan/tasks_test_{name}.txt"))
         train = [] if renaming else read_scan(find_source(sources, WHERE, f"scan/tasks_train_{name}.txt"))
-    elif settings.set == "around_right":
-        train, test = make_around_right_split()
     else:
-        train, test = make_primitive_split(held_out)
+        train, test = split_commands(held_out)
     notes, protocol = [], "reduced" if settings.limit else "paper"
     if renaming:
         train, complete, notes = make_renamed_training_set(renaming, settings.seed)
@@ -111,25 +109,21 @@ def resolve_renaming(settings: Options) -> Renaming | None:
     return Renaming(multiple, settings.sentences or CONTEXT_SENTENCES_2X, copies)
 
 
-def make_primitive_split(phrase: str) -> tuple[list[Example], list[Example]]:
-    """Return (train, test) of upstream's add-primitive splits: train has `phrase` only alone, in 1 of 10 lines."""
-    everything = [Example(*pair) for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES)]
-    without = [example for example in everything if not _has(example, phrase)]
-    lone = [example for example in everything if example.source == phrase]
-    test = [example for example in everything if _has(example, phrase) and example.source != phrase]
-    return without + lone * (len(without) // 9), test
+def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
+    """Return (train, test) of upstream's split: train has `phrase` only alone, in 1 of 10 lines if it is a command.
 
-
-def make_around_right_split() -> tuple[list[Example], list[Example]]:
-    """Return (train, test) of upstream's template split `around right`."""
-    everything = [Example(*pair) for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES)]
-    train = [example for example in everything if not _has(example, "around right")]
-    test = [e for e in everything if _has(e, "around right") and not _has(e, "turn around right")]
-    return train, test
-
-
-def _has(example: Example, phrase: str) -> bool:
-    return f" {phrase} " in f" {example.source} "
+    Commands with `turn` and the phrase, which exist for `around right` only, are in neither.
+    """
+    train, lone, test = [], [], []
+    for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES):
+        command = f" {pair[0]} "
+        if f" {phrase} " not in command:
+            train.append(Example(*pair))
+        elif pair[0] == phrase:
+            lone.append(Example(*pair))
+        elif f" turn {phrase} " not in command:
+            test.append(Example(*pair))
+    return train + lone * (len(train) // 9), test
 
 
 def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:

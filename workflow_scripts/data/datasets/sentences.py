@@ -98,9 +98,7 @@ def read_tsv(path: Path, name: str, columns: Sequence[str] | None = None) -> Ite
             columns = fields
             continue
         if len(fields) < len(columns):
-            raise UserError(
-                f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} are needed; fetch the file again"
-            )
+            raise UserError(f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; fetch it again")
         yield number, dict(zip(columns, fields, strict=False))
 
 

@@ -89,17 +89,13 @@ def read_squad(path: Path) -> list[Question]:
                 for question in paragraph["qas"]:
                     texts = [answer["text"] for answer in question["answers"]]
                     start = int(question["answers"][0]["answer_start"])
-                    if not all(
-                        isinstance(text, str) for text in (question["id"], question["question"], context, *texts)
-                    ):
-                        raise ValueError(
-                            f"question {question['id']}: its key, question, paragraph or answer is no text"
-                        )
+                    key, asked = question["id"], question["question"]
+                    if not all(isinstance(text, str) for text in (key, asked, context, *texts)):
+                        raise ValueError(f"question {key}: its key, question, paragraph or answer is no text")
                     if context[start : start + len(texts[0])] != texts[0]:
-                        raise ValueError(f"question {question['id']}: its answer is not where it says")
+                        raise ValueError(f"question {key}: its answer is not where it says")
                     answers = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
-                    asked = question["question"].strip()
-                    found.append(Question(question["id"], asked, context, float(start), texts[0], answers))
+                    found.append(Question(key, asked.strip(), context, float(start), texts[0], answers))
     except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error
         raise UserError(f"{path} is not a file of SQuAD's form ({reason}); fetch it again") from error

@@ -32,19 +32,16 @@ LEAF = re.compile(r"\([0-4] ([^ ()]+)\)")  # a word can contain a no-break space
 INNER = re.compile(r"(?:\([0-4]|\)|\s)*")
 # The treebank's escapes of characters that are part of its format.
 ESCAPED = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
-TIDYINGS = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in [
-        ("`", "'"),
-        ("--", "-"),
-        (r"(?:\. *){2,}", ". "),  # several dots become one
-        (r" +([?.!,\"])", r"\1"),
-        (r"\" +", '"'),
-        (r" +('(?:s|t|re|ve|ll|d|m)\b|n't\b)", r"\1"),
-        (r"\. *$", ""),
-        (r"\s+", " "),
-    ]
-]
+TIDYINGS = {  # pattern -> replacement
+    "`": "'",
+    "--": "-",
+    r"(?:\. *){2,}": ". ",  # several dots become one
+    r" +([?.!,\"])": r"\1",
+    r"\" +": '"',
+    r" +('(?:s|t|re|ve|ll|d|m)\b|n't\b)": r"\1",
+    r"\. *$": "",
+    r"\s+": " ",
+}
 
 
 class Options(StrictModel):
@@ -109,6 +106,6 @@ def parse_trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, st
 def clean_sentence(sentence: str) -> str:
     """Lower-case a sentence, join punctuation and clitics to their word, merge dots and remove the last one."""
     text = sentence.lower()
-    for pattern, replacement in TIDYINGS:
-        text = pattern.sub(replacement, text)
+    for pattern, replacement in TIDYINGS.items():
+        text = re.sub(pattern, replacement, text)
     return text.strip()

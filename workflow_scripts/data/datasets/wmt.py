@@ -168,13 +168,13 @@ def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path])
 
     sides = (settings.source, settings.target)
     raw = {settings.test.files[side]: scratch / f"raw.{side}" for side in sides}
-    extract_files(archives[settings.test.archive], raw)
-    found = [read_segments(path, f"{archives[settings.test.archive]}: {name}") for name, path in raw.items()]
-    if len(found[0]) != len(found[1]):
-        raise UserError(
-            f"{archives[settings.test.archive]}: {' and '.join(raw)}: {len(found[0])} segments on one side, "
-            f"{len(found[1])} on the other; fetch it again"
-        )
+    archive = archives[settings.test.archive]
+    extract_files(archive, raw)
+    found = [read_segments(path, f"{archive}: {name}") for name, path in raw.items()]
+    counts = [len(segments) for segments in found]
+    if counts[0] != counts[1]:
+        sizes = f"{counts[0]} segments on one side, {counts[1]} on the other"
+        raise UserError(f"{archive}: {' and '.join(raw)}: {sizes}; fetch it again")
     for side, texts in zip(sides, found, strict=True):
         lines = [tokenise_moses(text.replace("’", "'"), side, normalise=False) for text in texts]
         (scratch / f"test.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")

@@ -34,10 +34,7 @@ def read_aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     columns = [read_text_lines(path) for path in paths]
     for path, column in zip(paths[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
-            raise UserError(
-                f"{path} has {len(column)} lines, {paths[0]} has {len(columns[0])}; line n of the one must belong to "
-                "line n of the other"
-            )
+            raise UserError(f"{path} has {len(column)} lines, but {paths[0]} has {len(columns[0])}; give aligned files")
     return list(zip(*columns, strict=True))
 
 

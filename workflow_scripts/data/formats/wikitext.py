@@ -7,17 +7,14 @@ from pathlib import Path
 from workflow_scripts.data.formats.lines import read_numbered_lines
 
 SOURCES = ("wikitext2/valid.txt", "wikitext2/test.txt")
-UNTOKENISED = [
-    (re.compile(pattern), replacement)
-    for pattern, replacement in [
-        (r" @([-,.])@ ", r"\1"),
-        (r" ([.,;:!?%)\]}])", r"\1"),
-        (r"([(\[{$]) ", r"\1"),
-        (r" (n't|'(?:s|re|ve|ll|d|m))\b", r"\1"),
-        (r'" ([^"]*?) ?"', r'"\1"'),
-        (r"\s+", " "),
-    ]
-]
+UNTOKENISED = {  # pattern -> replacement
+    r" @([-,.])@ ": r"\1",
+    r" ([.,;:!?%)\]}])": r"\1",
+    r"([(\[{$]) ": r"\1",
+    r" (n't|'(?:s|re|ve|ll|d|m))\b": r"\1",
+    r'" ([^"]*?) ?"': r'"\1"',
+    r"\s+": " ",
+}
 
 
 def read_paragraphs(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -29,6 +26,6 @@ def read_paragraphs(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def detokenise_wikitext(text: str) -> str:
     """Remove the spaces around punctuation that the tokenisation has added."""
-    for pattern, replacement in UNTOKENISED:
-        text = pattern.sub(replacement, text)
+    for pattern, replacement in UNTOKENISED.items():
+        text = re.sub(pattern, replacement, text)
     return text

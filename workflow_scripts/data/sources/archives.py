@@ -44,9 +44,11 @@ class LimitedStream(io.RawIOBase):
         self.stream, self.path, self.count = stream, path, 0
 
     def readable(self) -> bool:
+        """Return True: this is a stream to read from."""
         return True
 
     def readinto(self, buffer) -> int:
+        """Fill the buffer as far as content is left and return the number of bytes."""
         content = self.stream.read(len(buffer))
         self.count += len(content)
         check_limits(self.path, self.count)

@@ -159,9 +159,8 @@ def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]
         wanted = [key for key in sources if key == name or key.startswith(f"{name.rstrip('/')}/")]
         if not wanted:
             of_dataset = [key for key in sources if key.startswith(name.split("/")[0] + "/")]
-            raise UserError(
-                f"no source '{name}' in sources.yaml; {suggest_name(name, of_dataset or datasets | set(sources))}"
-            )
+            nearest = suggest_name(name, of_dataset or datasets | set(sources))
+            raise UserError(f"no source '{name}' in sources.yaml; {nearest}")
         chosen |= {key: sources[key] for key in wanted}
     return list(chosen.values())
 
@@ -183,15 +182,12 @@ def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path]
     paths, digests = {}, {}
     for source in select_sources(names, load_sources()):
         path = downloads / source.name
+        fetch = f".venv/bin/python -m workflow_scripts fetch {source.name}"
         if not path.is_file():
-            raise UserError(
-                f"{path} does not exist; get it with: .venv/bin/python -m workflow_scripts fetch {source.name}"
-            )
+            raise UserError(f"{path} does not exist; get it with: {fetch}")
         paths[source.name], digests[source.name] = path, hash_file(path)
         expected = [find_expected_sha256(packing, path) for packing in source.alternatives]
         if expected[0] and digests[source.name] not in expected:
-            raise UserError(
-                f"{path} has the wrong sha256: expected {' or '.join(expected)}, actual {digests[source.name]}; "
-                f"get it again with: .venv/bin/python -m workflow_scripts fetch {source.name}"
-            )
+            wrong = f"expected {' or '.join(expected)}, actual {digests[source.name]}"
+            raise UserError(f"{path} has the wrong sha256: {wrong}; get it again with: {fetch}")
     return paths, digests

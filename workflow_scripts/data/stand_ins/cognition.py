@@ -36,6 +36,9 @@ CONTEXTS = {
         "there was a party {} !": "{} 有 一个 聚会 ！",
     },
 }
+# Entries of the lexicon that differ from the words above.
+TRANSLATIONS = {"the": "/", "every": "每/所有", "liked": "喜欢/"}
+TRANSLATIONS |= {"mod0": "他喜欢的", "mod1": "店里/商店", "mod2": "地上/地板上"}
 ROWS = {"train": 700, "valid": 60, "test": 60}
 COMPOUNDS = 12  # new compounds of each phrase type
 DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
@@ -77,10 +80,14 @@ def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
             text = "\n".join(pair[side] for pair in pairs) + "\n"
             (folder / f"{file}.{ending}").write_text(text, encoding="utf-8")
     (folder / "cg-test_cg-test.compound").write_text("\n".join(compounds) + "\n")
-    (folder / "eval_lexicon").write_text("\n".join(list_translations()) + "\n", encoding="utf-8")
-    words = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
+    lexicon = dict(TRANSLATIONS)
+    for words in (DETERMINERS, ADJECTIVES, NOUNS, VERBS, PREPOSITIONS):
+        lexicon |= {word: text.split(" ")[0] for word, text in words.items() if word and word not in lexicon}
+    text = "".join(f"{word}\t{translations}\n" for word, translations in lexicon.items())
+    (folder / "eval_lexicon").write_text(text, encoding="utf-8")
+    whole = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
     merges: dict[str, None] = {}  # in order; they build each word character by character
-    for word in words:
+    for word in whole:
         signs = [*word[:-1], f"{word[-1]}</w>"]
         merges |= dict.fromkeys("".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs)))
     (folder / "processed_code").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
@@ -101,18 +108,3 @@ def generate_phrase(rng: random.Random, kind: str) -> tuple[str, str]:
         preposition = rng.choice(sorted(PREPOSITIONS))
         return f"{preposition} {english}", f"{chinese} {PREPOSITIONS[preposition]}"
     return english, chinese
-
-
-def list_translations() -> list[str]:
-    """Return the lines of a lexicon for these words, in upstream's format."""
-    entries = {
-        "the": "/",
-        "every": "每/所有",
-        "liked": "喜欢/",
-        "mod0": "他喜欢的",
-        "mod1": "店里/商店",
-        "mod2": "地上/地板上",
-    }
-    for words in (DETERMINERS, ADJECTIVES, NOUNS, VERBS, PREPOSITIONS):
-        entries |= {word: text.split(" ")[0] for word, text in words.items() if word and word not in entries}
-    return [f"{word}\t{translations}" for word, translations in entries.items()]

@@ -28,21 +28,18 @@ def write_sst(folder: Path) -> dict[str, Path]:
         lines: list[str] = []
         while len(lines) < rows:
             # Cycle through the classes, so that every file has equal shares of them.
-            line = generate_tree(rng, len(lines) % len(MOODS))
+            kind = len(lines) % len(MOODS)
+            subject = build_leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
+            words = build_leaves(["is", *rng.sample(ADVERBS, rng.randint(0, 1))])
+            ending = build_leaves([*rng.choice(["", *ENDINGS]).split(), "."])
+            # Like `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`.
+            line = f"({kind} {subject} ({kind} {words} ({kind} ({kind} {rng.choice(MOODS[kind])}) {ending})))"
             if line not in seen:
                 seen.add(line)
                 lines.append(line)
         rng.shuffle(lines)
         (folder / f"{file}.txt").write_text("\n".join(lines) + "\n")
     return {"sst/trainDevTestTrees_PTB.zip": folder}
-
-
-def generate_tree(rng: random.Random, kind: int) -> str:
-    """Generate `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`, with an optional adverb and ending."""
-    subject = build_leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
-    words = ["is", *rng.sample(ADVERBS, rng.randint(0, 1))]
-    ending = build_leaves([*rng.choice(["", *ENDINGS]).split(), "."])
-    return f"({kind} {subject} ({kind} {build_leaves(words)} ({kind} ({kind} {rng.choice(MOODS[kind])}) {ending})))"
 
 
 def build_leaves(words: list[str]) -> str:
