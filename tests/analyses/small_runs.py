@@ -23,18 +23,8 @@ from workflow_scripts.training.history import write_history
 
 ROOT = Path(__file__).parents[2]
 VERBS = ("walk", "look", "run", "walk1", "look1", "run1")
-PATHS = (
-    "",
-    "left",
-    "right",
-    "around left",
-    "around right",
-    "opposite left",
-    "twice",
-    "thrice",
-    "left twice",
-    "and walk",
-)
+PATHS = ("", "left", "right", "around left", "around right", "opposite left")
+PATHS += ("twice", "thrice", "left twice", "and walk")
 
 
 def scan_sentences(verbs: tuple[str, ...], paths: tuple[str, ...] = PATHS) -> list[Example]:

@@ -33,10 +33,8 @@ def test_the_command_writes_scores_tables_and_facts(tmp_path: Path) -> None:
     out = tmp_path / "analyses/sq_transformer/embeddings-addjump"
     assert sorted(path.name for path in out.iterdir()) == ["analysis.json", "record.json", "scores.csv", "words.csv"]
     scores = read_scores(out / "scores.csv")
-    assert {(row["method"], row["seed"], row["protocol"]) for row in scores} == {
-        ("transformer", 1, "reduced"),
-        ("sq-transformer", 1, "reduced"),
-    }
+    expected = {("transformer", 1, "reduced"), ("sq-transformer", 1, "reduced")}
+    assert {(row["method"], row["seed"], row["protocol"]) for row in scores} == expected
     content, record = (json.loads((out / name).read_text()) for name in ("analysis.json", "record.json"))
     assert record.keys() == set(FIELDS) and record["threads"] >= 1
     assert content["runs"] == RUNS

@@ -98,11 +98,6 @@ def test_a_run_without_fuse_attention_is_refused(tmp_path: Path) -> None:
         attention_over_layers.analyse([run], {})
 
 
-def test_wrong_options_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="unknown option 'sentence'; did you mean 'sentences'"):
-        attention_over_layers.analyse([], {"sentence": 3})
-
-
 def test_no_runs_give_empty_tables_with_their_columns() -> None:
     found = attention_over_layers.analyse([], {})
     assert found.scores == [] and list(found.files["entropy"])[-1] == "largest"

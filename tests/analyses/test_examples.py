@@ -35,10 +35,8 @@ def test_pairs_of_table_1(run):
     # The human scores that the paper prints.
     assert said["label", "Safety officer"]["value"] == 0.881 and said["label", "Water body"]["value"] == 0.381
     assert said["prediction", "Safety officer"]["value"] == 0.25
-    assert (
-        said["prediction", "Water body"] | {"value": 0.5, "seed": 3, "readout": "mix", "unit": "score"}
-        == said["prediction", "Water body"]
-    )
+    expected = {"value": 0.5, "seed": 3, "readout": "mix", "unit": "score"}
+    assert expected.items() <= said["prediction", "Water body"].items()
     assert "seed" not in said["label", "Water body"] and len(said) == 4
     assert analysis.notes == ["bird has no pair 'Elsewhere'"]
 

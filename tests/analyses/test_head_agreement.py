@@ -15,19 +15,12 @@ from workflow_scripts.data.formats.lines import read_text_lines
 from workflow_scripts.evaluation.published import read_published
 
 
-def test_equal_maps_agree_wholly() -> None:
-    maps = np.random.default_rng(0).random((2, 3, 4, 4))
-    assert compute_agreement(maps, maps) == 1
-
-
 def test_agreement_worked_by_hand() -> None:
     # One layer, two heads, two queries: three of the four largest weights are on the same key.
     first = np.array([[[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.5, 0.5]]]])
     second = np.array([[[[0.7, 0.3], [0.6, 0.4]], [[0.51, 0.49], [1.0, 0.0]]]])
     assert compute_agreement(first, second) == 0.75
-
-
-def test_size_of_the_weights_does_not_matter() -> None:
+    # The size of the weights does not matter.
     first = np.array([[[[0.4, 0.3, 0.3]]]])
     assert compute_agreement(first, np.array([[[[1.0, 0.0, 0.0]]]])) == 1
     assert compute_agreement(first, np.array([[[[0.33, 0.34, 0.33]]]])) == 0
@@ -46,10 +39,7 @@ def test_pairs_have_one_structure_and_share_no_sentence(structures: list[int], c
 
 def test_structures_take_turns() -> None:
     pairs = sample_pairs(["common"] * 100 + ["rare"] * 2 + ["alone"], 3, 0)
-    assert sorted(Counter("rare" if 100 in pair or 101 in pair else "common" for pair in pairs).items()) == [
-        ("common", 2),
-        ("rare", 1),
-    ]
+    assert [sorted(pair) == [100, 101] for pair in pairs].count(True) == 1 and len(pairs) == 3
 
 
 OPTIONS = {
@@ -80,7 +70,7 @@ def test_without_the_run_that_gives_the_codes_there_is_a_note(tmp_path: Path) ->
     found = head_agreement.analyse([run], OPTIONS)
     assert [row["metric"] for row in found.scores] == ["head_agreement_classes"]
     assert found.notes == [
-        f"{run}: no pairs of one code sequence, for scan-jump-x2/sq-transformer/sal/seed-1 was not run",
+        f"{run}: no pairs of one code sequence, for scan-jump-x2/sq-transformer/sal/seed-1 was not run"
     ]
 
 
@@ -134,14 +124,11 @@ def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
     options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"]["options"]
     rows = options["rows"]["cognition"]
     assert len(rows) == 48
-    assert (lines[rows[0][0]], lines[rows[0][1]]) == (
-        "she chose another child he liked .",
-        "she chose another clown he liked .",
-    )
+    first, second = (lines[row] for row in rows[0])
+    assert (first, second) == ("she chose another child he liked .", "she chose another clown he liked .")
     published = read_published(ROOT / "papers/sq_transformer/published.csv")
     for number, pair in enumerate(rows, start=1):
         for side, row in enumerate(pair, start=1):
             assert published["table6", str(number), f"Sentence {side}", "sentence"].printed.lower() == lines[row]
-    assert (
-        len(head_agreement.select_printed_pairs(lines, rows, {word for line in lines for word in line.split()})) == 46
-    )
+    words = {word for line in lines for word in line.split()}
+    assert len(head_agreement.select_printed_pairs(lines, rows, words)) == 46

@@ -75,14 +75,8 @@ def looped(
     freedom = (of_seeds + of_items) ** 2 / (of_seeds**2 / (n - 1) + of_items**2 / (count - 1))
     alone = stats.t.ppf(0.975, n - 1) * math.sqrt(of_seeds)
     both = stats.t.ppf(0.975, freedom) * math.sqrt(of_seeds + of_items)
-    return {
-        "difference": mean,
-        "seeds_low": mean - alone,
-        "seeds_high": mean + alone,
-        "both_low": mean - both,
-        "both_high": mean + both,
-        "items": count,
-    }
+    ends = {"seeds_low": mean - alone, "seeds_high": mean + alone, "both_low": mean - both, "both_high": mean + both}
+    return {"difference": mean, "items": count} | ends
 
 
 def test_own_right_items_are_those_of_loops(tmp_path):
@@ -134,11 +128,10 @@ def test_the_interval_covers_the_truth_where_items_differ_by_seed(seeds, items):
         of_seeds = 0.2 * rng.normal(size=(2, 1, seeds, 1))
         values = of_items + of_seeds + rng.normal(size=(2, 1, seeds, items))
         counted = rng.random((2, 1, seeds, items)) < 0.35
-        effect = compute_two_way_effect(*(Answers(values[side], counted[side]) for side in (0, 1)))
+        left, right = (Answers(values[side], counted[side]) for side in (0, 1))
+        effect = compute_two_way_effect(left, right)
         covered += effect.low <= 0 <= effect.high
-        differences = (
-            Answers(values[0], counted[0]).compute_seed_means() - Answers(values[1], counted[1]).compute_seed_means()
-        )
+        differences = left.compute_seed_means() - right.compute_seed_means()
         alone += stats.ttest_1samp(differences, 0).pvalue >= 0.05
     assert covered / trials >= 0.93
     assert alone < covered  # seeds alone take the items for the only ones

@@ -15,9 +15,7 @@ from workflow_scripts.analyses.neighbours import find_nearest_rows
 @given(arrays(np.float64, (9, 3), elements=st.integers(-3, 3)), st.integers(0, 8), st.integers(1, 8))
 def test_nearest_rows_agree_with_brute_force(points: np.ndarray, row: int, k: int) -> None:
     others = [other for other in range(len(points)) if other != row]
-    expected = sorted(
-        others, key=lambda other: (sum((a - b) ** 2 for a, b in zip(points[other], points[row], strict=True)), other)
-    )
+    expected = sorted(others, key=lambda other: (((points[other] - points[row]) ** 2).sum(), other))
     assert find_nearest_rows(points, row, k).tolist() == expected[:k]
 
 
@@ -54,6 +52,4 @@ def test_share_of_neighbours_of_the_same_class(tmp_path: Path) -> None:
     assert score["value"] == pytest.approx(100 * np.mean(same))
     assert score["n"] == len(points)
     classes = found.files["classes"]
-    assert dict(zip(classes["word"], classes["class"], strict=True)) == dict(
-        zip(words["word"], words["class"], strict=True)
-    )
+    assert classes[["word", "class"]].to_numpy().tolist() == words[["word", "class"]].to_numpy().tolist()

@@ -80,11 +80,8 @@ def test_an_overlap_is_a_symmetric_share(pairs, by_sememes):
 
 def test_sememes_of_all_words():
     known = {"river": [0, 1], "water": [1], "house": [2]}
-    assert compute_overlaps([("river house", "water"), ("wall", "water"), ("wall", "wall")], known).tolist() == [
-        1 / 3,
-        0,
-        1,
-    ]
+    pairs = [("river house", "water"), ("wall", "water"), ("wall", "wall")]
+    assert compute_overlaps(pairs, known).tolist() == [1 / 3, 0, 1]
 
 
 def test_what_is_written_can_be_read(tmp_path):

@@ -52,6 +52,5 @@ def test_a_seed_without_a_draw_is_left_out(tmp_path):
 def test_variants_are_kept_apart(tmp_path):
     draws = {(0.25, 1): 60, (0.25, 2): 64}
     runs = [trained(tmp_path, 1, draws, variant) for variant in ("ft", "carma")]
-    assert {row["subset"]: row["value"] for row in analyse(runs, {}).scores} == pytest.approx(
-        {"gpt2-small ft": math.sqrt(8), "gpt2-small carma": math.sqrt(8)}
-    )
+    values = {row["subset"]: row["value"] for row in analyse(runs, {}).scores}
+    assert values == pytest.approx({"gpt2-small ft": math.sqrt(8), "gpt2-small carma": math.sqrt(8)})

@@ -193,17 +193,8 @@ def pipeline():
     """A spaCy pipeline with vectors in two dimensions, so that every cosine is that of an angle chosen here."""
     spacy = pytest.importorskip("spacy")
     nlp = spacy.blank("en")
-    degrees = {
-        "dog": 0,
-        "dogs": 5,
-        "animal": 10,
-        "beast": 30,
-        "car": 50,
-        "chase": 20,
-        "axis": 60,
-        "rare": 1,
-        "frump": 200,
-    }
+    degrees = {"dog": 0, "dogs": 5, "animal": 10, "beast": 30, "car": 50, "chase": 20, "axis": 60, "rare": 1}
+    degrees["frump"] = 200
     for word, angle in degrees.items():
         nlp.vocab.set_vector(word, np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))], dtype=np.float32))
     return nlp
@@ -217,10 +208,7 @@ def test_the_papers_source_takes_near_common_words_of_the_same_part_of_speech(pi
     table = build(["The dog dogs"], resources, options, pipeline)
     assert read_description(table)["vectors"].startswith("spaCy en_")
     # cos 53 degrees is 0.6: axis (60) and frump (200) are too far from dog, chase is no noun, axe has no vector.
-    assert words_of(table) == {
-        "dog": {"dogs", "animal", "beast", "car"},
-        "dogs": {"dog", "animal", "beast", "car"},
-    }
+    assert words_of(table) == {"dog": {"dogs", "animal", "beast", "car"}, "dogs": {"dog", "animal", "beast", "car"}}
     row = table.to_pylist()[0]
     angles = {"dogs": 5, "animal": 10, "beast": 30, "car": 50}
     expected = [0.6 * np.cos(np.radians(angles[word])) + 0.4 for word in row["candidates"][0]]
@@ -354,10 +342,8 @@ def test_an_installed_pipeline_is_found_by_its_name(resources, tagging_pipeline,
     monkeypatch.syspath_prepend(tmp_path)
     options, content = {"vectors": "auto", "spacy_model": name}, "the dogs, (car) big pleasant"
     table = build([content], resources, options)
-    assert (read_description(table)["vectors"], read_description(table)["tags"]) == (
-        "spaCy en_made_here 1.0.0",
-        "spacy",
-    )
+    known = read_description(table)
+    assert (known["vectors"], known["tags"]) == ("spaCy en_made_here 1.0.0", "spacy")
     assert table.to_pylist() == build([content], resources, options, tagging_pipeline).to_pylist()
     frequencies = tmp_path / "frequencies.tsv"
     frequencies.write_text("dogs\t5\ndog\t5\n")

@@ -37,6 +37,12 @@ def train(place: Path, name: str, spec: dict, data: str, *more: object) -> None:
     assert main(["train", *arguments, "--progress", "none", *map(str, more)]) == 0
 
 
+def write_candidates(place: Path, contents: list[str]) -> None:
+    (place / "candidates").mkdir()
+    table = build(contents, make_stand_in_resources(), {"resources": "stand_in"})
+    pq.write_table(table, place / "candidates/candidates.parquet")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with a model fine-tuned on toy prompts, their candidates, and what the command made of them in out/."""
@@ -56,10 +62,7 @@ def place(tmp_path_factory) -> Path:
     model.save_pretrained(checkpoint)
     record_files(checkpoint.parent)
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
-    (place / "candidates").mkdir()
-    pq.write_table(
-        build(contents, make_stand_in_resources(), {"resources": "stand_in"}), place / "candidates/candidates.parquet"
-    )
+    write_candidates(place, contents)
     (place / "settings.json").write_text(json.dumps(SETTINGS))
     assert call(place) == 0
     return place
@@ -219,8 +222,7 @@ def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
         model.get_input_embeddings().weight[0] *= 1000  # <bos>
     model.save_pretrained(checkpoint)
     record_files(checkpoint.parent)
-    (tmp_path / "candidates").mkdir()
-    pq.write_table(build(list(KINDS), make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    write_candidates(tmp_path, list(KINDS))
     right = {}
     for joins in (False, True):
         settings = {"split": "test", "blocks": [0], "bos_in_first_word": joins}
@@ -242,9 +244,8 @@ def test_answers_after_a_space_keep_it_with_synonyms(tmp_path):
     spec = causal_spec("prompt", max_steps=14, validate_every=14)
     spec["model"]["label_space"] = True
     train(tmp_path, "ft", spec, "prompts", "--init", tmp_path / "runs/pretrain/checkpoint")
-    (tmp_path / "candidates").mkdir()
     contents = [content for content, _ in definitions()] + ["a thing of many tokens"]
-    pq.write_table(build(contents, make_stand_in_resources(), {}), tmp_path / "candidates/candidates.parquet")
+    write_candidates(tmp_path, contents)
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS | {"rates": [0.01]}))
     assert call(tmp_path) == 0
     answers = pd.read_parquet(tmp_path / "out/answers.parquet").query("intervention == 'synonyms'")

@@ -61,10 +61,8 @@ def make_map_table(
     run: TrainedRun, sentence: str, axes: Sequence[str], column: str, values: np.ndarray
 ) -> pandas.DataFrame:
     """Make a table with a row for each element of `values` with these `axes`. Layers and heads count from 1."""
-    index = {
-        axis: place.ravel() + (axis in ("layer", "head"))
-        for axis, place in zip(axes, np.indices(values.shape), strict=True)
-    }
+    places = zip(axes, np.indices(values.shape), strict=True)
+    index = {axis: place.ravel() + (axis in ("layer", "head")) for axis, place in places}
     return pandas.DataFrame({**run.columns, "sentence": sentence, **index, column: values.ravel()})
 
 
@@ -120,8 +118,7 @@ def score_word_swaps(
     pairs = make_word_swaps(run.list_sentences(given["split"], words), given["replace"], given["count"], given["seed"])
     if not pairs:
         raise UserError(f"{run.data}: no sentence of {given['split']} has the word {' or '.join(given['replace'])}")
-    known, new = (
-        compute_encoder_attention(model, encode_sentences(side, words, run)) for side in zip(*pairs, strict=True)
-    )
+    sides = [encode_sentences(side, words, run) for side in zip(*pairs, strict=True)]
+    known, new = (compute_encoder_attention(model, side) for side in sides)
     means = [compute_kl_divergence(p, q, direction).mean() for p, q in zip(known, new, strict=True)]
     return make_score_row(run, "attention_kl_test", float(np.mean(means)), "nats", len(means), split=given["split"])

@@ -61,11 +61,9 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
         scores.append(_make_row("all", "pairs_compared", len(rows), "pairs", len(rows), subset=name))
         scores.append(_make_row("all", "pairs_differing", differ, "pairs", len(rows), subset=name))
         repeated += [{"where": name, **row} for row in rows]
-    low, high = compute_null_interval(runs)
-    ratios = [
-        pair | {"low": low, "high": high, "p_value": compute_ratio_p_value(pair["ratio"], runs)} for pair in pairs
-    ]
-    files = {"cv_ratios": pandas.DataFrame(ratios)[COLUMNS], "printed_twice": pandas.DataFrame(repeated)}
+    ratios = pandas.DataFrame(pairs).assign(p_value=[compute_ratio_p_value(pair["ratio"], runs) for pair in pairs])
+    ratios["low"], ratios["high"] = compute_null_interval(runs)
+    files = {"cv_ratios": ratios[COLUMNS], "printed_twice": pandas.DataFrame(repeated)}
     return AnalysisResult(scores, files)
 
 
@@ -207,9 +205,8 @@ def compare_repeated_numbers(published: dict[Key, Published], left: str, right: 
         # Half a step, and a little for numbers that floating point cannot hold.
         agree = abs(one.value - other.value) <= step / 2 * (1 + 1e-6)
         here = {"cell": "/".join(key), "printed": one.printed, "value": one.value}
-        rows.append(
-            here | {"other_cell": at, "other_printed": other.printed, "other_value": other.value, "agree": agree}
-        )
+        there = {"other_cell": at, "other_printed": other.printed, "other_value": other.value}
+        rows.append(here | there | {"agree": agree})
     return rows
 
 

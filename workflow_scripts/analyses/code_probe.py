@@ -74,7 +74,6 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
         for name, classify in {"": code.get, "_words": str, "_none": lambda word: ""}.items():
             classes, others = ([classify(word) for word, _ in tokens] for tokens in (fitted, tested))
             value = compute_probe_accuracy(others, expected, find_most_frequent_tags(classes, tags))
-            scores.append(
-                make_score_row(run, f"pos_accuracy{name}", value, "percent", len(tested), split=given["split"])
-            )
+            row = make_score_row(run, f"pos_accuracy{name}", value, "percent", len(tested), split=given["split"])
+            scores.append(row)
     return AnalysisResult(scores, {}, notes)

@@ -44,7 +44,6 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             )
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
-                found.scores.append(
-                    make_score_row(by_task[tasks[-1]], "mean_gain", gain, "points", len(tasks) - 1, readout=readout)
-                )
+                row = make_score_row(by_task[ends[1]], "mean_gain", gain, "points", len(tasks) - 1, readout=readout)
+                found.scores.append(row)
     return found
