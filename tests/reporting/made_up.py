@@ -22,8 +22,7 @@ def write_run(
     protocol: str = "reduced",
     readouts: dict[str, float] | None = None,
 ) -> None:
-    """run.json, scores.csv and predictions.parquet of one run: about `accuracy` percent right in every subset, and with
-    each further checkpoint of `readouts` about as many as it says."""
+    """Write the files of a run with about `accuracy` percent right in each subset, or as `readouts` says by checkpoint."""
     generator = np.random.default_rng(zlib.crc32(str(run).encode()))
     folder = results / "runs" / str(run)
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed, "protocol": protocol}
@@ -52,11 +51,5 @@ def write_run(
 
 def _score(split: str, subset: str, correct: np.ndarray) -> dict:
     value = 100 * float(correct.mean())
-    return {
-        "split": split,
-        "subset": subset,
-        "metric": "exact_match",
-        "value": value,
-        "unit": "percent",
-        "n": len(correct),
-    }
+    names = {"split": split, "subset": subset, "metric": "exact_match"}
+    return names | {"value": value, "unit": "percent", "n": len(correct)}

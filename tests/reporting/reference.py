@@ -27,8 +27,9 @@ def rows_of(name: str) -> list[dict[str, str]]:
 
 
 def committed_results(folder: Path, catalogue: Catalogue) -> tuple[Path, dict[Run, list[str]]]:
-    """Writes the committed scores to `folder` and returns it with the runs that count: the requested seeds of a
-    variant, or, as long as none of them is there, the earlier ones, which are the pilots of the analysis plans.
+    """Write the committed scores to `folder`; return it with the runs that count.
+
+    These are the requested seeds of a variant; without any, the earlier ones: the pilots of the analysis plans.
     """
     by_file, seeds = defaultdict(list), defaultdict(set)
     for row in rows_of("scores.csv"):

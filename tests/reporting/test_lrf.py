@@ -1,5 +1,4 @@
-"""LRF: tables, figures and claims show the data and models of their names; what other publications print agrees with
-itself."""
+"""LRF: displays and claims show what their names say; numbers of other publications agree with each other."""
 
 import re
 from functools import cache

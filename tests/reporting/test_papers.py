@@ -91,9 +91,7 @@ def test_units_are_said_once(folder):
 
 
 def test_values_are_what_is_printed(folder):
-    """`99.42±1.0` is the value 99.42 with the deviation 1.0, `+3.6%` is 3.6, `1.1B` is 1100 million; what is no number
-    has no value, and a fraction of 1 that is meant as percent has a note that says so.
-    """
+    """`99.42±1.0` has the deviation 1.0; `1.1B` is 1100 million; fractions meant as percent have a note."""
     for key, number in read_published(folder / "published.csv").items():
         match = re.fullmatch(r"\+?(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?([%MB]?)", number.printed)
         if match is None:
@@ -178,9 +176,9 @@ def test_no_number_of_a_table_is_missing_nor_of_the_text_counted_by_hand(folder,
 
 
 def named(name, lines, i):
-    """Whether line i starts with the name of a row, or is one of several lines, under one model, that share it: then
-    the row is called "<model> <version>", and the paper's text has the model on the first of these lines, or on the one
-    that follows it.
+    """Whether line i starts with the name of a row, or with the version in a row "<model> <version>".
+
+    The model is then named on the first line of its group, or on the second.
     """
     model, _, version = name.rpartition(" ")
     firsts = [line.split("\t")[0] for line in lines[: i + 1]]

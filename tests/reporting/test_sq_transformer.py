@@ -1,5 +1,4 @@
-"""SQ-Transformer: tables, figures and claims show the data and models of their names; printed numbers are in their
-columns, and support the paper's claims."""
+"""SQ-Transformer: displays and claims show what their names say, and printed numbers are in their columns."""
 
 import re
 from functools import cache
@@ -68,8 +67,6 @@ METRICS = {  # by what the name of a column holds, the first that it does; else 
     "structure": "structure_match",
 }
 SUBSETS = r"\b(?:NP|VP|PP)\b|\blexical\b|^structural$|^\w+_to_\w+$|^only_\w+$|^.p_recursion$"
-
-
 # Of a table of several checkpoints of a run, by the end of a column's name; else the run's own is meant.
 READINGS = {", chosen in distribution": "in_distribution", ", last": "last"}
 

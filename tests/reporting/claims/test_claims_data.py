@@ -20,9 +20,7 @@ SYMBOLS = {r"\leftrightarrow": "↔", r"\rightarrow": "→", r"\sim": "~", "‘"
 
 
 def plain(text: str) -> str:
-    """The text without what differs between a paper and its extracted text: marks of footnotes, of emphasis and of
-    formulas, ligatures, curly quotation marks, and white space, which is found within words, too ("Co Gnition").
-    """
+    """Remove what a paper's extracted text has otherwise: footnotes, emphasis, formulas, ligatures, quotes, spaces."""
     text = re.sub(r"<sup>.*?</sup>|</?su[bp]>|\\mathrm", "", text)
     for symbol, character in SYMBOLS.items():
         text = text.replace(symbol, character)

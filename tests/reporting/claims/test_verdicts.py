@@ -52,7 +52,7 @@ def judged(claims, cells, verdicts=True, plan=None):
 
 
 def around(middle, half, n=4):
-    """n values with this mean whose 95% interval reaches so far on either side."""
+    """Return values with this mean whose 95% interval reaches so far on either side."""
     shape = np.array([-1.0, 1.0] * (n // 2))
     error = shape.std(ddof=1) / math.sqrt(n)
     return list(middle + shape * half / (stats.t.ppf(0.975, n - 1) * error))
