@@ -177,11 +177,7 @@ def test_how_a_table_was_made_stands_beside_it(results):
     [
         ("tabel1", RUNS, r"no table 'tabel1'; did you mean 'table1'\?"),
         ("figure1", RUNS, r"no table 'figure1'"),
-        (
-            "table1",
-            ["scan-jump-x2/transformer/default/seed-99"],
-            r"seed-99/eval/scores.csv does not exist",
-        ),
+        ("table1", ["scan-jump-x2/transformer/default/seed-99"], r"seed-99/eval/scores.csv does not exist"),
         ("table1", ["scan-jump-x3/transformer/default/seed-1"], r"no task 'scan-jump-x3'"),
     ],
 )

@@ -72,8 +72,7 @@ def test_another_process_draws_the_same_bytes(results: Results, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("display", "message"),
-    [("figure33", "did you mean 'figure3'?"), ("table1", "no figure 'table1'")],
+    ("display", "message"), [("figure33", "did you mean 'figure3'?"), ("table1", "no figure 'table1'")]
 )
 def test_unknown_names_are_answered_in_one_line(
     results: Results, tmp_path: Path, capsys: pytest.CaptureFixture, display: str, message: str

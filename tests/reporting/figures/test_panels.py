@@ -183,8 +183,7 @@ def test_lines_of_seeds_alone_and_the_falling_rate(results: Results) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rates", "span"),
-    [([1, 2, 2, 2, 1, 0], (40, 60)), ([1, 2, 1.5, 1, 0.5], None), ([1, 2, 2, 2], None), ([], None)],
+    ("rates", "span"), [([1, 2, 2, 2, 1, 0], (40, 60)), ([1, 2, 1.5, 1, 0.5], None), ([1, 2, 2, 2], None), ([], None)]
 )
 def test_a_rate_falls_where_it_was_constant_before(rates, span) -> None:
     steps = [10 * (number + 1) for number in range(len(rates))]

@@ -246,8 +246,7 @@ def test_a_share_of_right_answers_is_undefined_where_there_are_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"),
-    [(0, ("undefined", "undefined: no right answers")), (3, ("not run", "not run at small"))],
+    ("size", "expected"), [(0, ("undefined", "undefined: no right answers")), (3, ("not run", "not run at small"))]
 )
 def test_a_share_of_common_answers_is_undefined_where_there_are_none(tmp_path, size, expected):
     rows = [{**score("jump", "new", "a", 1, size), "metric": "items", "n": size, "item_set": "common_correct"}]

@@ -34,7 +34,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     tables = [
         None if seed is None else select_entry(weights, entry, seed) for entry, seed in zip(entries, seeds, strict=True)
     ]
-    heights = [EMPTY if table is None else width * get_aspect(table, sentences[0]) for table in tables]
+    step = len(_split_tokens(sentences[0])) + GAP
+    heights = [
+        EMPTY if table is None else width * (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
+        for table in tables
+    ]
     gaps = [0.15 if seed is None else BELOW for seed in seeds]
     total = sum(heights) + len(entries) * TITLES + sum(gaps) + BAR
     figure = make_figure(PAGE, total, layout=None)
@@ -44,9 +48,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         if seed is not None:
             accuracy = select_entry(accuracies, entry, seed)["value"].item()
             divergence = select_entry(divergences, entry, seed)["value"].item()
-            title += (
-                f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats ({inputs.describe_seed(entry)})"
-            )
+            title += f": test accuracy {accuracy:.1f}%, KL divergence {divergence:.2g} nats"
+            title += f" ({inputs.describe_seed(entry)})"
         figure.text(LEFT / PAGE, (top - 0.14) / total, title, fontweight="bold")
         top -= TITLES + height
         for number, sentence in enumerate(sentences):
@@ -69,12 +72,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 def _split_tokens(sentence: str) -> list[str]:
     return [*sentence.split(), "</s>"]
-
-
-def get_aspect(table: pandas.DataFrame, sentence: str) -> float:
-    """Compute the height of a panel in units of its width."""
-    step = len(_split_tokens(sentence)) + GAP
-    return (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
 
 
 def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:

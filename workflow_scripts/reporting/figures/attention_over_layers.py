@@ -5,7 +5,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 SIDES = ("encoder", "decoder")
@@ -19,8 +19,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """
     inputs.read_options()
     entries, table = inputs.display["runs"], inputs.read_table("mean_weights")
-    by = ["task", "method", "variant", "seed", "side", "layer", "fused_layer"]
-    means = table.groupby(by, as_index=False)["weight"].mean()
+    means = table.groupby([*RUN_COLUMNS, "side", "layer", "fused_layer"], as_index=False)["weight"].mean()
     shown = []
     figure = make_figure(PAGE, 1.3 * len(entries) + 0.2)
     grid = figure.subplots(len(entries), len(SIDES), squeeze=False)

@@ -38,7 +38,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         mine = [entry for entry in entries if entry["panel"] == name]
         if any(inputs.list_seeds(entry) for entry in mine):
             chosen = table if pooling is None else table[table["pooling"] == pooling]
-            points[name, pooling] = collect_points(mine, chosen)
+            found = pandas.concat([select_entry(chosen, entry).assign(series=entry["series"]) for entry in mine])
+            names_of_point = [column for column in POINT_COLUMNS if column != "value"]
+            # The mean over poolings.
+            points[name, pooling] = found.groupby(names_of_point, as_index=False, sort=False)["value"].mean()
     bottom = find_axis_start(points.values())
     handles, shown = {}, []
     for axes, (name, pooling) in zip(grid, panels, strict=False):
@@ -60,13 +63,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     else:
         add_legend_below(figure, in_order, len(looks))
     return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT_COLUMNS, "panel", "pooling"])
-
-
-def collect_points(entries: list[dict], table: pandas.DataFrame) -> pandas.DataFrame:
-    """Collect the points of a panel, a row per entry, seed and block: the mean over the poolings of `table`."""
-    points = [select_entry(table, entry).assign(series=entry["series"]) for entry in entries]
-    names = [name for name in POINT_COLUMNS if name != "value"]
-    return pandas.concat(points).groupby(names, as_index=False, sort=False)["value"].mean()
 
 
 def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:

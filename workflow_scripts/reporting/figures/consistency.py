@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -57,7 +56,15 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
         axes.set_xticks(range(len(models)), labels)
         axes.spines[["top", "right"]].set_visible(False)
-    add_legend_below(figure, make_bar_handles(looks, any_published), len(looks) + 2)
+    handles = [
+        Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)
+        for name, look in looks.items()
+    ]
+    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2.5, label="seeds"))
+    if any_published:
+        hollow = {"color": "black", "markerfacecolor": "white", "linestyle": "", "markersize": 3.5}
+        handles.append(Line2D([], [], marker="D", label="published", **hollow))
+    add_legend_below(figure, handles, len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
@@ -70,9 +77,8 @@ def select_panel_scores(inputs: Inputs, panel: dict, entries: list[dict]) -> pan
         if "readouts" in panel:
             table = table[table["readout"] == panel["readouts"][entry["series"]]]
         if "intervention" in entry:
-            table = table[
-                (table["rate"] == panel["rate"]) & (table["item_set"] == panel.get("item_set", "own_correct"))
-            ]
+            item_set = panel.get("item_set", "own_correct")
+            table = table[(table["rate"] == panel["rate"]) & (table["item_set"] == item_set)]
         means = table.groupby(RUN_COLUMNS, as_index=False)["value"].mean()
         shown.append(means.assign(panel=entry["panel"], series=entry["series"], metric=panel["metric"]))
     return pandas.concat(shown, ignore_index=True)
@@ -110,8 +116,7 @@ def draw_bars(
                 axes.bar(x, seeds.mean(), step * 0.9, linewidth=0.8, **face)
                 spread = x + step * 0.5 * np.linspace(-0.5, 0.5, len(seeds) + 2)[1:-1]
                 axes.plot(spread, seeds, "o", color=look.colour, markersize=2.5)
-            number = printed.loc[(printed["series"] == name) & (printed["panel"] == model), "value"]
-            for value in number:
+            for value in printed.loc[(printed["series"] == name) & (printed["panel"] == model), "value"]:
                 # A number beyond the axis is an arrow at its end.
                 marker, y = ("D", value) if value <= end else (CARETUP, end)
                 axes.plot(x, y, marker=marker, color="black", markerfacecolor="white", markersize=3, clip_on=False)
@@ -128,16 +133,3 @@ def find_axis_end(panel: dict, values: pandas.DataFrame, printed: pandas.DataFra
         highest = float(everything.max())
         return 1.25 * highest if 0 < highest < 20 else 105
     return max(1.6 * float(everything.quantile(0.9)), 1.05 * float(values["value"].max()))
-
-
-def make_bar_handles(looks: dict[str, Look], published: bool) -> list[Artist]:
-    """Make a patch per series, and handles for dots and diamonds."""
-    handles = [
-        Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)
-        for name, look in looks.items()
-    ]
-    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2.5, label="seeds"))
-    if published:
-        look = {"color": "black", "markerfacecolor": "white", "linestyle": "", "markersize": 3.5}
-        handles.append(Line2D([], [], marker="D", label="published", **look))
-    return handles

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -50,7 +49,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         unused.set_axis_off()
     if shown:
         present = {name for _, table in shown for name in table["class"]}
-        handles = make_class_handles({name: look for name, look in looks.items() if name in present})
+        edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
+        handles = [
+            Line2D([], [], marker=look.marker, color=look.colour, label=name, **edge)
+            for name, look in looks.items()
+            if name in present
+        ]
         if options["codes"]:
             handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
         if len(axes) > len(entries):
@@ -73,26 +77,16 @@ def get_marker_area(table: pandas.DataFrame) -> float:
 
 
 def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], codes: bool) -> None:
-    """Draw the words of one run, by class; `</s>` is a black dot."""
+    """Draw the words of one run, by class, `</s>` as a dot; with `codes` the words of a code as a shortest tree."""
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
-            for ends in join_points(members[["x", "y"]].to_numpy()):
-                axes.plot(*ends.T, color="0.75", linewidth=0.9, zorder=0)
+            points = members[["x", "y"]].to_numpy()
+            edges = minimum_spanning_tree(squareform(pdist(points))).tocoo()
+            for start, end in zip(edges.row, edges.col, strict=True):
+                axes.plot(*points[[start, end]].T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
         look = looks.get(name, Look("black", ".", "", ""))
         style = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
         axes.scatter(members["x"], members["y"], get_marker_area(table), **style, zorder=2)
     axes.set(xticks=[], yticks=[])
     axes.margins(0.1)
-
-
-def make_class_handles(looks: dict[str, Look]) -> list[Line2D]:
-    """Make one marker per class."""
-    edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
-    return [Line2D([], [], marker=look.marker, color=look.colour, label=name, **edge) for name, look in looks.items()]
-
-
-def join_points(points: np.ndarray) -> list[np.ndarray]:
-    """Return the edges [2, 2] (from, to) of the shortest tree that joins points [N, 2]."""
-    edges = minimum_spanning_tree(squareform(pdist(points))).tocoo()
-    return [points[[start, end]] for start, end in zip(edges.row, edges.col, strict=True)]

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 SMALLEST = 1e-5  # nats; smaller divergences are drawn at this one, since a logarithmic axis has no zero
@@ -20,15 +20,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     left, right = figure.subplots(1, 2, sharey=True)
     accuracy, divergence, rows = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl"), []
     for number, entry in enumerate(inputs.display["runs"]):
-        found = select_entry(accuracy, entry).merge(
-            select_entry(divergence, entry), on=["task", "method", "variant", "seed"]
-        )
+        found = select_entry(accuracy, entry).merge(select_entry(divergence, entry), on=RUN_COLUMNS)
         points = pandas.DataFrame({"seed": found["seed"], "accuracy": found["value_x"], "divergence": found["value_y"]})
         printed = {name: inputs.get_published(cell).value for name, cell in entry.get("published", {}).items()}
         rows.append(points.assign(panel=entry["panel"], published=False))
-        rows.append(
-            pandas.DataFrame([printed | {"panel": entry["panel"], "published": True}]) if printed else points[:0]
-        )
+        if printed:
+            rows.append(pandas.DataFrame([printed | {"panel": entry["panel"], "published": True}]))
         draw_training_set(left, right, number, entry["panel"], points, printed)
     labels = [entry["panel"] for entry in inputs.display["runs"]]
     left.set_xticks(range(len(labels)), [label.replace(" ", "\n") for label in labels])
@@ -55,14 +52,9 @@ def draw_training_set(
     """Draw the seeds of one training set filled, the paper's numbers hollow."""
     look = LOOKS[number]
     spread = [number + 0.1 * (at - (len(points) - 1) / 2) for at in range(len(points))]
-    filled = {
-        "marker": look.marker,
-        "color": look.colour,
-        "linestyle": "",
-        "markeredgecolor": "black",
-        "markeredgewidth": 0.3,
-    }
-    hollow = {"marker": look.marker, "color": GREY, "linestyle": "", "markerfacecolor": "none", "markersize": 7}
+    shape = {"marker": look.marker, "linestyle": ""}
+    filled = shape | {"color": look.colour, "markeredgecolor": "black", "markeredgewidth": 0.3}
+    hollow = shape | {"color": GREY, "markerfacecolor": "none", "markersize": 7}
     left.plot(spread, points["accuracy"], **filled)
     right.plot(points["divergence"].clip(lower=SMALLEST), points["accuracy"], **filled)
     if printed.get("accuracy") is not None:

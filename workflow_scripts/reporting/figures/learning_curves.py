@@ -1,13 +1,11 @@
 """Validation accuracy over training, model against model."""
 
 import pandas
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 SHADE = "0.92"
 
@@ -39,13 +37,14 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             if table.empty:
                 continue
             look = LOOKS[series.index(entry["series"])]
+            style = {"color": look.colour, "label": entry["series"]}
             thin = {"linewidth": 0.6, "alpha": 0.5} if options["mean"] else {"linewidth": 0.7, "marker": look.marker}
             for _, seed in table.groupby("seed"):
-                (line,) = axes.plot(
-                    seed["step"], seed["value"], color=look.colour, label=entry["series"], markersize=2, **thin
-                )
+                (line,) = axes.plot(seed["step"], seed["value"], markersize=2, **style, **thin)
             if options["mean"]:
-                line = _mean(axes, table, entry["series"], look)
+                mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
+                thick = {"linestyle": look.line, "marker": look.marker, "markevery": max(1, len(mean) // 8)}
+                (line,) = axes.plot(mean, **style, **thick)
             lines[entry["series"]] = line
             shown.append(table.assign(panel=name, series=entry["series"]))
         if rates is not None:
@@ -63,14 +62,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     handles = [*(lines[name] for name in series if name in lines), *shade]
     add_legend_below(figure, handles, len(series) + len(shade))
     return figure, pandas.concat(shown, ignore_index=True) if shown else curves
-
-
-def _mean(axes: Axes, table: pandas.DataFrame, name: str, look: Look) -> Line2D:
-    """Draw the thick line of a series: the mean over its seeds."""
-    mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
-    marks = max(1, len(mean) // 8)
-    shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markevery": marks}
-    return axes.plot(mean, label=name, **shape)[0]
 
 
 def find_falling_rate(rates: pandas.DataFrame) -> tuple[float, float] | None:

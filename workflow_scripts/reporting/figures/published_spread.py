@@ -39,12 +39,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.set_title(title, loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
-    handles = [
-        Line2D(
-            [], [], marker=look.marker, color=look.colour, linestyle="", label=f"{names[task]}, {rate:.0%} of the words"
-        )
-        for (task, rate), look in looks.items()
-    ]
+    handles = []
+    for (task, rate), look in looks.items():
+        label = f"{names[task]}, {rate:.0%} of the words"
+        handles.append(Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label))
     add_legend_below(figure, [*handles, Patch(color=BAND, label="equal spread, 95%"), *make_needed_handles()], 4)
     return figure, cells.drop(columns="line")
 

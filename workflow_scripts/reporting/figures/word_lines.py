@@ -1,12 +1,26 @@
 """A figure that is a page of text: lines on words, several for each word."""
 
+from dataclasses import dataclass
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.style import PAGE, make_figure
+from workflow_scripts.reporting.figures.style import GREY, PAGE, make_figure
 
 LINE = 0.135  # inches from line to line
 LEFT, RIGHT = 0.05, PAGE - 0.1  # where the first column starts, and the last one ends
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model's texts for a word, each black or grey; `none` says why there are none; `right` ends the line."""
+
+    word: str
+    model: str
+    texts: list[str]
+    black: list[bool]
+    none: str
+    right: str = ""
 
 
 def make_text_page(lines: int) -> tuple[Figure, Axes]:
@@ -34,3 +48,23 @@ def start_word(axes: Axes, y: float, word: str) -> None:
     """Write the word of this line and those below, with a thin rule above it."""
     axes.plot([LEFT, RIGHT], [y + 0.1] * 2, color="0.85", linewidth=0.5)
     write_text(axes, LEFT, y, word, fontweight="bold")
+
+
+def write_lines(axes: Axes, lines: list[Line], model_x: float, texts_x: float, strike: bool = False) -> None:
+    """Write the lines of each word below it; `strike` also strikes grey texts through."""
+    last = None
+    for number, line in enumerate(lines, start=1):
+        y = get_line_y(number)
+        if line.word != last:
+            start_word(axes, y, line.word)
+        last = line.word
+        write_text(axes, model_x, y, line.model, color=GREY)
+        if not line.texts:
+            write_text(axes, texts_x, y, line.none, color=GREY, style="italic")
+        x = texts_x
+        for text, black in zip(line.texts, line.black, strict=True):
+            end = write_text(axes, x, y, text, color="black" if black else "0.5")
+            if strike and not black:
+                axes.plot([x, end], [y + 0.03] * 2, color="0.5", linewidth=0.5)
+            x = end + 0.07
+        write_text(axes, RIGHT, y, line.right, ha="right")

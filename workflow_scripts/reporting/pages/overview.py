@@ -17,9 +17,7 @@ from workflow_scripts.reporting.claims.verdicts import (
 from workflow_scripts.reporting.pages.claim_texts import make_claim_texts
 from workflow_scripts.reporting.pages.page import format_training_time, make_page, render
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
-from workflow_scripts.reporting.tables.layout import (
-    PROTOCOL_NOTES,
-)
+from workflow_scripts.reporting.tables.layout import PROTOCOL_NOTES
 
 VERDICTS = {
     REPRODUCED: "the whole interval of the effect is above the margin of the claim",
