@@ -22,7 +22,7 @@ def write_run(
     protocol: str = "reduced",
     readouts: dict[str, float] | None = None,
 ) -> None:
-    """Write the files of a run with about `accuracy` percent right in each subset, or as `readouts` says by checkpoint."""
+    """Write the files of a run: `accuracy` percent right in each subset, or as `readouts` says by checkpoint."""
     generator = np.random.default_rng(zlib.crc32(str(run).encode()))
     folder = results / "runs" / str(run)
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed, "protocol": protocol}

@@ -33,10 +33,11 @@ def find_failed_control(
         if abs(control.perfect - worse) < entry.published / 2:
             return f"no room: the worse side has {worse:.1f}, and {control.perfect:g} is the best possible"
     for required in control.requires:
-        values = _planned_values(cells.get(required.cell), seeds)
-        if values is None:
+        cell = cells.get(required.cell)
+        if cell is None or (cell.status != COMPUTED and not set(seeds) <= cell.seeds.keys()):
             return f"a control is not measured: {required.cell}"
-        if (mean := float(np.mean(values))) < required.at_least:
+        mean = cell.computed if cell.status == COMPUTED else float(np.mean([cell.seeds[seed] for seed in seeds]))
+        if mean < required.at_least:
             return f"a control fails: {required.cell} is {mean:.1f}, and {required.at_least:g} is needed"
     if control.same_sign:
         own, other = same_sign
@@ -45,15 +46,6 @@ def find_failed_control(
         if other.value * own.value <= 0:
             return f"a control fails: {control.same_sign} has the other sign"
     return ""
-
-
-def _planned_values(cell: Cell | None, seeds: list[int]) -> list[float] | None:
-    """Return a cell's values on these seeds, or its single value without seeds; None if one is missing."""
-    if cell is not None and cell.status == COMPUTED:
-        return [cell.computed]
-    if cell is None or not set(seeds) <= cell.seeds.keys():
-        return None
-    return [cell.seeds[seed] for seed in seeds]
 
 
 def find_failed_floor(

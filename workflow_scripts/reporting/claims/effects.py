@@ -9,7 +9,6 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation.statistics import (
     Effect,
-    SuccessRates,
     compare_with_constant,
     compute_kendall_tau,
     measure_association,
@@ -107,12 +106,6 @@ def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int
         return compute_effect(claim, list(zip(*(side.cells for side in sides), strict=True)))
     except NoEffectError:
         return None
-
-
-def count_successes(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
-    """Count the seeds of each side with a value above `threshold`."""
-    left, right = (list(side.average_by_seed().values()) for side in sides)
-    return SuccessRates(sum(v > threshold for v in left), len(left), sum(v > threshold for v in right), len(right))
 
 
 def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | None:

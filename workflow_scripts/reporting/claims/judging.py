@@ -1,6 +1,6 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -67,8 +67,21 @@ def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
 
 
 def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:
-    """Return the content of claim_sides.csv."""
-    rows = [row for paper, judged in outcomes.items() for outcome in judged for row in make_side_rows(paper, outcome)]
+    """Return the content of claim_sides.csv: for each claim a line per cell and seed, or one for a cell without seeds.
+
+    The planned seeds of a primary claim are left out until they are complete, so that no reader sees an early result.
+    """
+    rows = []
+    for paper, outcome in ((paper, outcome) for paper, judged in outcomes.items() for outcome in judged):
+        complete = outcome.effect is not None or outcome.success is not None
+        for name, side in zip(("left", "right"), outcome.sides, strict=True):
+            for cell in side.cells:
+                printed = cell.published.value if cell.published else None
+                common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
+                common["published"] = "" if printed is None else f"{printed:.6g}"
+                values = dict(cell.seeds) if complete and cell.seeds else {"": cell.computed}
+                for seed, value in values.items():
+                    rows.append(common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"})
     return format_csv(SIDE_COLUMNS, rows)
 
 
@@ -90,19 +103,3 @@ def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
 
 def _join_cells(side: str | float | list[str]) -> str:
     return " + ".join(side) if isinstance(side, list) else str(side)
-
-
-def make_side_rows(paper: str, outcome: Outcome) -> Iterator[dict[str, str]]:
-    """Return the lines of claim_sides.csv of one claim: one per cell and seed, or one for a cell without seeds.
-
-    The planned seeds of a primary claim are left out until they are complete, so that no reader sees an early result.
-    """
-    complete = outcome.effect is not None or outcome.success is not None
-    for name, side in zip(("left", "right"), outcome.sides, strict=True):
-        for cell in side.cells:
-            printed = cell.published.value if cell.published else None
-            common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
-            common["published"] = "" if printed is None else f"{printed:.6g}"
-            values = dict(cell.seeds) if complete and cell.seeds else {"": cell.computed}
-            for seed, value in values.items():
-                yield common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"}

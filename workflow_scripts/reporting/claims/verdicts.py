@@ -20,7 +20,6 @@ from workflow_scripts.reporting.claims.effects import (
     compute_effect,
     compute_planned_effect,
     compute_published_effect,
-    count_successes,
     get_margin,
     select_sides,
 )
@@ -135,7 +134,8 @@ def _measure(
     protocol = find_worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     outcome = replace(outcome, protocol=protocol)
     if entry and entry.threshold is not None:
-        success = count_successes(sides, entry.threshold)
+        left, right = ([v > entry.threshold for v in side.average_by_seed().values()] for side in sides)
+        success = SuccessRates(sum(left), len(left), sum(right), len(right))
         outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
     elif claim.measure == "success_rate":
         return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
@@ -165,11 +165,11 @@ def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
     reached = decide_by_success(outcome, entry) if outcome.success else decide_by_interval(outcome)
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
-    reasons = [
-        reached[1],
-        f"{missing} of {len(pairs)} cells not run" if missing else "",
-        *_describe_depths(outcome.sides),
-    ]
+    reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else ""]
+    # In small models several depths such as 25% are often the first block.
+    depths = {(cell.selection.get("layer"), cell.block) for side in outcome.sides for cell in side.cells}
+    named = sorted((depth, block) for depth, block in depths if isinstance(depth, str))
+    reasons += [f"{depth} of the depth is block {block}" for depth, block in named]
     return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
 
 
@@ -237,13 +237,6 @@ def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) ->
         return outcome
     gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"
     return replace(outcome, verdict=NO_VERDICT, reason=f"says nothing while {given} {gain}")
-
-
-def _describe_depths(sides: tuple[Side, Side]) -> list[str]:
-    """Describe the block of each depth such as 25%: in small models several depths are often the first block."""
-    found = {(cell.selection.get("layer"), cell.block) for side in sides for cell in side.cells}
-    named = sorted((depth, block) for depth, block in found if isinstance(depth, str))
-    return [f"{depth} of the depth is block {block}" for depth, block in named]
 
 
 def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:

@@ -1,6 +1,6 @@
 """Select the rows of scores.csv for a cell."""
 
-from collections.abc import Iterable
+import re
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
@@ -10,7 +10,8 @@ def select_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
     """Select the scores of a cell.
 
     Without an intervention these are scores of no intervention. Without a readout these are scores without one, if
-    there are such: those of the best checkpoint.
+    there are such: those of the best checkpoint. A layer such as "25%" is the one nearest to that share of the deepest
+    layer; of two equally near, the earlier.
     """
     wanted = {"intervention": None} | selection
     layer = wanted.pop("layer", None)
@@ -20,34 +21,18 @@ def select_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
     if layer is None or not rows:
         return rows
     if isinstance(layer, str):
-        layer = find_layer(layer, [row["layer"] for row in rows])
+        if not re.fullmatch(r"\d+(\.\d+)?%", layer):
+            raise UserError(f"displays.yaml: layer '{layer}' is neither a number of a block nor a depth like 25%")
+        depth = float(layer.removesuffix("%")) / 100
+        layers = [row["layer"] for row in rows]
+        layer = min(layers, key=lambda one: (abs(one - depth * max(layers)), one))
     return [row for row in rows if row["layer"] == layer]
-
-
-def find_layer(depth: str, layers: Iterable[int]) -> int:
-    """Return the layer nearest to a depth such as "25%" of the deepest layer; of two equally near, the earlier.
-
-    Raises UserError for other text.
-    """
-    try:
-        part = float(depth.removesuffix("%")) / 100 if depth.endswith("%") else None
-    except ValueError:
-        part = None
-    if part is None:
-        raise UserError(f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%")
-    return min(layers, key=lambda layer: (abs(layer - part * max(layers)), layer))
 
 
 def matches_intervention(row: dict, selection: dict[str, Any], analysed: bool = False) -> bool:
     """Whether a score has the intervention (an analysis may have several) and the rate of a cell."""
     intervened = analysed or row["intervention"] == selection.get("intervention")
     return intervened and row["rate"] in (None, selection.get("rate"))
-
-
-def select_undefined(rows: list[dict], selection: dict[str, Any]) -> list[dict]:
-    """Select the undefined scores of a cell."""
-    wanted = {name: value for name, value in selection.items() if name in ("metric", "split", "subset", "readout")}
-    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
 
 
 def has_empty_item_set(seen: list[dict], selection: dict[str, Any]) -> bool:

@@ -56,10 +56,14 @@ def _claim_texts(outcome: Outcome) -> dict:
         details.append(f"p {format_p_value(outcome.p_value)}, q {format_p_value(outcome.q_value)}")
     if outcome.smallest is not None and (effect or outcome.success):
         details.append(f"smallest effect of interest {outcome.smallest:.3g}")
+    published = ""
+    if outcome.published is not None:
+        published = format_number(outcome.published, choose_decimals(claim.unit), signed=True)
+        published += ", contradicts the claim" if outcome.printed == "contradict" else ""
     return claim.model_dump(include={"statement", "quote", "caveat", "source"}) | {
         "primary": outcome.role == PRIMARY,
         "control": claim.kind == "control",
-        "published": "" if outcome.published is None else _printed(outcome),
+        "published": published,
         "effect": shown,
         "details": details,
         "asked": format_criterion(claim),
@@ -67,12 +71,6 @@ def _claim_texts(outcome: Outcome) -> dict:
         "verdict": outcome.verdict,
         "reason": "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason))),
     }
-
-
-def _printed(outcome: Outcome) -> str:
-    """Format the effect in the paper's numbers, and whether they contradict the claim."""
-    text = format_number(outcome.published, choose_decimals(outcome.claim.unit), signed=True)
-    return f"{text}, contradicts the claim" if outcome.printed == "contradict" else text
 
 
 def format_p_value(p_value: float) -> str:

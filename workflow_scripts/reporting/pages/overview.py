@@ -143,10 +143,8 @@ def make_overview_rst(
         claims.append(
             format_rst_table((escape_rst(catalogue.papers[key].experiments.title), "Verdict"), (62, 38), rows)
         )
-    everything = [outcome for judged in outcomes.values() for outcome in judged]
-    verdicts = [
-        (f"**{name}**", *map(str, counts), escape_rst(text)) for name, counts, text in count_verdicts(everything)
-    ]
+    counted = count_verdicts([outcome for judged in outcomes.values() for outcome in judged])
+    verdicts = [(f"**{name}**", *map(str, counts), escape_rst(text)) for name, counts, text in counted]
     runs = [tuple(map(escape_rst, texts)) for texts in count_trainings(catalogue, trained)]
     return RST.format(
         said="\n\n".join(map(escape_rst, describe_trainings(catalogue, scale, trained))),
@@ -190,13 +188,10 @@ def describe_trainings(catalogue: Catalogue, scale: str, trained: list[TrainingS
 
 def count_verdicts(outcomes: list[Outcome]) -> list[tuple[str, list[int], str]]:
     """Return each verdict with its number of claims per kind of KINDS, and its meaning."""
-    counts = Counter((outcome.verdict, _kind(outcome)) for outcome in outcomes)
+    counts = Counter(
+        (one.verdict, one.role if one.role == PRIMARY or one.claim.kind == "paper" else OURS) for one in outcomes
+    )
     return [(name, [counts[name, kind] for kind in KINDS], meaning) for name, meaning in VERDICTS.items()]
-
-
-def _kind(outcome: Outcome) -> str:
-    """Return the kind of KINDS of a claim."""
-    return outcome.role if outcome.role == PRIMARY or outcome.claim.kind == "paper" else OURS
 
 
 def count_trainings(catalogue: Catalogue, trained: list[TrainingSummary]) -> list[tuple[str, str]]:

@@ -42,7 +42,13 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
     faults = find_file_faults(folder, listed)
     said = [f"{len(listed)} files"]
     try:
-        catalogue, config = read_crate_configuration(folder)
+        found = sorted(folder.glob("results/*/config.json"))
+        if len(found) != 1:
+            raise UserError(f"results/<scale>/config.json: found {len(found)}; a crate contains one complete scale")
+        given = read_json(found[0])
+        if not isinstance(given, dict):
+            raise UserError(f"{found[0].relative_to(folder)}: not a configuration")
+        catalogue, config = load_catalogue(folder), load_config(given, folder)
         expected = {f"results/{config.scale}/{name}" for name in list_expected_results(catalogue, config)} | {*EXPECTED}
         absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
         faults += [f"{name}: neither present nor listed" for name in absent]
@@ -77,17 +83,6 @@ def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
         if (actual := hash_file(folder / name)) != listed[name]:
             faults.append(f"{name}: sha256 is {actual}, not {listed[name]}")
     return faults
-
-
-def read_crate_configuration(folder: Path) -> tuple[Catalogue, Config]:
-    """Read catalogue and configuration of a crate. Raises UserError if they are missing or broken."""
-    found = sorted(folder.glob("results/*/config.json"))
-    if len(found) != 1:
-        raise UserError(f"results/<scale>/config.json: found {len(found)}; a crate contains one complete scale")
-    config = read_json(found[0])
-    if not isinstance(config, dict):
-        raise UserError(f"{found[0].relative_to(folder)}: not a configuration")
-    return load_catalogue(folder), load_config(config, folder)
 
 
 def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:

@@ -11,12 +11,7 @@ from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
-from workflow_scripts.reporting.evidence.selection import (
-    has_empty_item_set,
-    matches_intervention,
-    select_rows,
-    select_undefined,
-)
+from workflow_scripts.reporting.evidence.selection import has_empty_item_set, matches_intervention, select_rows
 
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
 UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
@@ -107,7 +102,8 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
     chosen = select_rows(rows, selection)
     seen = [row for row in rows if matches_intervention(row, selection, bool(analysis))]
-    absent = select_undefined(evidence.absent.get(tuple(run.values()), []), selection)
+    place = {name: selection[name] for name in ("metric", "split", "subset", "readout") if name in selection}
+    absent = [row for row in evidence.absent.get(tuple(run.values()), []) if row.items() >= place.items()]
     if not chosen:
         if absent:
             return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}", selection=selection)

@@ -3,26 +3,19 @@ r"""Tables as LaTeX, for `\input` under the packages booktabs and xcolor."""
 from workflow_scripts.reporting.tables.cells import COMPUTED
 from workflow_scripts.reporting.tables.layout import CellText, Grid
 
-SPECIAL = {
+SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"} | {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
     "±": r"$\pm$",
     "−": r"$-$",
     "α": r"$\alpha$",
     "†": r"$\dagger$",
     "‡": r"$\ddagger$",
-    "`": r"\textasciigrave{}",
 }
 
 
@@ -47,8 +40,13 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
             body += [r"\addlinespace", heading]
         texts, below = [escape_latex(line.label)], [""]
         for cell, published in zip(line.cells, grid.published, strict=True):
-            texts += [_format_published(cell)] * published + [_format_ours(cell)]
-            below += [""] * published + [_format_below(cell)]
+            if published:
+                text = escape_latex(cell.published)
+                texts.append(rf"\textcolor{{gray}}{{{text}}}" if text and cell.is_grey else text)
+                below.append("")
+            texts.append(_format_ours(cell))
+            details = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
+            below.append(rf"{{\scriptsize {details}}}" if details else "")
         body.append(" & ".join(texts) + r" \\")
         body += [" & ".join(below) + r" \\"] if any(below) else []
     return "\n".join(
@@ -73,19 +71,8 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
     )
 
 
-def _format_published(cell: CellText) -> str:
-    text = escape_latex(cell.published)
-    return rf"\textcolor{{gray}}{{{text}}}" if text and cell.is_grey else text
-
-
 def _format_ours(cell: CellText) -> str:
     text = escape_latex(cell.ours)
     if cell.is_measured:
         return rf"\textbf{{{text}}}{escape_latex(cell.marker)}"
     return rf"\textit{{{text}}}" if text and cell.status != COMPUTED else text
-
-
-def _format_below(cell: CellText) -> str:
-    """Format the small second line of a measured cell: seeds, interval and difference."""
-    details = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
-    return rf"{{\scriptsize {details}}}" if details else ""

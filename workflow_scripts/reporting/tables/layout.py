@@ -85,6 +85,10 @@ def build_grid(display: TableDisplay, cells: list[Cell], tests: dict[str, Exampl
 
 
 def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
+    seeds, summary = "", cell.summary
+    if cell.status == MEASURED:
+        ends = [format_number(end, cell.decimals) for end in (summary.low, summary.high) if end is not None]
+        seeds = f"{summary.n} seeds, {' to '.join(ends)}" if ends else "1 seed"
     return CellText(
         cell.status,
         cell.protocol,
@@ -92,7 +96,7 @@ def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
         ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
         format_reproduced(cell),
         MARKERS[test.outcome] if test else "",
-        _format_seeds(cell) if cell.status == MEASURED else "",
+        seeds,
         "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True),
     )
 
@@ -140,14 +144,6 @@ def format_reproduced(cell: Cell) -> str:
     if cell.status == COMPUTED:
         return format_number(cell.computed, cell.decimals)
     return cell.note if cell.status in (NOT_RUN, UNDEFINED) else ""
-
-
-def _format_seeds(cell: Cell) -> str:
-    """Format the number of seeds and the 95% interval of a measured cell."""
-    if cell.summary.low is None:
-        return "1 seed"
-    low, high = (format_number(end, cell.decimals) for end in (cell.summary.low, cell.summary.high))
-    return f"{cell.summary.n} seeds, {low} to {high}"
 
 
 def use_non_breaking_spaces(text: str) -> str:

@@ -54,40 +54,26 @@ def make_table(
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
-    shown = _runs_of(cells)
+    measured = [cell for cell in cells if cell.status == MEASURED]
+    seeds = [(cell.selection, seed) for cell in measured for seed in cell.seeds]
+    shown = list(dict.fromkeys(Run(of["task"], of["method"], of["variant"], seed) for of, seed in seeds))
     data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(shown, results)]
     notes = explain_table(display, cells, tests, scale, data)
-    grid, setting = build_grid(display, cells, tests), f"scale {scale}{describe_protocols(cells)}"
+    grid, setting = build_grid(display, cells, tests), f"scale {scale}"
+    if protocols := {cell.protocol for cell in measured}:
+        setting += f", protocol {' and '.join(name for name in PROTOCOLS if name in protocols)}"
     title = f"{display.source}: {display.title} ({setting})"
     subtitle = f"{catalogue.papers[paper].experiments.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
     body = format_html_table(grid, notes, summarise_runs(shown, results), command)
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
-    return RenderedTable(
-        rows,
-        tests,
-        {
-            "csv": format_csv(TABLE_COLUMNS, rows),
-            "md": format_markdown_table(title, grid, notes),
-            "tex": format_latex_table(title, grid, notes),
-            "html": make_page(display.title, subtitle, body),
-        },
-    )
-
-
-def describe_protocols(cells: list[Cell]) -> str:
-    """Format `, protocol reduced` of the measured cells, with several names if tasks differ; "" without such cells."""
-    found = {cell.protocol for cell in cells if cell.status == MEASURED}
-    return f", protocol {' and '.join(name for name in PROTOCOLS if name in found)}" if found else ""
-
-
-def _runs_of(cells: list[Cell]) -> list[Run]:
-    """Return the runs of the measured cells."""
-    runs = {}
-    for cell in cells:
-        for seed in cell.seeds:
-            runs[Run(cell.selection["task"], cell.selection["method"], cell.selection["variant"], seed)] = None
-    return list(runs)
+    files = {
+        "csv": format_csv(TABLE_COLUMNS, rows),
+        "md": format_markdown_table(title, grid, notes),
+        "tex": format_latex_table(title, grid, notes),
+        "html": make_page(display.title, subtitle, body),
+    }
+    return RenderedTable(rows, tests, files)
 
 
 def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:
