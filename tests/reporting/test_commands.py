@@ -51,16 +51,7 @@ def results(tmp_path):
         run = parse_run(load_catalogue(), name)
         accuracy = 3 if "na-1" in run.task else ACCURACY[run.method] + run.seed - 12
         write_run(tmp_path, run, accuracy, examples=400, readouts={"in_distribution": accuracy, "last": accuracy})
-    for analysis in (
-        "attention-complexity",
-        "source-codes",
-        "head-agreement",
-        "head-agreement-cognition",
-        "code-probe",
-        "embeddings-addjump",
-        "embeddings-cogs",
-        "neighbours",
-    ):
+    for analysis in load_catalogue().papers["sq_transformer"].analyses:
         folder = tmp_path / "analyses/sq_transformer" / analysis
         folder.mkdir(parents=True)
         write_scores(folder / "scores.csv", [])
@@ -73,9 +64,8 @@ def call(command, results, *more, runs=RUNS, scale="small"):
 
 
 def table(results, display="table1", **more):
-    return call(
-        "table", results, "--paper", "sq_transformer", "--display", display, "--out", results / "tables", **more
-    )
+    where = ["--paper", "sq_transformer", "--display", display, "--out", results / "tables"]
+    return call("table", results, *where, **more)
 
 
 def claims(results, *more, **options):
@@ -199,12 +189,8 @@ def test_claims_csv(results, capsys):
     right = values(results, "scan-jump-x2", "transformer", "default")
     assert float(first["effect"]) == pytest.approx(statistics.mean(left) - statistics.mean(right), rel=1e-5)
     assert (float(first["published_effect"]), first["printed"]) == (pytest.approx(59.38), "agree")
-    assert (first["verdict"], first["n_seeds"], first["protocol"], first["at_least"]) == (
-        "reproduced",
-        "3",
-        "reduced",
-        "25",
-    )
+    shown = [first[name] for name in ("verdict", "n_seeds", "protocol", "at_least")]
+    assert shown == ["reproduced", "3", "reduced", "25"]
     oracle = stats.ttest_ind(np.array(left) - 25, right, equal_var=False).pvalue
     assert (float(first["p_value"]), float(first["q_value"])) == pytest.approx((oracle, oracle), rel=1e-4)
     assert found["atomic-copies-1"]["verdict"] == "reproduced"
@@ -214,9 +200,8 @@ def test_claims_csv(results, capsys):
     assert len(others) == len(found) - 3 - len(primary)  # and the control on the last weights
     assert all(row["effect"] == row["p_value"] == row["protocol"] == "" for row in others)
     printed = capsys.readouterr().out
-    assert re.search(
-        r"sq-over-transformer-addjump +\+5\d\.\d points \(95%: \d+\.\d to \d+\.\d\) +> 25 +3 +reproduced", printed
-    )
+    line = r"sq-over-transformer-addjump +\+5\d\.\d points \(95%: \d+\.\d to \d+\.\d\) +> 25 +3 +reproduced"
+    assert re.search(line, printed)
     assert f": 2 reproduced, {len(others)} not run" in printed and ": 1 reproduced" in printed
     sides = [row for row in rows(results / "claim_sides.csv") if row["claim"] == "sq-over-transformer-addjump"]
     assert [(row["side"], row["seed"], row["published"]) for row in sides] == [

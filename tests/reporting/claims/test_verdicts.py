@@ -18,24 +18,11 @@ MANY = list(range(1, 9))
 
 
 def cell(key, values=None, protocol="reduced", printed=None, seeds=None, weights="", unit="percent"):
-    display, row, column, metric = key.split("/")
     published = Published(str(printed), printed, None, 5, unit, "T9", "") if printed is not None else None
     seeds = dict(zip(seeds or range(1, len(values or ()) + 1), values or (), strict=True))
-    status = "measured" if seeds else "not run"
-    return Cell(
-        "p",
-        display,
-        row,
-        column,
-        metric,
-        unit,
-        2,
-        status,
-        published=published,
-        seeds=seeds,
-        protocol=protocol if seeds else "",
-        weights=weights or key,
-    )
+    status, protocol = ("measured", protocol) if seeds else ("not run", "")
+    more = {"published": published, "seeds": seeds, "protocol": protocol, "weights": weights or key}
+    return Cell("p", *key.split("/"), unit, 2, status, **more)
 
 
 def computed(key, value):

@@ -13,6 +13,7 @@ from workflow_scripts.reporting.tables.cells import make_cells
 from workflow_scripts.reporting.tables.layout import explain_table, format_reproduced
 from workflow_scripts.reporting.tables.table import make_table_row
 
+PLACE = {"split": "test", "subset": "all", "metric": "exact_match"}
 DISPLAY = TableDisplay.model_validate(
     {
         "kind": "table",
@@ -25,31 +26,17 @@ DISPLAY = TableDisplay.model_validate(
             {"row": "New", "method": "new", "variant": {"jump": "a", "translate": "b"}},
         ],
         "columns": [
-            {
-                "column": "J",
-                "task": "jump",
-                "split": "test",
-                "subset": "all",
-                "metric": "exact_match",
-                "unit": "percent",
-            },
-            {"column": "T", "task": "translate", "split": "test", "subset": "all", "metric": "bleu", "unit": "BLEU"},
-            {
-                "column": "C",
-                "task": "cogs",
-                "split": "test",
-                "subset": "all",
-                "metric": "exact_match",
-                "unit": "percent",
-            },
+            {"column": "J", "task": "jump", "unit": "percent"} | PLACE,
+            {"column": "T", "task": "translate", "unit": "BLEU"} | PLACE | {"metric": "bleu"},
+            {"column": "C", "task": "cogs", "unit": "percent"} | PLACE,
         ],
     }
 )
 
 
 def score(task, method, variant, seed, value, protocol="reduced", **more):
-    row = {"task": task, "method": method, "variant": variant, "seed": seed, "split": "test", "subset": "all"}
-    row |= {"metric": "exact_match", "value": value, "unit": "percent", "n": 10, "protocol": protocol}
+    row = {"task": task, "method": method, "variant": variant, "seed": seed}
+    row |= PLACE | {"value": value, "unit": "percent", "n": 10, "protocol": protocol}
     rest = ("intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout")
     return row | dict.fromkeys(rest) | more
 
@@ -113,11 +100,7 @@ def test_no_difference_to_a_bound(tmp_path):
 
 
 def test_other_splits_subsets_and_interventions_stay_out(tmp_path):
-    others = [
-        score("jump", "new", "a", 1, 1, split="valid"),
-        score("jump", "new", "a", 1, 2, subset="x"),
-        score("jump", "new", "a", 1, 3, metric="bleu"),
-    ]
+    others = [score("jump", "new", "a", 1, 1, **{name: "x"}) for name in ("split", "subset", "metric", "intervention")]
     cells = make_cells("d", DISPLAY, evidence(tmp_path, [*others, score("jump", "new", "a", 1, 90)]))
     assert by_key(cells)["New", "J"].seeds == {1: 90}
 
@@ -129,8 +112,7 @@ def test_two_scores_of_one_seed_are_refused(tmp_path):
 
 
 def test_a_score_that_is_not_defined_has_a_reason(tmp_path):
-    place = {"split": "test", "subset": "all", "metric": "exact_match"}
-    absent = place | {"reason": "all predictions are equal", "seed": 1}
+    absent = PLACE | {"reason": "all predictions are equal", "seed": 1}
     others = [score("jump", "new", "a", 1, 90, subset="typo"), score("jump", "plain", "default", 2, 40)]
     # Of several rows of one seed it is left out once, and not where another row has the value.
     rows = [absent | {"readout": readout, "seed": seed} for seed in (1, 2) for readout in ("cont", "mix")]
@@ -151,36 +133,20 @@ def test_a_selection_that_finds_nothing_in_a_run_is_refused(tmp_path):
 
 
 def test_a_row_wins_over_its_column_and_may_read_an_analysis(tmp_path):
-    display = TableDisplay.model_validate(
-        {
-            **DISPLAY.model_dump(exclude_unset=True),
-            "rows": [
-                {"row": "Accuracy", "method": "new", "variant": "a"},
-                {
-                    "row": "KL",
-                    "method": "new",
-                    "variant": "a",
-                    "analysis": "maps",
-                    "metric": "kl",
-                    "unit": "nats",
-                    "split": "valid",
-                    "decimals": 4,
-                },
-            ],
-            "columns": [DISPLAY.columns[0].model_dump(exclude_unset=True)],
-        }
-    )
+    new = {"method": "new", "variant": "a"}
+    kl = {"analysis": "maps", "metric": "kl", "unit": "nats", "split": "valid", "decimals": 4}
+    rows = [Row(row="Accuracy", **new), Row(row="KL", **new, **kl)]
+    display = DISPLAY.model_copy(update={"rows": rows, "columns": DISPLAY.columns[:1]})
     maps = [score("jump", "new", "a", 1, 0.25, metric="kl", split="valid")]
     found = evidence(tmp_path, [score("jump", "new", "a", 1, 90)], analyses={"maps": maps})
     cells = by_key(make_cells("d", display, found))
     assert cells["Accuracy", "J"].seeds == {1: 90}
     assert (cells["KL", "J"].metric, cells["KL", "J"].unit, cells["KL", "J"].decimals) == ("kl", "nats", 4)
     assert cells["KL", "J"].seeds == {1: 0.25}
-    other = [maps[0] | {"metric": "other"}]
-    none = make_cells("d", display, evidence(tmp_path, [score("jump", "new", "a", 1, 90)], analyses={"maps": other}))
-    assert (by_key(none)["KL", "J"].status, by_key(none)["KL", "J"].note) == ("not run", "does not apply")
-    empty = make_cells("d", display, evidence(tmp_path, [score("jump", "new", "a", 1, 90)], analyses={"maps": []}))
-    assert (by_key(empty)["KL", "J"].status, by_key(empty)["KL", "J"].note) == ("not run", "not run at small")
+    for rows, note in (([maps[0] | {"metric": "other"}], "does not apply"), ([], "not run at small")):
+        found = evidence(tmp_path, [score("jump", "new", "a", 1, 90)], analyses={"maps": rows})
+        empty = by_key(make_cells("d", display, found))["KL", "J"]
+        assert (empty.status, empty.note) == ("not run", note)
 
 
 def test_keys_are_unique(tmp_path):
@@ -194,22 +160,8 @@ def intervened(seed, value, **more):
 
 def table(**selection):
     row = {"row": "r", "method": "new", "variant": "a"}
-    column = {
-        "column": "c",
-        "task": "jump",
-        "split": "test",
-        "subset": "all",
-        "metric": "exact_match",
-        "unit": "points",
-    }
-    content = {
-        "kind": "table",
-        "source": "T",
-        "title": "t",
-        "group": "g",
-        "rows": [row],
-        "columns": [column | selection],
-    }
+    column = {"column": "c", "task": "jump", "unit": "points"} | PLACE | selection
+    content = {"kind": "table", "source": "T", "title": "t", "group": "g", "rows": [row], "columns": [column]}
     return TableDisplay.model_validate(content)
 
 
@@ -230,11 +182,8 @@ def test_scores_under_an_intervention_are_shown_where_it_is_asked_for(tmp_path):
 
 def test_a_share_of_right_answers_is_undefined_where_there_are_none(tmp_path):
     synonyms = {"intervention": "synonyms", "rate": 0.25}
-    none = [
-        score("jump", "new", "a", 1, 0),
-        intervened(1, 0, item_set="all"),
-        score("jump", "new", "a", 1, 0, item_set="all", **synonyms),
-    ]
+    none = [score("jump", "new", "a", 1, 0), intervened(1, 0, item_set="all")]
+    none.append(score("jump", "new", "a", 1, 0, item_set="all", **synonyms))
     for where in ({"intervention": "cap"}, synonyms):
         cell = only(make_cells("d", table(item_set="own_correct", **where), evidence(tmp_path, none)))
         assert (cell.status, cell.note) == ("undefined", "undefined: no right answers")
@@ -292,9 +241,8 @@ def test_a_table_says_which_blocks_its_depths_are(tmp_path):
     columns = [(name, {"layer": layer}) for name, layer in (("first", 1), ("25%", "25%"), ("last", "100%"))]
     columns = [shown.columns[0].model_copy(update={"column": name} | more) for name, more in columns]
     for chosen, alike in ((columns, True), (columns[1:], False)):
-        display = shown.model_copy(
-            update={"columns": [Column.model_validate(c.model_dump(exclude_unset=True)) for c in chosen]}
-        )
+        chosen = [Column.model_validate(column.model_dump(exclude_unset=True)) for column in chosen]
+        display = shown.model_copy(update={"columns": chosen})
         cells = make_cells("d", display, found)
         said = " ".join(explain_table(display, cells, {}, "small"))
         assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
@@ -364,9 +312,7 @@ def test_a_gain_over_runs_that_start_from_other_weights_is_refused(tmp_path):
         weights = {("jump", "new", "a"): "parent", ("jump", "new", "b"): right}
         found = replace(evidence(tmp_path, scores), weights=weights)
         if refused:
-            with pytest.raises(
-                UserError, match="jump/new/a and jump/new/b start from different weights, so no seeds are paired"
-            ):
+            with pytest.raises(UserError, match="jump/new/a and jump/new/b start from different weights, so no seeds"):
                 make_cells("d", table(over="b"), found)
         else:
             assert only(make_cells("d", table(over="b"), found)).weights == "parent"

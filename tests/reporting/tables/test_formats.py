@@ -47,15 +47,9 @@ MEASURED = Cell(
     "p", "d", "New", "J", "exact_match", "percent", 2, "measured", "", PUBLISHED, {}, {1: 97.0, 2: 98.0}, "paper"
 )
 OURS = replace(MEASURED, published=None)
+OLD = {"row": "Old_1", "status": "published only", "published": replace(PUBLISHED, printed="1.2")}
 CELLS = [
-    replace(
-        MEASURED,
-        row="Old_1",
-        status="published only",
-        seeds={},
-        protocol="",
-        published=replace(PUBLISHED, printed="1.2"),
-    ),
+    replace(MEASURED, seeds={}, protocol="", **OLD),
     replace(OURS, row="Plain", seeds={1: 40.0}, protocol="reduced"),
     MEASURED,
     replace(OURS, row="Plain", column="K", status="not run", note="not run at small", seeds={}, protocol=""),

@@ -40,11 +40,8 @@ def test_better_and_worse_than_the_baseline(results):
 
 def test_what_is_not_tested(results):
     baseline = cell("Plain", "plain")
-    others = [
-        cell("New", "new", protocol="stand_in"),
-        cell("BLEU", "new", metric="bleu"),
-        cell("Other column", "new", subset="cp"),
-    ]
+    others = [cell("New", "new", protocol="stand_in"), cell("BLEU", "new", metric="bleu")]
+    others.append(cell("Other column", "new", subset="cp"))
     assert compare_with("Plain", [baseline, *others], results) == {}
     assert compare_with("Nobody", [baseline, cell("New", "new")], results) == {}
 
@@ -55,11 +52,7 @@ def test_a_difference_over_examples_alone_is_no_difference(results):
         other = cell(name, "new", seeds=(1, 2)[: len(values)], values=values)
         tests[name] = compare_with("Plain", [baseline, other], results)[other.key]
     assert {test.over_examples for test in tests.values()} == {"better"}
-    assert {name: test.outcome for name, test in tests.items()} == {
-        "Seeds differ": "",
-        "One seed": "",
-        "Both": "better",
-    }
+    assert [test.outcome for test in tests.values()] == ["", "", "better"]
 
 
 def test_the_same_start_pairs_the_seeds(results):
