@@ -70,23 +70,14 @@ def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     claims = [outcome.printed for key in catalogue.papers for outcome in judge_published_numbers(catalogue, key)]
     contradicted = claims.count("contradict")
     with_numbers = contradicted + claims.count("agree")
+    spread = f"CARMA prints {ratios} pairs of spreads over synonyms; the ratio of {inside} is within what two equal "
+    spread += f"models give by chance ({low:.2f} to {high:.2f})"
+    twice = f"CARMA prints {compared} numbers in two places; {differing} of them differ"
+    against = f"Of {with_numbers} claims of the papers with printed numbers, the numbers contradict {contradicted}"
     return [
-        Check(
-            "carma spread",
-            f"CARMA prints {ratios} pairs of spreads over synonyms; the ratio of {inside} is within what two equal "
-            f"models give by chance ({low:.2f} to {high:.2f})",
-            f"{inside} of {ratios}",
-        ),
-        Check(
-            "carma printed twice",
-            f"CARMA prints {compared} numbers in two places; {differing} of them differ",
-            f"{differing} of {compared}",
-        ),
-        Check(
-            "claims against printed numbers",
-            f"Of {with_numbers} claims of the papers with printed numbers, the numbers contradict {contradicted}",
-            f"{contradicted} of {with_numbers}",
-        ),
+        Check("carma spread", spread, f"{inside} of {ratios}"),
+        Check("carma printed twice", twice, f"{differing} of {compared}"),
+        Check("claims against printed numbers", against, f"{contradicted} of {with_numbers}"),
     ]
 
 
@@ -94,9 +85,8 @@ def judge_published_numbers(catalogue: Catalogue, key: str) -> list[Outcome]:
     """Judge the claims of a paper (not our controls) by its published numbers alone."""
     paper = catalogue.papers[key]
     evidence = Evidence(key, "", read_published(catalogue.root / "papers" / key / "published.csv"), {}, {})
-    cells = make_claim_cells(
-        paper, evidence, [name for name, entry in paper.displays.items() if entry["kind"] == "table"]
-    )
+    tables = [name for name, entry in paper.displays.items() if entry["kind"] == "table"]
+    cells = make_claim_cells(paper, evidence, tables)
     claims = [claim for claim in parse_claims(paper, key) if claim.kind == "paper"]
     scale = paper.plan.scale if paper.plan else ""
     return judge_claims(claims, cells, False, scale, f"papers/{key}/claims.yaml", paper.plan)

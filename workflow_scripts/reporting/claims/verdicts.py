@@ -86,22 +86,21 @@ def judge_claims(
     if not verdicts:
         reason = f"the {scale} scale gives no verdict"
         return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
-    tested = [
-        i for i, one in enumerate(found) if _is_undecided(one) and one.role == EXPLORATORY and one.p_value is not None
-    ]
+    undecided = [i for i, one in enumerate(found) if _is_undecided(one)]
+    tested = [i for i in undecided if found[i].role == EXPLORATORY and found[i].p_value is not None]
     q_values = compute_q_values([found[i].p_value for i in tested])
     for i, q_value in zip(tested, q_values, strict=True):
         found[i] = replace(found[i], q_value=q_value)
     by_name = {claim.claim: claim for claim in claims}
-    for i, one in enumerate(found):
-        if _is_undecided(one):
-            if entry := planned.get(one.claim.claim):
-                seeds, other = plan.select_seeds(entry), by_name.get(entry.control.same_sign)
-                same_sign = (one.effect, other and compute_planned_effect(other, cells, seeds, file))
-                failed = find_failed_control(one.claim, one.sides, entry, seeds, cells, same_sign, one.quantile)
-            else:
-                failed = find_failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
-            found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
+    for i in undecided:
+        one = found[i]
+        if entry := planned.get(one.claim.claim):
+            seeds, other = plan.select_seeds(entry), by_name.get(entry.control.same_sign)
+            same_sign = (one.effect, other and compute_planned_effect(other, cells, seeds, file))
+            failed = find_failed_control(one.claim, one.sides, entry, seeds, cells, same_sign, one.quantile)
+        else:
+            failed = find_failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
+        found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
     return [_apply_condition(outcome, verdict_of, file) for outcome in found]
 

@@ -42,24 +42,17 @@ LOOKS = (
     Look("#999999", "h", (0, (2, 2)), "***"),
 )
 RC = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 7),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
     "svg.hashsalt": "recompose",  # else the ids in an SVG are drawn at random
     "svg.fonttype": "path",
-    "figure.dpi": DOTS_PER_INCH,
-    "savefig.dpi": DOTS_PER_INCH,
+    **dict.fromkeys(("figure.dpi", "savefig.dpi"), DOTS_PER_INCH),
 }
 
 

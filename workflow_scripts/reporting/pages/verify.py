@@ -8,19 +8,10 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
+from workflow_scripts.config import paths
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs, select_shown_displays
 from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
-from workflow_scripts.config.paths import (
-    analysis_folder,
-    candidate_folder,
-    data_folder,
-    evaluation_folder,
-    figure_file,
-    intervention_folder,
-    run_folder,
-    table_file,
-)
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
@@ -89,20 +80,20 @@ def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]
     """Yield the files of the scale's folder that the configuration requires."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in list_requested_runs(catalogue, config):
-        yield from (f"{data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
-        yield from (f"{run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
-        yield from (f"{evaluation_folder(run)}/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
+        yield from (f"{paths.data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
+        yield from (f"{paths.run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
+        yield from (
+            f"{paths.evaluation_folder(run)}/{name}" for name in ("evaluation.json", "record.json", "scores.csv")
+        )
     for paper in config.papers:
         asked = list_requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         for run in select_intervened_runs(catalogue, paper, asked):
-            yield from (f"{candidate_folder(run.task)}/{name}" for name in ("candidates.json", "record.json"))
-            yield from (
-                f"{intervention_folder(run)}/{name}" for name in ("intervention.json", "record.json", "scores.csv")
-            )
+            yield from (f"{paths.candidate_folder(run.task)}/{name}" for name in ("candidates.json", "record.json"))
+            folder = paths.intervention_folder(run)
+            yield from (f"{folder}/{name}" for name in ("intervention.json", "record.json", "scores.csv"))
         for name, display in select_shown_displays(catalogue.papers[paper], asked).items():
             yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
-            for analysis in list_display_analyses(display):
-                folder = analysis_folder(paper, analysis)
+            for folder in (paths.analysis_folder(paper, analysis) for analysis in list_display_analyses(display)):
                 yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
 
@@ -140,9 +131,9 @@ def find_display_faults(
         if entry["kind"] == "figure":
             counts["figures"] += 1
             drawn = draw_figure(catalogue, paper, name, scale, shown, results)
-            faults += find_text_faults(results / figure_file(paper, name), drawn.csv)
+            faults += find_text_faults(results / paths.figure_file(paper, name), drawn.csv)
             continue
-        file = results / table_file(paper, name)
+        file = results / paths.table_file(paper, name)
         tests = {
             cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])})
             for cell, test in read_json(file.with_suffix(".json")).get("tests", {}).items()

@@ -83,45 +83,39 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     key = (name, spec["row"], spec["column"], spec["metric"])
     task, method, variant = spec.get("task"), spec.get("method"), spec.get("variant")
     variant = variant.get(task) if isinstance(variant, dict) else variant
-    cell = Cell(
-        evidence.paper,
-        *key,
-        spec["unit"],
-        spec.get("decimals", 2),
-        PUBLISHED_ONLY,
-        published=evidence.published.get(key),
-    )
+    number, decimals = evidence.published.get(key), spec.get("decimals", 2)
+    cell = Cell(evidence.paper, *key, spec["unit"], decimals, PUBLISHED_ONLY, published=number)
     analysis = spec.get("analysis")
     if analysis and "method" not in spec:
         return _computed(cell, spec, evidence.analyses.get(analysis, []), evidence.scale)
     if method is None or variant is None:
         return cell
-    run = {"task": task, "method": method, "variant": variant}
+    run, of_runs = {"task": task, "method": method, "variant": variant}, (task, method, variant)
     selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
-    rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(tuple(run.values()), [])
+    cell = replace(cell, selection=selection)
+    rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(of_runs, [])
     rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
     chosen = select_rows(rows, selection)
     seen = [row for row in rows if matches_intervention(row, selection, bool(analysis))]
     place = {name: selection[name] for name in ("metric", "split", "subset", "readout") if name in selection}
-    absent = [row for row in evidence.absent.get(tuple(run.values()), []) if row.items() >= place.items()]
+    absent = [row for row in evidence.absent.get(of_runs, []) if row.items() >= place.items()]
     if not chosen:
         if absent:
-            return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}", selection=selection)
+            return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}")
         if seen and not analysis and "intervention" not in selection:
             wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
             raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
         # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
         if has_empty_item_set(seen, selection):
-            return replace(cell, status=UNDEFINED, note="undefined: no right answers", selection=selection)
+            return replace(cell, status=UNDEFINED, note="undefined: no right answers")
         measured = any(row["rate"] == selection.get("rate") for row in seen)
         note = "does not apply" if measured else f"not run at {evidence.scale}"
-        return replace(cell, status=NOT_RUN, note=note, selection=selection)
+        return replace(cell, status=NOT_RUN, note=note)
     seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
     valueless = {row["seed"] for row in absent} - seeds.keys()
-    weights = evidence.weights.get(tuple(run.values()), "")
     if over := spec.get("over"):
         where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
-        require_same_weights(evidence.weights, tuple(run.values()), (task, method, over), where)
+        require_same_weights(evidence.weights, of_runs, (task, method, over), where)
         everything = evidence.scores.get((task, method, over), [])
         others = select_rows(everything, selection | {"variant": over})
         # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
@@ -132,16 +126,15 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
         if not seeds:
             shared = bool(compute_gains(ours, theirs, relative=False, trained_again=trained_again))
             why = _no_gain(over, others, shared, everything, selection, evidence.scale)
-            return replace(cell, selection=selection, **why)
-        selection |= {"over": over}
+            return replace(cell, **why)
+        cell = replace(cell, selection=selection | {"over": over})
     return replace(
         cell,
         status=MEASURED,
         note=f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else "",
-        selection=selection,
         seeds=dict(sorted(seeds.items())),
         protocol=find_worst_protocol(*protocols),
-        weights=weights,
+        weights=evidence.weights.get(of_runs, ""),
         block=chosen[0]["layer"] if "intervention" in selection and "layer" in selection else None,
     )
 
