@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
-from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, Line, make_text_page, write_lines, write_text
+from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, WordLine, make_text_page, write_lines, write_text
 
 MODEL, WORDS = 0.75, 1.6  # inches at which the columns after the words start
 
@@ -38,7 +38,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         black = [other not in known or of_class[other] == own for other in others]
         none = f"not run at {inputs.scale}" if row["seed"] is None else "not in the training data"
         share = f"{row['same_class']} of {len(known)}" if known else "–"
-        lines.append(Line(row["word"], row["model"], others, black, none, share))
+        lines.append(WordLine(row["word"], row["model"], others, black, none, share))
     figure, axes = make_text_page(len(lines))
     for x, heading, align in ((LEFT, "word", "left"), (WORDS, "closest words", "left"), (RIGHT, "own class", "right")):
         write_text(axes, x, 0, heading, fontweight="bold", ha=align)

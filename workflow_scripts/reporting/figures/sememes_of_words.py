@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
-from workflow_scripts.reporting.figures.word_lines import LEFT, Line, make_text_page, write_lines, write_text
+from workflow_scripts.reporting.figures.word_lines import LEFT, WordLine, make_text_page, write_lines, write_text
 
 MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns after the words start
 
@@ -34,7 +34,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     shown = []
     for line in lines:
         none = "none" if line["seed"] is not None or line["model"] == "HowNet" else f"not run at {inputs.scale}"
-        shown.append(Line(line["word"], line["model"], line["sememes"], line["own"], none))
+        shown.append(WordLine(line["word"], line["model"], line["sememes"], line["own"], none))
     write_lines(axes, shown, MODEL, SEMEMES)
     plotted = pandas.DataFrame(lines, columns=["word", "model", "seed", "sememes", "own"])
     return figure, plotted.assign(sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum))

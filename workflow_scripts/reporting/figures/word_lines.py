@@ -12,7 +12,7 @@ LEFT, RIGHT = 0.05, PAGE - 0.1  # where the first column starts, and the last on
 
 
 @dataclass(frozen=True)
-class Line:
+class WordLine:
     """A model's texts for a word, each black or grey; `none` says why there are none; `right` ends the line."""
 
     word: str
@@ -50,7 +50,7 @@ def start_word(axes: Axes, y: float, word: str) -> None:
     write_text(axes, LEFT, y, word, fontweight="bold")
 
 
-def write_lines(axes: Axes, lines: list[Line], model_x: float, texts_x: float, strike: bool = False) -> None:
+def write_lines(axes: Axes, lines: list[WordLine], model_x: float, texts_x: float, strike: bool = False) -> None:
     """Write the lines of each word below it; `strike` also strikes grey texts through."""
     last = None
     for number, line in enumerate(lines, start=1):
