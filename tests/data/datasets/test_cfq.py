@@ -1,10 +1,8 @@
 """CFQ: archives in upstream's format, whole and broken, and the stand-in."""
 
-import io
 import json
 import subprocess
 import sys
-import tarfile
 
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.cfq import prepare, split_punctuation
+from workflow_scripts.data.sources.task_sources import write_tar
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cfq import HELD_OUT
 
@@ -32,12 +31,11 @@ def archive(tmp_path):
     def make(items=ITEMS, split=SPLIT, splits_first=False, **others):
         files = {"cfq/dataset.json": items, "cfq/splits/mcd2.json": split, "cfq/splits/mcd1.json": others}
         path = tmp_path / "cfq.tar.gz"
-        with tarfile.open(path, "w:gz") as tar:
-            for name in sorted(files, reverse=splits_first):
-                content = files[name] if isinstance(files[name], bytes) else json.dumps(files[name], indent=1).encode()
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
+        encoded = {
+            name: files[name] if isinstance(files[name], bytes) else json.dumps(files[name], indent=1).encode()
+            for name in sorted(files, reverse=splits_first)
+        }
+        write_tar(path, "w:gz", encoded)
         return {"cfq/cfq.tar.gz": path}
 
     return make

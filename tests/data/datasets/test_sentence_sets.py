@@ -1,9 +1,7 @@
 """BiRD, SST-2, STS-B, GLUE, MNLI by genre, IMDB, Amazon: real files if at hand, else small ones in their layouts."""
 
 import gzip
-import io
 import json
-import tarfile
 import zipfile
 from collections import Counter
 
@@ -11,6 +9,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import amazon, bird, glue, imdb, mnli_letters, squad, sst2, sts
+from workflow_scripts.data.sources.task_sources import write_tar
 
 
 def zipped(path, files: dict[str, str]):
@@ -25,11 +24,7 @@ def sizes(made) -> dict[str, int]:
 
 
 def tarred(path, files: dict[str, bytes]):
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+    write_tar(path, "w:gz", files)
     return path
 
 

@@ -1,6 +1,5 @@
 """Wikipedia and BookCorpus from end to end on small files in upstream's forms; broken ones; bounded memory."""
 
-import io
 import json
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, pair_consecutive, prepare
 from workflow_scripts.data.formats import hownet, punkt
 from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.sources.task_sources import write_tar
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
 
@@ -85,11 +85,7 @@ def test_lines_of_books_in_their_order(tmp_path, sources):
         for verb in ("supports", "rejects", "prepares", "discusses", "delays", "welcomes")
     ]
     content = "\n\n".join(lines).encode()
-    with tarfile.open(sources[BOOKCORPUS], "w:bz2") as tar:
-        for name in ("../../escaped.txt", "notes.md"):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+    write_tar(sources[BOOKCORPUS], "w:bz2", dict.fromkeys(["../../escaped.txt", "notes.md"], content))
     prepare({}, sources).fill(tmp_path)
     books = [row[1:] for row in texts(tmp_path, "train") if row[0] == "bookcorpus"]
     assert books == [(lines[i], lines[i + 1]) for i in (0, 2, 4)]
@@ -156,10 +152,7 @@ def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
     for times in (15, 120):
         shard, books = tmp_path / f"{times}.parquet", tmp_path / f"{times}.tar.bz2"
         pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
-        member = tarfile.TarInfo("books_large_p1.txt")
-        member.size = len(lines) * times
-        with tarfile.open(books, "w:bz2") as tar:
-            tar.addfile(member, io.BytesIO(lines * times))
+        write_tar(books, "w:bz2", {"books_large_p1.txt": lines * times})
         given = {name: str(path) for name, path in (sources | {SHARD: shard, BOOKCORPUS: books}).items()}
         words = [sys.executable, str(tmp_path / "measure.py"), json.dumps(given), str(tmp_path / f"out-{times}")]
         environment = {"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}

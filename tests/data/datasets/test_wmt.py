@@ -1,12 +1,10 @@
 """Translation data from end to end on small archives in upstream's formats; broken ones; bounded memory."""
 
 import gzip
-import io
 import json
 import random
 import subprocess
 import sys
-import tarfile
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,6 +18,7 @@ from workflow_scripts.data.datasets.wmt import prepare
 from workflow_scripts.data.formats.parallel_text import pair_lines
 from workflow_scripts.data.formats.translation_tables import mask_lengths
 from workflow_scripts.data.prepared import read_vocabularies, write_data
+from workflow_scripts.data.sources.task_sources import write_tar
 from workflow_scripts.tasks.batching import UNK
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -43,11 +42,7 @@ TEST = {
 
 
 def tar(path, files):
-    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as archive:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
+    write_tar(path, "w:gz" if path.suffix == ".tgz" else "w", files)
     return path
 
 

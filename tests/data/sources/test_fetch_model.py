@@ -204,44 +204,30 @@ def test_another_revision(hub, fetch, gpt2):
     assert code == 1 and f"{OPEN} has no commit {REVISION}" in said and "sources.yaml" in said
 
 
-def test_names_that_nobody_has(hub, fetch, monkeypatch):
+def test_a_name_that_is_not_declared(hub, fetch):
     assert fetch("openai-community/gpt")[1].endswith("did you mean 'openai-community/gpt2'?\n")
-    del hub.repositories[OPEN]
-    code, said = fetch(OPEN)
-    assert code == 1 and f"has no model {OPEN}" in said
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    assert f"has no model {OPEN}" in fetch(OPEN)[1]
 
 
-def test_a_hub_that_forbids(hub, fetch):
-    hub.statuses = [403]
-    code, said = fetch(OPEN)
-    assert code == 1 and "answers with HTTP status 403; check HF_ENDPOINT and HF_TOKEN, or put the model at" in said
-
-
-def test_a_gated_model_without_token(hub, fetch, tmp_path):
-    code, said = fetch(GATED)
-    assert code == 1
-    assert "accept its licence (Gemma terms) at https://huggingface.co/google/gemma-2b" in said and "HF_TOKEN" in said
-    assert not (tmp_path / "out" / GATED).exists()
-
-
-def test_a_gated_model_with_the_token_of_a_stranger(hub, fetch, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", "hf_stranger")
-    code, said = fetch(GATED)
-    assert code == 1 and "has no access: accept the licence (Gemma terms)" in said
-
-
-def test_a_token_that_the_hub_does_not_know(hub, fetch, monkeypatch):
-    hub.tokens = set()
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    code, said = fetch(GATED)
-    assert code == 1 and "does not know the token; correct or unset HF_TOKEN" in said
-
-
-def test_a_token_that_cannot_be_one(hub, fetch, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", f"{TOKEN} é")
-    assert "HF_TOKEN has characters" in fetch(GATED)[1]
+@pytest.mark.parametrize(
+    ("name", "token", "changes", "expected"),
+    [
+        (OPEN, "", {"repositories": {}}, f"has no model {OPEN}"),
+        (OPEN, TOKEN, {"repositories": {}}, f"has no model {OPEN}"),
+        (OPEN, "", {"statuses": [403]}, "status 403; check HF_ENDPOINT and HF_TOKEN, or put the model at"),
+        (GATED, "", {}, "accept its licence (Gemma terms) at https://huggingface.co/google/gemma-2b, make a token"),
+        (GATED, "hf_stranger", {}, "has no access: accept the licence (Gemma terms)"),
+        (GATED, TOKEN, {"tokens": set()}, "does not know the token; correct or unset HF_TOKEN"),
+        (GATED, f"{TOKEN} é", {}, "HF_TOKEN has characters"),
+    ],
+)
+def test_a_refusal_says_what_to_do(hub, fetch, monkeypatch, tmp_path, name, token, changes, expected):
+    for attribute, value in changes.items():
+        setattr(hub, attribute, value)
+    if token:
+        monkeypatch.setenv("HF_TOKEN", token)
+    code, said = fetch(name)
+    assert code == 1 and expected in said
+    assert not (tmp_path / "out" / name).exists()
 
 
 def test_the_token_goes_to_the_hub_only(hub, fetch, monkeypatch, tmp_path):
