@@ -9,20 +9,9 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 BLOCKS = 4
-FAMILIES = {
-    "gpt2": {"n_layer": BLOCKS, "n_embd": 16, "n_head": 2, "n_positions": 64},
-    **{
-        family: {
-            "num_hidden_layers": BLOCKS,
-            "hidden_size": 16,
-            "intermediate_size": 24,
-            "num_attention_heads": 2,
-            "num_key_value_heads": 1,
-            "head_dim": 8,
-        }
-        for family in ("llama", "qwen2", "gemma")
-    },
-}
+SIZES = {"num_hidden_layers": BLOCKS, "hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}
+FAMILIES = dict.fromkeys(("llama", "qwen2", "gemma"), SIZES | {"num_key_value_heads": 1, "head_dim": 8})
+FAMILIES["gpt2"] = {"n_layer": BLOCKS, "n_embd": 16, "n_head": 2, "n_positions": 64}
 
 
 def language_model(family: str, **changes: object) -> torch.nn.Module:

@@ -47,7 +47,6 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def test_sizes_are_those_of_the_paper():
     """With the biases of the official code, which the paper's formulas lack."""
-    torch.manual_seed(0)
     with torch.device("meta"):
         model = CatModel(cat.build_cat_config(Settings(), 30522))
         coded = CatModel(cat.build_cat_config(Settings(value_bias=True), 30522))
@@ -151,7 +150,6 @@ def test_gradients_reach_the_block_through_the_query_unless_detached(detached):
 
 
 def test_mixing_is_attention_of_one_head_over_both():
-    torch.manual_seed(0)
     module = StreamMixer(config()).double()
     theirs = nn.MultiheadAttention(8, 1, batch_first=True, dtype=torch.float64)
     theirs.in_proj_weight.data, theirs.in_proj_bias.data = module.projections.weight.data, module.projections.bias.data
@@ -166,7 +164,6 @@ def test_mixing_is_attention_of_one_head_over_both():
 
 
 def test_a_residual_and_a_norm_around_the_mixing_are_an_option():
-    torch.manual_seed(0)
     module = StreamMixer(config(mixing_residual=True))
     cont, comp = torch.randn(2, 3, 6, 8)
     plain = StreamMixer(config())
@@ -187,7 +184,6 @@ def test_dropout_of_the_weights_of_codes_comes_before_their_norm():
 
 
 def test_attention_of_the_mixing_has_berts_dropout_in_training_alone():
-    torch.manual_seed(0)
     module = StreamMixer(config(attention_probs_dropout_prob=0.5)).double()
     cont, comp = torch.randn(2, 3, 6, 8, dtype=torch.float64)
     expected = module.eval()(cont, comp, None)

@@ -64,7 +64,6 @@ def test_matched_bert_is_as_large_as_cat(scale):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_states_do_not_depend_on_padding(family):
-    torch.manual_seed(0)
     model = EncoderWithHeads(module(family).build(sizes(family), VOCABULARY)).eval()
     ids, real, types = inputs()
     together = model.compute_states(ids, real, types)
@@ -73,6 +72,11 @@ def test_states_do_not_depend_on_padding(family):
     for name, states in together.items():
         assert states.shape == (2, 12, 8)
         torch.testing.assert_close(states[1:, :4], alone[name])
+
+
+def write_encoder(model, folder):
+    write_tensors(list_weights(model), folder / "model.safetensors")
+    model.encoder.config.save_pretrained(folder)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -84,8 +88,7 @@ def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, famil
     model = pretraining.build({**section(family), "tied": tied}, VOCABULARY).eval()
     weights = list_weights(model)
     assert ("heads.words.weight" in weights) != tied and "heads.next_sentence.bias" in weights
-    write_tensors(weights, tmp_path / "model.safetensors")
-    model.encoder.config.save_pretrained(tmp_path)
+    write_encoder(model, tmp_path)
     ids, real, types = inputs()
     expected = model.compute_states(ids, real, types)
     for read in (module(family).load_model(tmp_path, sizes(family)), AutoModel.from_pretrained(tmp_path)):
@@ -117,7 +120,6 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_weights_are_drawn_with_the_deviation_of_the_settings(family):
-    torch.manual_seed(0)
     model = module(family).build(sizes(family) | {"width": 64, "deviation": 0.05}, 2000)
     embeddings = model.get_input_embeddings().weight[1:]  # the padding's is 0
     assert embeddings.std().item() == pytest.approx(0.05, rel=0.02)
@@ -128,10 +130,8 @@ def test_weights_are_drawn_with_the_deviation_of_the_settings(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_dropout_is_that_of_the_fine_tuning(tmp_path, family):
     """A model that was pre-trained without any is fine-tuned with what its own settings say."""
-    torch.manual_seed(0)
     model = pretraining.build(section(family), VOCABULARY)
-    model.encoder.config.save_pretrained(tmp_path)
-    write_tensors(list_weights(model), tmp_path / "model.safetensors")
+    write_encoder(model, tmp_path)
     rates, batch = {}, inputs()
     for dropout in (0.0, 0.3):
         loaded = module(family).load_model(tmp_path, sizes(family) | {"dropout": dropout})

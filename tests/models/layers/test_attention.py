@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from workflow_scripts.models.layers.attention import MultiHeadAttention, RelativePositions
 
-torch.set_num_threads(1)
-
 
 def naive_attention(attention, query, key, value, visible):
     """Shaw et al. (2018), equations 3 and 4, one number at a time. query [T, N, d] -> list of [N][T][d]."""
@@ -63,7 +61,6 @@ def test_attention_equals_the_naive_loop(T, S, N, clip, seed):
 
 
 def test_causal_mask_with_relative_positions_equals_the_naive_loop():
-    torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2, 0.0, 2)
     x = torch.randn(5, 2, 8)
     mask = torch.ones(5, 5, dtype=torch.bool).triu(1)[None, None]
@@ -73,7 +70,6 @@ def test_causal_mask_with_relative_positions_equals_the_naive_loop():
 
 @pytest.mark.parametrize("clip", [None, 3])
 def test_one_map_serves_all_streams_of_values(clip):
-    torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2, 0.0, clip)
     guide, words, codes = torch.randn(3, 6, 4, 8)
     together = attention(guide, guide, torch.cat([words, codes], dim=1), None)
@@ -82,7 +78,6 @@ def test_one_map_serves_all_streams_of_values(clip):
 
 
 def test_a_query_in_the_middle_sees_the_same_distances():
-    torch.manual_seed(0)
     attention = MultiHeadAttention(8, 2, 0.0, 3)
     x = torch.randn(7, 2, 8)
     mask = torch.ones(7, 7, dtype=torch.bool).triu(1)[None, None]
@@ -92,7 +87,6 @@ def test_a_query_in_the_middle_sees_the_same_distances():
 
 
 def test_relative_positions_drop_each_pair_of_positions_by_itself():
-    torch.manual_seed(0)
     relative = RelativePositions(20, 32, 0.3)
     looked_up = relative(40, 40)
     kept = looked_up.ne(0).float()

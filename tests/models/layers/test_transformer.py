@@ -8,7 +8,6 @@ from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, FeedForward
 from workflow_scripts.models.transformer.settings import Settings
 
-torch.set_num_threads(1)
 SETTINGS = Settings(width=16, heads=2, feed_forward=24, dropout=0.5, gated=True, max_relative_position=3)
 
 
@@ -29,11 +28,6 @@ def dropped(layer):
 
 def normalised(states):
     return layer_norm(states, (16,))
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    torch.manual_seed(0)
 
 
 @pytest.mark.parametrize("gated", [True, False])

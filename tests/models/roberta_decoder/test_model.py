@@ -13,7 +13,6 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
 from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with_beam
 
-torch.set_num_threads(1)
 ROOT = Path(__file__).parents[3]
 DECODER = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 12}
 TEXTS = ["did M0 direct M1", "who edited a film that M2 wrote"]

@@ -12,8 +12,6 @@ from workflow_scripts.models.sq_transformer.cluster_predictors import sample_mas
 from workflow_scripts.models.sq_transformer.model import make_next_tokens
 from workflow_scripts.models.transformer import model as seq2seq
 
-torch.set_num_threads(1)
-
 
 def count(settings):
     return count_parameters(sq_transformer.build(settings, 17, 10))

@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 from workflow_scripts.models.sq_transformer.quantisation import Quantiser, apply_straight_through
 from workflow_scripts.models.sq_transformer.settings import Settings
 
-torch.set_num_threads(1)
-
 
 def quantiser(
     codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, count_padding=False, gradient=True, seed=0

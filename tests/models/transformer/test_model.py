@@ -5,8 +5,6 @@ from tests.models.small_models import ALL, PLAIN, count_parameters, decoder_inpu
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.models.transformer.model import make_sinusoids
 
-torch.set_num_threads(1)
-
 
 def test_parameter_counts_of_the_paper_on_scan():
     model = seq2seq.build({}, 17, 10)

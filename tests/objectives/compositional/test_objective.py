@@ -168,9 +168,8 @@ def test_the_loss_is_the_weighted_sum_of_its_terms():
     weights |= {"decomposition": 5.0, "sparsity": 6.0}
     model, objective = case(**weights)
     loss, parts = objective(model, batch())
-    task = {
-        f"{kind}_{name}": weights[name] for kind in ("mlm", "nsp") for name in ("mixed", "contextual", "compositional")
-    }
+    states = ("mixed", "contextual", "compositional")
+    task = {f"{kind}_{name}": weights[name] for kind in ("mlm", "nsp") for name in states}
     expected = sum(weights[name] * parts[name] for name in weights if name in parts)
     expected += sum(weight * parts[name] for name, weight in task.items()) + 4 * parts["nuance_task"]
     assert set(parts) == {*task, "consistency", "nuance", "nuance_task", "decomposition", "sparsity"}
@@ -208,7 +207,6 @@ def test_terms_of_no_weight_are_not_computed_and_without_next_sentences_there_ar
 
 def test_every_parameter_learns():
     """Initial weights are as large as trained ones: with small ones all tokens are alike to the attention."""
-    torch.manual_seed(0)
     model = pretraining.build(SMALL | {"deviation": 0.5}, 20)
     compositional.build({}, MaskedLoss())(model, batch())[0].backward()
     for name, parameter in model.named_parameters():
@@ -217,9 +215,8 @@ def test_every_parameter_learns():
         assert parameter.grad.abs().max() > 1e-6 or name.endswith("self.key.bias"), name
 
 
-NO_WEIGHT = dict.fromkeys(
-    ("mixed", "contextual", "compositional", "consistency", "nuance", "decomposition", "sparsity"), 0.0
-)
+TERMS = ("mixed", "contextual", "compositional", "consistency", "nuance", "decomposition", "sparsity")
+BOTH, GAPS = {"contextual", "compositional"}, {"gap_0", "gap_1"}
 
 
 def cut(model: pretraining.Pretraining) -> dict[str, torch.Tensor]:
@@ -292,20 +289,10 @@ def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.
         ("mixed", {}, of_states("last_hidden_state"), {"last_hidden_state"}),
         ("contextual", {}, of_states("contextual"), {"contextual"}),
         ("compositional", {}, of_states("compositional"), {"compositional"}),
-        ("consistency", {"beta": 0.3}, consistency(1, 0.3), {"contextual", "compositional"}),
-        (
-            "consistency",
-            {"beta": 0.3, "beta_on": "compositional"},
-            consistency(0.3, 1),
-            {"contextual", "compositional"},
-        ),
-        ("nuance", {}, nuance(lambda words, follows: torch.exp(-words) + torch.exp(-follows)), {"gap_0", "gap_1"}),
-        (
-            "nuance",
-            {"nuance_task": "sum"},
-            nuance(lambda words, follows: torch.exp(-words - follows)),
-            {"gap_0", "gap_1"},
-        ),
+        ("consistency", {"beta": 0.3}, consistency(1, 0.3), BOTH),
+        ("consistency", {"beta": 0.3, "beta_on": "compositional"}, consistency(0.3, 1), BOTH),
+        ("nuance", {}, nuance(lambda words, follows: torch.exp(-words) + torch.exp(-follows)), GAPS),
+        ("nuance", {"nuance_task": "sum"}, nuance(lambda words, follows: torch.exp(-words - follows)), GAPS),
         ("decomposition", {}, decomposition(torch.mean), {"codes_1", "scale_1"}),
         ("decomposition", {"wrong_codes": "sum"}, decomposition(torch.sum), {"codes_1", "scale_1"}),
         ("sparsity", {}, l1, {"codes_0", "codes_1", "scale_0", "scale_1"}),
@@ -313,7 +300,7 @@ def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.
 )
 def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(name, options, expected, moved):
     """Each alone in the loss, with an odd weight, against the same by hand, for what the encoder itself returned."""
-    model, objective = case(**NO_WEIGHT | {name: 3.7} | options)
+    model, objective = case(**dict.fromkeys(TERMS, 0.0) | {name: 3.7} | options)
     parts = cut(model.double())
     loss, _ = objective(model, batch())
     wanted = 3.7 * expected(model, parts)

@@ -17,8 +17,6 @@ from workflow_scripts.objectives.structural_quantisation.objective import (
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
 
-torch.set_num_threads(1)
-
 
 def batch(source_lengths=(6, 3, 4, 2), target_lengths=(5, 7, 2, 3), more_padding=0):
     source, target = sentences(list(source_lengths)), sentences(list(target_lengths), seed=1)
