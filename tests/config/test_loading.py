@@ -44,6 +44,35 @@ def test_the_shipped_files_are_valid_and_agree():
             assert resolve_evaluation(catalogue, run, scale)["beam"] >= 1
 
 
+HOSTILE_NAMES = ["../x", "a b", "a;id", "$(id)", "a\nb", "a\n", "-rf", ".x", "x" * 300, "é", "a/b", "`id`", "'", ""]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [*(("display", name) for name in HOSTILE_NAMES), ("variant", "a\nb")]
+    + [(kind, "../x") for kind in ("task", "method", "scale", "analysis")],
+)
+def test_a_name_that_a_shell_or_a_path_would_read_otherwise_is_one_line(copy: Path, kind: str, name: str):
+    file, keys = {
+        "task": ("catalogue/tasks/cfq.yaml", ["cfq-mcd1"]),
+        "method": (f"catalogue/{SEQ2SEQ}", ["transformer"]),
+        "variant": (f"catalogue/{SEQ2SEQ}", ["transformer", "variants", "default"]),
+        "scale": ("catalogue/scales.yaml", ["demo"]),
+        "display": ("papers/carma/displays.yaml", ["displays", "table1"]),
+        "analysis": ("papers/carma/displays.yaml", ["analyses", "item-sets"]),
+    }[kind]
+
+    def add(content):
+        for key in keys[:-1]:
+            content = content[key]
+        content[name] = content[keys[-1]]
+
+    edit(copy / file, add)
+    with pytest.raises(UserError) as error:
+        load_catalogue(copy)
+    assert "\n" not in str(error.value) and str(error.value).startswith(f"{copy}/")
+
+
 def test_an_unknown_source_is_one_line(copy: Path):
     edit(copy / "catalogue/tasks/cfq.yaml", lambda it: it["cfq-mcd1"].update(sources=["cfq/cqf.tar.gz"]))
     with pytest.raises(UserError, match=r"^\S*cfq.yaml: key 'cfq-mcd1.sources.0' .*did you mean 'cfq/cfq.tar.gz'\?$"):

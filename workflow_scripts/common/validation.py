@@ -83,7 +83,7 @@ def parse_as(model: type[Model], content: Any, file: str | Path, where: str = ""
             message = f"{what} is {first['input']!r}; {said}"
             if first["type"] == "value_error" and isinstance(first["input"], dict):  # the error names the dict's keys
                 message = f"key '{path}': {said}" if path else said
-        raise UserError(f"{file}: {message}") from error
+        raise UserError(f"{file}: {message}".replace("\n", "\\n")) from error
 
 
 def _place(error: dict[str, Any], content: Any) -> list[str | int]:

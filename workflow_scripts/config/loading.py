@@ -1,5 +1,6 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
+import re
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -25,6 +26,8 @@ from workflow_scripts.config.entries import Block, Method, Task, read_methods, r
 from workflow_scripts.config.packages import list_packages
 from workflow_scripts.config.schema import Claims, Condition, Config, Displays, Experiments, Metrics, Scale, list_names
 from workflow_scripts.evaluation.published import read_published
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ def read_catalogue(folder: str) -> Catalogue:
             _claims(file.with_name("claims.yaml"), displays),
             _plan(file.with_name("analysis_plan.yaml")),
         )
+    _check_characters(catalogue)
     _check_names(catalogue)
     for paper, entry in catalogue.papers.items():
         _check_cells(root / "papers" / paper, entry)
@@ -95,6 +99,23 @@ def find_scale(catalogue: Catalogue, name: str) -> Scale:
     if name not in catalogue.scales:
         raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {suggest_name(name, catalogue.scales)}")
     return catalogue.scales[name]
+
+
+def _check_characters(catalogue: Catalogue) -> None:
+    """Raise UserError for a name that could leave results/ as a path, or be more than a word for a shell."""
+    names = {"catalogue/scales.yaml": [*catalogue.scales], "catalogue/tasks": [*catalogue.tasks]}
+    names["catalogue/methods"] = [*catalogue.methods]
+    names["catalogue/methods"] += [name for method in catalogue.methods.values() for name in method.variants]
+    names["papers"] = [*catalogue.papers]
+    for paper, entry in catalogue.papers.items():
+        names[f"papers/{paper}/displays.yaml"] = [*entry.displays, *entry.analyses]
+    for file, found in names.items():
+        for name in found:
+            if not NAME.fullmatch(name):
+                raise UserError(
+                    f"{catalogue.root / file}: the name {name[:100]!r} needs at most 100 letters a-z, A-Z, digits, "
+                    "'.', '_' and '-', and start with a letter or digit"
+                )
 
 
 def _units(file: Path) -> dict[str, tuple[str, int]]:
