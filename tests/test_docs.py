@@ -49,3 +49,10 @@ def test_the_notes_on_sq_transformer_are_short_and_begin_with_findings():
     lines = (ROOT / "papers/sq_transformer/NOTES.md").read_text().splitlines()
     assert len(lines) <= 150
     assert next(line for line in lines if line.startswith("## ")).startswith("## Findings")
+
+
+def test_the_tests_that_security_promises_exist():
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs/security.md").read_text())
+    assert len(named) > 8
+    for file, test in named:
+        assert test in marks(ROOT / "tests" / file), f"no test {file}::{test}"
