@@ -83,7 +83,7 @@ def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
     assert run["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
 
-def test_without_state_it_stands_beside_what_is_written(capsys, toy, tmp_path):
+def test_without_an_option_the_state_is_next_to_the_results(capsys, toy, tmp_path):
     arguments = ["train", "--spec", str(toy / "spec.json"), "--out", f"{tmp_path}/out"]
     assert main([*arguments, "--data", str(tmp_path / "none")]) == 1
     assert "none/dataset.json does not exist" in capsys.readouterr().err

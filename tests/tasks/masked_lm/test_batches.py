@@ -120,16 +120,11 @@ def test_half_of_the_second_sentences_are_others_of_about_the_same_length(tokeni
     assert (others != rows).all() and len(set(others)) > 2000
     rank = np.argsort(np.argsort(pairs.second.length, kind="stable"))
     assert np.abs(rank[others] - rank).max() <= NEIGHBOURS
-    own = whole(pairs_of_rows(pairs, rows))
+    plain = SentencePairs(pairs.first, pairs.second, pairs.vocabulary, pairs.limit, False)
+    own = whole(plain.make_batch(rows, np.random.default_rng(0)))
     true = batch.follows.bool().numpy()
     width = min(own.size(1), batch.ids.size(1))
     assert torch.equal(whole(batch)[true][:, :width], own[true][:, :width])
-
-
-def pairs_of_rows(pairs: SentencePairs, rows: np.ndarray):
-    """The same pairs, none of them false."""
-    plain = SentencePairs(pairs.first, pairs.second, pairs.vocabulary, pairs.limit, False)
-    return plain.make_batch(rows, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

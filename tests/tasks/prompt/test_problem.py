@@ -242,13 +242,6 @@ def test_what_does_not_fit_is_one_line(capsys, pretrained, change, parts):
     assert not (pretrained / "runs/ft").exists()
 
 
-def rewritten(folder: Path, split: str, **columns) -> None:
-    """The split with other columns in the place of its own."""
-    file = folder / f"{split}.parquet"
-    table = pq.read_table(file).to_pydict()
-    pq.write_table(pa.table(table | {name: change(table) for name, change in columns.items()}), file)
-
-
 @pytest.mark.parametrize(
     ("columns", "parts"),
     [
@@ -260,7 +253,9 @@ def rewritten(folder: Path, split: str, **columns) -> None:
     ],
 )
 def test_prompts_that_cannot_be_read_are_one_line(capsys, pretrained, columns, parts):
-    rewritten(pretrained / "prompts", "valid", **columns)
+    file = pretrained / "prompts/valid.parquet"
+    table = pq.read_table(file).to_pydict()
+    pq.write_table(pa.table(table | {name: change(table) for name, change in columns.items()}), file)
     init = pretrained / "runs/pretrain/checkpoint"
     assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
     assert_one_error(capsys.readouterr().err, *parts)
