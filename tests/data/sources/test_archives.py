@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import archives
-from workflow_scripts.data.sources.archives import decompress, read_members, unpack_zip
+from workflow_scripts.data.sources.archives import read_members, unpack_stream, unpack_zip
 
 
 def packed(path, members: list[tuple[str, bytes]]):
@@ -114,7 +114,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, n
     with pytest.raises(UserError, match=f"{name} unpacks to more than [0-9,]* bytes or 10 files; do not use it"):
         if name == "lines.txt.gz":
             with open(tmp_path / name, "rb") as stream:
-                decompress(stream, tmp_path / name).read()
+                unpack_stream(stream, tmp_path / name).read()
         read_members(tmp_path / name, {"y"})
 
 

@@ -19,7 +19,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import decompress, report_broken
+from workflow_scripts.data.sources.archives import report_broken, unpack_stream
 from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.amazon"
@@ -66,7 +66,7 @@ def read_amazon_reviews(path: Path) -> list[Sentence]:
     found, line = [], 0
     with report_broken(path), open(path, "rb") as packed:
         try:
-            lines = io.TextIOWrapper(decompress(packed, path), encoding="utf-8", newline="\n")
+            lines = io.TextIOWrapper(unpack_stream(packed, path), encoding="utf-8", newline="\n")
             for line, text in enumerate(lines, start=1):
                 review = json.loads(text)
                 stars = float(review["overall"])

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.archives import decompress, iterate_archive, report_broken
+from workflow_scripts.data.sources.archives import iterate_archive, report_broken, unpack_stream
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
@@ -30,7 +30,7 @@ def extract_files(archive: Path, files: dict[str, Path]) -> None:
         for name, content in iterate_archive(archive):
             if target := missing.pop(str(PurePosixPath(name)), None):
                 with open(target, "wb") as out:
-                    shutil.copyfileobj(decompress(content, archive), out, 2**20)
+                    shutil.copyfileobj(unpack_stream(content, archive), out, 2**20)
             if not missing:
                 return
     raise UserError(f"{archive}: has no {next(iter(missing))}; fetch it again")

@@ -63,7 +63,7 @@ def check_limits(path: Path, n_bytes: int, n_files: int = 0) -> None:
         raise UserError(f"{path} unpacks to more than {allowed:,} bytes or {MAX_FILES:,} files; do not use it")
 
 
-def decompress(stream: Any, path: Path) -> IO[bytes]:
+def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
     """Return the limited content of a stream from the archive at `path`, decompressed if it is a gz, bz2 or xz file.
 
     `stream` is buffered: it has `peek`.
@@ -89,7 +89,7 @@ def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
             packed = opened.enter_context(open(path, "rb"))
             if packed.peek(len(DEBIAN)).startswith(DEBIAN):
                 packed = find_debian_data(packed)
-            tar = opened.enter_context(tarfile.open(fileobj=decompress(packed, path), mode="r|"))
+            tar = opened.enter_context(tarfile.open(fileobj=unpack_stream(packed, path), mode="r|"))
             for count, entry in enumerate(tar, start=1):
                 check_limits(path, 0, count)
                 if entry.isfile():
