@@ -22,7 +22,7 @@ AccountingStoragePort={port}
 AccountingStoragePass={folder}/run/munge.sock
 AccountingStorageTRES=gres/gpu
 AccountingStoreFlags=job_comment
-# Else an account or QOS that nobody has is taken without a word.
+# Else an unknown account or QOS is taken without a word.
 AccountingStorageEnforce=associations,qos
 """
 DAEMON = """\

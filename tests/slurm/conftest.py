@@ -63,12 +63,6 @@ def long_project(project: Project) -> Project:
     return lengthened(project)
 
 
-def made_here(root: Path, project: Project, *targets: str) -> dict[str, str]:
-    done = project.reproduce(*targets)
-    assert done.returncode == 0, done.stderr
-    return results(root)
-
-
 @pytest.fixture(scope="session")
 def local_demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Results of CUT at least, made on this machine: of the finished demo where there is one of this very code."""
@@ -81,7 +75,8 @@ def local_demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
                 return results(root)
             shutil.rmtree(root / "results")
             shutil.rmtree(root / ".snakemake")
-        return made_here(root, project, *CUT)
+        project.make(*CUT)
+    return results(root)
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +84,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Results of RUNS at their length, made on this machine."""
     root = tmp_path_factory.mktemp("undisturbed")
     with plain_environment():
-        return made_here(root, lengthened(copied(root)), *scores(*RUNS))
+        lengthened(copied(root)).make(*scores(*RUNS))
+    return results(root)
 
 
 def scores(*runs: str) -> list[str]:

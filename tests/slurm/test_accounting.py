@@ -53,8 +53,8 @@ def test_a_cancelled_job_is_seen_where_sacct_is_asked(long_project: Project, cou
 
 
 def test_an_account_that_is_not_known_is_an_error_and_nothing_is_submitted(project: Project, counting: Cluster):
-    done = reproduce(project, counting, "--retries=0", *given("nobody"), "--", *scores(RUN))
+    done = reproduce(project, counting, "--retries=0", *given("chemistry"), "--", *scores(RUN))
     assert done.returncode == 1 and "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert line.startswith("error: SLURM has no account nobody for you, but ") and accounting.ACCOUNT in line
+    assert line.startswith("error: SLURM has no account chemistry for you, but ") and accounting.ACCOUNT in line
     assert not accounting.ended(counting, project.root)

@@ -264,11 +264,11 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(faults
 def test_a_claim_that_was_added_is_named(faults, of_one_paper: Path):
     ledger = of_one_paper / "results/demo/claims.csv"
     with open(ledger, newline="") as stream:
-        made_up = next(csv.DictReader(stream)) | {"claim": "made-up"}
+        added = next(csv.DictReader(stream)) | {"claim": "added"}
     with open(ledger, "a", newline="") as stream:
-        csv.DictWriter(stream, made_up).writerow(made_up)
+        csv.DictWriter(stream, added).writerow(added)
     correct_checksum(of_one_paper, "results/demo/claims.csv")
-    assert faults(of_one_paper) == [f"claims.csv: {made_up['paper']}/made-up: not expected"]
+    assert faults(of_one_paper) == [f"claims.csv: {added['paper']}/added: not expected"]
 
 
 def test_a_claim_of_another_paper_and_a_second_line_are_named(tmp_path: Path):

@@ -158,7 +158,6 @@ DATA_SET = '''"""Commands that are repeated word by word."""
 
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, SplitOptions
-from workflow_scripts.common.options import merge_options
 
 
 class Options(SplitOptions):
@@ -174,7 +173,8 @@ ANALYSIS = '''"""Lengths of the test sentences."""
 
 import pandas
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import make_score_row
 
 
 def analyse(runs, options):

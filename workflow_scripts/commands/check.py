@@ -42,10 +42,8 @@ def main(args: argparse.Namespace) -> None:
             differing += 1
             print(f"{record}: {'; '.join(changes)}")
     if differing:
-        raise UserError(
-            f"{differing} of {found} results differ from the current configuration; ./reproduce -n lists those "
-            "that Snakemake would rerun, delete the others"
-        )
+        advice = "./reproduce -n lists those that Snakemake would rerun, delete the others"
+        raise UserError(f"{differing} of {found} results differ from the current configuration; {advice}")
     print(f"{found} results agree with the current configuration")
 
 

@@ -28,9 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale")
     parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
     parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="claims.csv; claim_sides.csv and claims.json go with it"
-    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="claims.csv; claim_sides.csv, claims.json go with it")
     parser.add_argument("--overview", type=Path, metavar="DIR", help="also write overview.html and overview.rst there")
 
 

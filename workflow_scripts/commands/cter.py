@@ -25,9 +25,7 @@ from workflow_scripts.evaluation.compounds import (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--source", type=Path, required=True, metavar="FILE", help="sentences, e.g. cg-test.en")
-    parser.add_argument(
-        "--compound", type=Path, required=True, metavar="FILE", help="the new compound of each sentence"
-    )
+    parser.add_argument("--compound", type=Path, required=True, metavar="FILE", help="the compound of each sentence")
     parser.add_argument("--lexicon", type=Path, required=True, metavar="FILE", help="upstream's eval/lexicon")
     parser.add_argument("--hypothesis", type=Path, required=True, metavar="FILE", help="a translation of each sentence")
     parser.add_argument("--json", action="store_true", help="print JSON, not a table")

@@ -92,9 +92,8 @@ def write_scoring_records(
     }
     write_json(out / name, manifest | content)
     seed, precision = run["spec"]["seed"], run["spec"]["training"]["precision"]
-    write_json(
-        out / "record.json", make_record(fingerprint, run["data_digest"], seed, precision, describe_device(device))
-    )
+    made = make_record(fingerprint, run["data_digest"], seed, precision, describe_device(device))
+    write_json(out / "record.json", made)
 
 
 def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:

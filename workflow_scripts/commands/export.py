@@ -52,26 +52,21 @@ def main(args: argparse.Namespace) -> None:
         tables = copy_displays("tables", (".csv", ".md"), source, target, out)
         figures = copy_displays("figures", (".svg", ".csv"), source, target, out)
         for name in ("claims.csv", "claim_sides.csv"):
-            _merge_rows(read_csv(source / name), target / name, out / name, lambda row: row["paper"])
+            _merge_rows(name, read_csv(source / name), target, out, lambda row: row["paper"])
         scores = [row for folder in folders for file in sorted(folder.glob("*/scores.csv")) for row in read_csv(file)]
-        _merge_rows(scores, target / "scores.csv", out / "scores.csv", _run_of)
+        _merge_rows("scores.csv", scores, target, out, _run_of)
         curves = [
             row
             for run, folder in zip(runs, folders, strict=True)
             for row in reduce_curve(run, read_csv(folder / "training.csv"))
         ]
-        _merge_rows(
-            *(curves, target / "curves.csv", out / "curves.csv", _run_of),
-            order=lambda row: (*_run_of(row), row["name"], int(row["step"])),
-        )
+        _merge_rows("curves.csv", curves, target, out, _run_of, lambda row: (row["name"], int(row["step"])))
         analyses = [
             {"paper": file.parts[-3], "analysis": file.parts[-2]} | row
             for file in sorted(source.glob("analyses/*/*/scores.csv"))
             for row in read_csv(file)
         ]
-        _merge_rows(
-            analyses, target / "analyses.csv", out / "analyses.csv", lambda row: (row["paper"], row["analysis"])
-        )
+        _merge_rows("analyses.csv", analyses, target, out, lambda row: (row["paper"], row["analysis"]))
         for name in ("predictions", "weights"):
             if (target / name).exists():
                 shutil.copytree(target / name, out / name)
@@ -154,18 +149,20 @@ def reduce_curve(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[
 
 
 def _merge_rows(
+    name: str,
     rows: list[dict[str, str]],
     earlier: Path,
     out: Path,
     key: Callable[[dict[str, str]], Any],
-    order: Callable[[dict[str, str]], Any] | None = None,
+    order: Callable[[dict[str, str]], Any] = lambda row: (),
 ) -> None:
-    """Write `rows` and the rows of `earlier` that have another key, sorted by `order`, or else by the key."""
+    """Write `rows` and the rows of `earlier` / `name` with another key to `out`, sorted by `key` and `order`."""
     new = set(map(key, rows))
-    rows = rows + [row for row in read_csv(earlier) if key(row) not in new]
-    columns = dict.fromkeys(name for row in rows for name in row)  # earlier rows may lack some
+    rows = rows + [row for row in read_csv(earlier / name) if key(row) not in new]
+    columns = dict.fromkeys(column for row in rows for column in row)  # earlier rows may lack some
+    rows.sort(key=lambda row: (key(row), order(row)))
     if rows:
-        write_csv(out, columns, sorted(rows, key=order or key))
+        write_csv(out / name, columns, rows)
 
 
 def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:

@@ -16,12 +16,8 @@ from workflow_scripts.data.sources.fetch import fetch_source, write_source_manif
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch scan cogs/gen.tsv`, `fetch --all`, `fetch --list`."""
-    parser.add_argument(
-        "names", nargs="*", metavar="DATASET[/FILE]", help="files to download, by their names in sources.yaml"
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="download every declared file, so that everything works offline"
-    )
+    parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]", help="names of files in sources.yaml")
+    parser.add_argument("--all", action="store_true", help="download every declared file, to work offline later")
     parser.add_argument("--list", action="store_true", help="only list the declared files: size, licence, source")
     where = "folder <dataset>/<file> to try first (default: RECOMPOSE_MIRROR, or data.mirror of config.yaml)"
     parser.add_argument("--mirror", type=Path, help=where)
@@ -63,13 +59,8 @@ def main(args: argparse.Namespace) -> None:
 
 def make_progress_bars(console: Console) -> Progress:
     """Return progress bars, shown on a terminal only and removed at the end."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
+    name = TextColumn("{task.description}")
+    columns = (name, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 

@@ -26,9 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch-model openai-community/gpt2 --out results/downloads/models/openai-community/gpt2`."""
     parser.add_argument("name", metavar="NAME", help="<owner>/<name> on the hub, as in sources.yaml")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for the files and {MANIFEST}")
-    where = (
-        "copy the model from the folder <owner>/<name>/ here, not from the hub (default: models.local of config.yaml)"
-    )
+    where = "copy the model from <owner>/<name>/ here, not from the hub (default: models.local of config.yaml)"
     parser.add_argument("--local", type=Path, metavar="FOLDER", help=where)
 
 

@@ -51,9 +51,8 @@ def main(args: argparse.Namespace) -> None:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores])
-        write_scoring_records(
-            out, "intervention.json", run, fingerprint, device, candidates_sha256=hash_file(candidates)
-        )
+        digest = hash_file(candidates)
+        write_scoring_records(out, "intervention.json", run, fingerprint, device, candidates_sha256=digest)
 
 
 def read_intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:

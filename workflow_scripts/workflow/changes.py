@@ -38,9 +38,8 @@ def compare_fingerprints(
     assert digests, before
     if digests["spec"] != digest(now.spec):
         found = find_differences(spec, now.spec)
-        sentences = [
-            f"{key} was {shorten_value(old)} and is {shorten_value(new)}{origin(key)}" for key, old, new in found
-        ]
+        values = [(key, shorten_value(old), shorten_value(new)) for key, old, new in found]
+        sentences = [f"{key} was {old} and is {new}{origin(key)}" for key, old, new in values]
         yield join_first(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
         old = load_definitions(digests["code"])

@@ -118,9 +118,8 @@ class Workflow:
         variant = (wildcards.task, wildcards.method, wildcards.variant)
         seed = dict(wildcards.items()).get("seed") or self._search_seed(*variant, wildcards.scale)
         if not seed:
-            raise UserError(
-                f"{'/'.join(variant)} has no search at scale {wildcards.scale}; add `search` to its settings"
-            )
+            where = f"{'/'.join(variant)} has no search at scale {wildcards.scale}"
+            raise UserError(f"{where}; add `search` to its settings")
         return self._init(*variant, seed, wildcards.scale)
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
@@ -185,13 +184,12 @@ class Workflow:
         """Return the manifests and scores that an analysis reads."""
         entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
         variants = find_intervened_variants([entry])
-        searches = (run.unseeded for run in runs if entry.get("searched"))
+        tuned = {run.unseeded for run in runs if entry.get("searched")}
+        searches = [found for found in tuned if self._search_seed(*found, wildcards.scale)]
         return [
             *(f"{root}/{run_folder(run)}/run.json" for run in runs),
             *(f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs if entry.get("scored")),
-            *sorted(
-                {f"{root}/{search_folder(v)}/chosen.json" for v in searches if self._search_seed(*v, wildcards.scale)}
-            ),
+            *sorted(f"{root}/{search_folder(found)}/chosen.json" for found in searches),
             *(f"{root}/{intervention_folder(run)}/scores.csv" for run in runs if run.unseeded in variants),
             *sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in runs}),
             *locate_manifests(self.list_analysis_sources(wildcards)),
@@ -288,10 +286,8 @@ class Workflow:
 
         def resource(wildcards: Wildcards, attempt: int) -> Any:
             run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
-            asked_for = resources.estimate_run_resources(
-                run, wildcards.scale, self._device(), attempt, self.config.gpu_option
-            )
-            return getattr(asked_for, name)
+            where = (self._device(), attempt, self.config.gpu_option)
+            return getattr(resources.estimate_run_resources(run, wildcards.scale, *where), name)
 
         return resource
 

@@ -48,11 +48,9 @@ def find_seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, dev
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
     alike = [row for row in same if is_alike(row, run)]
     for rows, names in ((same, ("task", "method", "variant")), (alike, ("variant",)), (alike, ())):
-        found = [
-            float(row["seconds_per_step"]) for row in rows if all(row[name] == getattr(run, name) for name in names)
-        ]
+        found = [row for row in rows if all(row[name] == getattr(run, name) for name in names)]
         if found:
-            return statistics.median(found)
+            return statistics.median(float(row["seconds_per_step"]) for row in found)
     return None
 
 

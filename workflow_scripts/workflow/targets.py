@@ -45,17 +45,15 @@ class Targets:
 
     def list_runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
         """Return the outputs of every run, except its weights, which may be deleted after scoring."""
-        changed = {
-            run: None
-            for paper in self.config.papers
-            for run in select_intervened_runs(self.catalogue, paper, self._asked(paper))
-        }
-        made = [(list_requested_runs(self.catalogue, self.config), outputs), (changed, intervention_outputs)]
-        files = [
-            file
-            for runs, patterns in made
-            for file in self._formatted(patterns, [vars(run) | {"seed": f"seed-{run.seed}"} for run in runs])
-        ]
+        changed: dict[Run, None] = {}
+        for paper in self.config.papers:
+            changed |= dict.fromkeys(select_intervened_runs(self.catalogue, paper, self._asked(paper)))
+        files = []
+        for runs, made in (
+            (list_requested_runs(self.catalogue, self.config), outputs),
+            (changed, intervention_outputs),
+        ):
+            files += self._formatted(made, [vars(run) | {"seed": f"seed-{run.seed}"} for run in runs])
         return [file for file in files if not file.endswith(".safetensors")]
 
     def list_downloads(self) -> list[str]:
@@ -71,11 +69,11 @@ class Targets:
 
     def _shown(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Return (paper, name, entry) of each table and figure."""
-        shown = {
-            paper: select_shown_displays(self.catalogue.papers[paper], self._asked(paper))
-            for paper in self.config.papers
-        }
-        return [(paper, name, entry) for paper, displays in shown.items() for name, entry in displays.items()]
+        shown = []
+        for paper in self.config.papers:
+            displays = select_shown_displays(self.catalogue.papers[paper], self._asked(paper))
+            shown += [(paper, name, entry) for name, entry in displays.items()]
+        return shown
 
     def _formatted(self, patterns: Iterable[str], names: list[dict[str, Any]]) -> list[str]:
         patterns = list(map(str, patterns))

@@ -38,10 +38,8 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints for tasks that need much disk, at scales with real data."""
     tasks = [name for name, task in catalogue.tasks.items() if task.disk]
-    scales = [
-        scale for scale in catalogue.scales if any(resolve_data(catalogue, task, scale)["sources"] for task in tasks)
-    ]
-    return {"task": match_any(tasks), "scale": match_any(scales)}
+    sources = {scale: [resolve_data(catalogue, task, scale)["sources"] for task in tasks] for scale in catalogue.scales}
+    return {"task": match_any(tasks), "scale": match_any(scale for scale, found in sources.items() if any(found))}
 
 
 def match_any(names: Iterable[str]) -> str:

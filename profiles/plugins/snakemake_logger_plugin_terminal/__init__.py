@@ -35,7 +35,7 @@ USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MUL
 SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
 SLURM_ERROR = re.compile(r"^WorkflowError:\n(.+?)\n +File .*recompose_slurm", re.DOTALL)
 SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
-SLURM_ACCOUNT = re.compile(r"The given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
+SLURM_ACCOUNT = re.compile(r"given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that do not help the user. Snakemake's own log file has all of them.
@@ -152,9 +152,8 @@ class LogHandler(LogHandlerBase):
 
     def show_start(self, record: logging.LogRecord) -> None:
         """Show the number of jobs of each rule. Rules without a command only name targets."""
-        self.counts = Counter(
-            {rule: count for rule, count in record.stats.items() if rule not in ("total", "all", "runs")}
-        )
+        jobs = {rule: count for rule, count in record.stats.items() if rule not in ("total", "all", "runs")}
+        self.counts = Counter(jobs)
         if self.common_settings.dryrun:
             return  # printed after the list of jobs
         self.console.print(self.summarise())
@@ -165,9 +164,8 @@ class LogHandler(LogHandlerBase):
 
     def summarise(self) -> str:
         """Format the number of jobs of each rule."""
-        return f"[bold]{count_jobs(self.counts.total())}[/]: " + ", ".join(
-            f"{n} {rule}" for rule, n in self.counts.items()
-        )
+        rules = ", ".join(f"{n} {rule}" for rule, n in self.counts.items())
+        return f"[bold]{count_jobs(self.counts.total())}[/]: {rules}"
 
     def add_job(self, record: logging.LogRecord) -> None:
         """Add a job to the running ones, or to the list of a dry run."""
@@ -193,10 +191,8 @@ class LogHandler(LogHandlerBase):
         self.done += 1
         if not self.common_settings.quiet:
             total = self.counts.total()
-            count = f"{self.done:{len(str(total))}}/{total}"
-            self.console.print(
-                f"[green]✓[/] {count} {job.rule:10} {escape(job.about)}  [dim]{job.format_duration()}[/]"
-            )
+            line = f"{self.done:{len(str(total))}}/{total} {job.rule:10} {escape(job.about)}"
+            self.console.print(f"[green]✓[/] {line}  [dim]{job.format_duration()}[/]")
 
     def show_failed_job(self, record: logging.LogRecord) -> None:
         """Show a failed job, the last line of its log, the log's path, and the command."""
@@ -284,10 +280,8 @@ class LogHandler(LogHandlerBase):
                     self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
             elif self.failed or self.running or self.cancelled:
                 what = f"{len(self.failed)} failed" if self.failed else "stopped"
-                self.console.print(
-                    f"[bold red]{what}[/], {self.done} of {count_jobs(self.counts.total())} done {took}; "
-                    "run the same command again to continue"
-                )
+                done = f"{self.done} of {count_jobs(self.counts.total())} done {took}"
+                self.console.print(f"[bold red]{what}[/], {done}; run the same command again to continue")
             elif self.done:
                 self.console.print(f"[bold green]{count_jobs(self.done)} done[/] {took}")
         super().close()
