@@ -19,7 +19,7 @@ from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
 
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.encoder.model import build_from_config, load_encoder, map_bert_sizes
+from workflow_scripts.models.encoder.model import build_from_config, load_with_config, map_bert_sizes
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 EPSILON = 1e-8
@@ -230,7 +230,7 @@ def load_model(folder: Path, settings: dict) -> CatModel:
 
     Raises UserError if a file is missing or broken, or if the model has another family.
     """
-    return load_encoder(folder, parse_as(Settings, settings, "model"), build_cat_config)
+    return load_with_config(folder, parse_as(Settings, settings, "model"), build_cat_config)
 
 
 AutoConfig.register("cat", CatConfig, exist_ok=True)

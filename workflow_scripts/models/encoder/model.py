@@ -65,7 +65,7 @@ def load_model(folder: Path, settings: dict) -> "PreTrainedModel":
 
     Raises UserError if a file is missing or broken, or if the model has another family than `settings`.
     """
-    return load_encoder(folder, parse_as(Settings, settings, "model"), build_encoder_config)
+    return load_with_config(folder, parse_as(Settings, settings, "model"), build_encoder_config)
 
 
 def build_from_config(config: "PretrainedConfig") -> "PreTrainedModel":
@@ -76,7 +76,7 @@ def build_from_config(config: "PretrainedConfig") -> "PreTrainedModel":
     return AutoModel.from_config(config, dtype=torch.float32, **_without_pooler(config)).train()
 
 
-def load_encoder(
+def load_with_config(
     folder: Path, s: Settings, build_config: Callable[[Settings, int], "PretrainedConfig"]
 ) -> "PreTrainedModel":
     """Load the encoder of a folder like `load_model`, with the dropout of `build_config(s, vocabulary)`."""
