@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def load_encoder(folder: Path, section: dict[str, Any]) -> "PreTrainedModel":
-    """Load the encoder of a folder, of the section `model` of a spec. Raises UserError if it is missing or broken."""
+def load_spec_encoder(folder: Path, section: dict[str, Any]) -> "PreTrainedModel":
+    """Load the encoder of a folder by the section `model` of a spec. Raises UserError if it is missing or broken."""
     return import_model(section).load_model(folder, drop_name(section))
 
 
@@ -25,7 +25,7 @@ def load_initial_encoder(spec: dict[str, Any], settings: Training, init: Path | 
     """Load the encoder of the folder `init` for fine-tuning. Raises UserError if it is missing or broken."""
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    encoder = load_encoder(init, spec["model"])
+    encoder = load_spec_encoder(init, spec["model"])
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(encoder)
     return encoder

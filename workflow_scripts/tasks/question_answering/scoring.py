@@ -12,7 +12,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1, select_worst_variants
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.encoders import load_encoder
+from workflow_scripts.tasks.encoders import load_spec_encoder
 from workflow_scripts.tasks.question_answering.batches import read_windows
 from workflow_scripts.tasks.question_answering.model import build
 from workflow_scripts.tasks.question_answering.problem import find_answers
@@ -28,7 +28,7 @@ def score(
     of the rows that `worst_variants` selects.
     """
     spec = run["spec"]
-    model = build(load_encoder(checkpoint, spec["model"]), spec["model"]).to(device).eval()
+    model = build(load_spec_encoder(checkpoint, spec["model"]), spec["model"]).to(device).eval()
     load_weight_file(model, checkpoint / "model.safetensors")
     splits = {split: read_windows(spec, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []

@@ -13,7 +13,7 @@ from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import find_subset_rows
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.encoders import load_encoder
+from workflow_scripts.tasks.encoders import load_spec_encoder
 from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches, read_sentences
 from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build, compute_cosine
 from workflow_scripts.tasks.sentence_prediction.problem import decide_classes
@@ -29,7 +29,7 @@ def score(
     of a value.
     """
     spec, names = run["spec"], read_json(data / "dataset.json")["labels"]
-    model = build(load_encoder(checkpoint, spec["model"]), spec, len(names) if names else 1).to(device).eval()
+    model = build(load_spec_encoder(checkpoint, spec["model"]), spec, len(names) if names else 1).to(device).eval()
     load_weight_file(model, checkpoint / "model.safetensors")
     splits = {split: read_sentences(spec, model.positions, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
