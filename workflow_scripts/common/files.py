@@ -52,10 +52,10 @@ def read_json(path: str | Path) -> Any:
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         level = [content]
-        for _ in range(MAX_DEPTH + 1):
+        for _ in range(MAX_DEPTH):
             containers = [value for value in level if isinstance(value, dict | list)]
             level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
-        if containers:
+        if any(isinstance(value, dict | list) for value in level):
             raise RecursionError
         return content
     except FileNotFoundError as error:

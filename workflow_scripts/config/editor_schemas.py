@@ -37,7 +37,7 @@ def make_schemas() -> dict[str, dict]:
     )
     figure = in_file(FigureDisplay, runs=(runs | list[runs] | None, None))
     analysis = in_file(Analysis, runs=(analysed | list[analysed] | None, None))
-    cells = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
+    cells: Any = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
     rules = Field(None, description="Fields for some members: `{axis: labels, field: value}`; the lower line wins.")
     claim = in_file(
         Claim,
@@ -48,16 +48,10 @@ def make_schemas() -> dict[str, dict]:
         right=(str | float | list[str] | cells | None, None),
     )
     axes = (dict[str, dict[str, Any] | list[str]], AXES)
-    displays = create_model(
-        "Displays",
-        __base__=StrictModel,
-        axes=axes,
-        analyses=(dict[str, analysis], {}),
-        displays=(dict[str, table | figure], ...),
-    )
-    claims = create_model(
-        "Claims", __base__=StrictModel, axes=axes, quotes=(dict[str, str], QUOTES), claims=(list[claim], ...)
-    )
+    shown: dict[str, Any] = {"analyses": (dict[str, analysis], {}), "displays": (dict[str, table | figure], ...)}
+    claimed: dict[str, Any] = {"quotes": (dict[str, str], QUOTES), "claims": (list[claim], ...)}
+    displays = create_model("Displays", __base__=StrictModel, axes=axes, **shown)
+    claims = create_model("Claims", __base__=StrictModel, axes=axes, **claimed)
     return {
         "analysis_plan.json": AnalysisPlan.model_json_schema(),
         "claims.json": claims.model_json_schema(),
@@ -75,7 +69,7 @@ def in_file(model: type[BaseModel], **more: Any) -> Any:
     """Return the model of an entry as it is in a file, where axes and `cells` may give any of its keys."""
     fields: dict[str, Any] = {}
     for name, field in model.model_fields.items():
-        plain = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+        plain: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
         if name != "kind" or model is Claim:
             fields[name] = (plain | None, Field(None, description=field.description))
     return create_model(model.__name__, __base__=StrictModel, __doc__=model.__doc__, **(fields | more))
