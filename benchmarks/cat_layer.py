@@ -1,5 +1,6 @@
 """CAT against what it is added to: a layer against BERT's, in time and memory; sparse codebook attention against dense;
-a step of pre-training against Hugging Face's BertForPreTraining; the share of a step that waits for its batch."""
+a step of pre-training against Hugging Face's BertForPreTraining; the share of a step that waits for its batch.
+"""
 
 import argparse
 import time

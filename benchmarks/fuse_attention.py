@@ -1,5 +1,6 @@
 """Fuse-attention against what it is added to: a layer with it against a plain one, in time and memory, and a training
-step of LRF against one of the Transformer with as many parameters."""
+step of LRF against one of the Transformer with as many parameters.
+"""
 
 import argparse
 import statistics

@@ -74,7 +74,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
     """On several cores the tests of one file stay together, since they share what is costly to make; those of the
-    cluster share one cluster. (Marks do not do: by them pytest-xdist 3.8 groups nothing under pytest 9.2.)"""
+    cluster share one cluster. (Marks do not do: by them pytest-xdist 3.8 groups nothing under pytest 9.2.)
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Together(LoadFileScheduling):

@@ -55,7 +55,7 @@ def blocks(text: str) -> list[str]:
             level = len(heading[1])
             if not exempt or level <= depth:
                 exempt, depth = heading[2].startswith(EXEMPT), level
-            # A table may stand right below its heading.
+            # A table may follow right below its heading.
             part = part.strip().partition("\n")[2]
         if exempt or not part.strip() or all(line.startswith("    ") for line in part.splitlines() if line.strip()):
             joins = False

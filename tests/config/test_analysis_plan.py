@@ -69,7 +69,7 @@ def test_a_rate_must_be_able_to_be_reproduced():
         ({"quantile": 0.95}, "quantile is 0.95; with 2 primary claims it is 0.9750"),
         ({"seeds": [101, 102, 103]}, "3 seeds; a primary claim needs at least 4"),
         ({"seeds": [101, 102, 103, 91]}, "seed 91 is a pilot; planned seeds are fresh"),
-        ({"secondary": ["two"]}, "claim two stands there twice"),
+        ({"secondary": ["two"]}, "claim two is named twice"),
         ({"draws": 1}, "greater than 1"),
     ],
 )

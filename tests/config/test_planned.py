@@ -104,7 +104,7 @@ def test_a_plan_that_does_not_fit_its_claims_is_one_line(copy: Path, entry: dict
 
 
 def test_a_gain_is_decided_by_both_of_its_variants():
-    """`carma` over `ft` of the same seed; a star stands for whatever the display has."""
+    """`carma` over `ft` of the same seed; a star matches whatever the display has."""
     paper = load_catalogue(ROOT).papers["carma"]
     claim = {"claim": "gains", "left": "table-gains/Gemma-2B/*/exact_match", "right": 0.0}
     spread = {"sd": 1.0, "freedom": 9, "paired": True}

@@ -1,6 +1,7 @@
 """The scale `full` has the settings of SQ-Transformer's official code, but for what papers/sq_transformer/NOTES.md
 decides otherwise, those of CoGnition's authors and of Zheng and Lapata (2022) for LRF; each variant changes what its
-name says and nothing else."""
+name says and nothing else.
+"""
 
 import pytest
 

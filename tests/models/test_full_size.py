@@ -1,5 +1,6 @@
 """Full-size models, which tests cannot train, must at least be right: each is built without memory for its
-weights, and its jobs ask for resources."""
+weights, and its jobs ask for resources.
+"""
 
 import json
 from dataclasses import replace

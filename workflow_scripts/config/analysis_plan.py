@@ -80,6 +80,7 @@ class PrimaryClaim(StrictModel):
 
     @model_validator(mode="after")
     def smallest_is_a_share_of_the_published_effect(self) -> "PrimaryClaim":
+        """Check the smallest effect of interest: margin + q x published effect, or a share of seeds."""
         if self.threshold is not None:
             if not 0 < self.smallest <= 1:
                 raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
@@ -107,13 +108,14 @@ class AnalysisPlan(StrictModel):
     seeds: PlannedSeeds
     pilots: Pilots
     quantile: float = Field(description="1 - 0.05 / K: of Student's t, for both limits of the interval.")
-    draws: int | None = Field(None, gt=1, description="Draws of an intervention behind each score.")
+    draws: int | None = Field(None, gt=1, description="Draws of an intervention over which each score is averaged.")
     primary: list[PrimaryClaim] = Field(min_length=1)
     secondary: list[str] = Field([], description="Claims named in advance that have no verdict in the headline.")
     stop: str
 
     @model_validator(mode="after")
     def quantile_follows(self) -> "AnalysisPlan":
+        """Check that the quantile follows from the number of primary claims, and that no name or seed is repeated."""
         expected = 1 - ANY_WRONG / 2 / len(self.primary)
         if abs(self.quantile - expected) > 1e-4:
             raise ValueError(
@@ -121,7 +123,7 @@ class AnalysisPlan(StrictModel):
             )
         names = [entry.claim for entry in self.primary] + self.secondary
         if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-            raise ValueError(f"claim {twice[0]} stands there twice")
+            raise ValueError(f"claim {twice[0]} is named twice")
         if both := set(self.pilots.seeds) & {seed for entry in self.primary for seed in entry.seeds or self.seeds}:
             raise ValueError(f"seed {min(both)} is a pilot; planned seeds are fresh")
         return self

@@ -1,8 +1,8 @@
 """Expand entries of displays.yaml and claims.yaml over the axes of the file.
 
-An axis has members: label -> values. `each` names axes, with all or some of their members; an entry with `each` stands
-for one entry per combination, in the order of the axes. Each has the values of its members. In a text, `{axis}` is the
-label, in a claim also `{key}` a value of a member.
+An axis has members: label -> values. `each` names axes, with all or some of their members; an entry with `each` is
+expanded to one entry per combination, in the order of the axes. Each has the values of its members. In a text, `{axis}`
+is the label, in a claim also `{key}` a value of a member.
 """
 
 from collections.abc import Iterator

@@ -53,10 +53,14 @@ class Selection(StrictModel):
 
 
 class Row(Selection):
+    """A row of a table."""
+
     row: Label
 
 
 class Column(Selection):
+    """A column of a table."""
+
     column: Label
 
 
@@ -75,6 +79,7 @@ class TableDisplay(StrictModel):
 
     @model_validator(mode="after")
     def baseline_is_a_row(self) -> "TableDisplay":
+        """Check that the baseline is one of the rows."""
         if self.baseline and self.baseline not in [row.row for row in self.rows]:
             raise ValueError(f"`baseline` names '{self.baseline}', which is none of its rows")
         return self
@@ -89,7 +94,7 @@ class VariantRuns(StrictModel):
     panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
     series: str | None = Field(None, description="Name of these runs in a legend.")
     published: str | dict[str, str] | None = Field(
-        None, description="Cell `<display>/<row>/<column>/<metric>` drawn beside these runs."
+        None, description="Cell `<display>/<row>/<column>/<metric>` drawn next to these runs."
     )
 
 
@@ -109,7 +114,7 @@ class FigureDisplay(StrictModel):
     """A figure that `module` draws from analyses of the same paper and from scores of `runs`."""
 
     kind: Literal["figure"]
-    source: str = Field(description="Where it stands in the paper.")
+    source: str = Field(description="Its place in the paper.")
     title: str
     group: str = Field(description="Sub-category in the report.")
     note: str | None = None
@@ -126,13 +131,14 @@ class Analysis(StrictModel):
     module: str
     runs: list[AnalysedRuns] = []
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
-    sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads beside the runs.")
+    sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads in addition to the runs.")
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
     searched: bool = Field(False, description="The module reads the searches that come before the runs, too.")
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")
     def has_one_source(self) -> "Analysis":
+        """Check that an analysis reads runs or published numbers, not both."""
         if bool(self.runs) == bool(self.published):
             raise ValueError("an analysis has either `runs` or `published`")
         return self
@@ -142,7 +148,7 @@ class Claim(StrictModel):
     """A claim as a comparison of cells `<display>/<row>/<column>/<metric>` with each other or with a number.
 
     The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right - left; `falls_with`:
-    -(Kendall's tau) of left and right along the cells that `*` stands for. The margin that it must exceed is
+    -(Kendall's tau) of left and right along the cells that `*` matches. The margin that it must exceed is
     `at_least`, of `no_gain` -at_least: a gain of left over right of up to so much counts as none.
 
     Lists of cells on both sides, of one length, are compared pair by pair; the effect of a seed is the mean over the
@@ -173,6 +179,7 @@ class Claim(StrictModel):
 
     @model_validator(mode="after")
     def trend_is_of_cells(self) -> "Claim":
+        """Check that the sides fit the relation and the measure."""
         if self.relation == "falls_with" and not (isinstance(self.left, str) and isinstance(self.right, str)):
             raise ValueError("`falls_with` is about two rows of cells, not about lists or a number")
         lists = [side for side in (self.left, self.right) if isinstance(side, list)]

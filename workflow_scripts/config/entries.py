@@ -63,6 +63,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Variant:
+    """What one comparison changes of a method."""
+
     title: str
     blocks: tuple[Block, ...]
 

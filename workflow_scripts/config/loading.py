@@ -32,6 +32,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True)
 class Paper:
+    """The content of a folder of papers/."""
+
     experiments: Experiments
     displays: dict[str, dict]
     analyses: dict[str, dict]
@@ -41,6 +43,8 @@ class Paper:
 
 @dataclass(frozen=True)
 class Catalogue:
+    """The content of catalogue/ and papers/."""
+
     root: Path
     tasks: dict[str, Task]
     methods: dict[str, Method]
@@ -202,7 +206,7 @@ def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
 
 
 def _check_condition(catalogue: Catalogue, block: Block) -> None:
-    """Check that each name of a rule's condition stands for something."""
+    """Check that each name of a rule's condition matches something."""
     for key, among in (("task", catalogue.tasks), ("kind", list_packages("tasks")), ("scale", catalogue.scales)):
         for name in list_names(getattr(block.content, key) or []):
             if not any(fnmatchcase(one, name) for one in among):

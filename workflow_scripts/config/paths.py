@@ -27,36 +27,45 @@ RECORDS = {
 
 
 def data_folder(task: str) -> str:
+    """Return the folder of the prepared data of a task."""
     return f"data/{task}"
 
 
 def run_folder(run: "Run | str") -> str:
+    """Return the folder of a run."""
     return f"runs/{run}"
 
 
 def evaluation_folder(run: "Run | str") -> str:
+    """Return the folder of the evaluation of a run."""
     return f"runs/{run}/eval"
 
 
 def intervention_folder(run: "Run | str") -> str:
+    """Return the folder of the interventions on a run."""
     return f"runs/{run}/interventions"
 
 
 def candidate_folder(task: str) -> str:
+    """Return the folder of the synonym candidates of a task."""
     return f"candidates/{task}"
 
 
 def search_folder(variant: "Variant") -> str:
+    """Return the folder of the hyperparameter search of a variant."""
     return f"search/{'/'.join(variant)}"
 
 
 def analysis_folder(paper: str, analysis: str) -> str:
+    """Return the folder of an analysis."""
     return f"analyses/{paper}/{analysis}"
 
 
 def table_file(paper: str, display: str, ending: str = "csv") -> str:
+    """Return the file of a table."""
     return f"tables/{paper}/{display}.{ending}"
 
 
 def figure_file(paper: str, display: str, ending: str = "csv") -> str:
+    """Return the file of a figure, or of its data."""
     return f"figures/{paper}/{display}.{ending}"

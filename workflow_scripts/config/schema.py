@@ -17,6 +17,8 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 
 
 class DataSources(StrictModel):
+    """Where source files of data sets come from."""
+
     mirror: str | None = Field(
         default=None,
         description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same.",
@@ -24,6 +26,8 @@ class DataSources(StrictModel):
 
 
 class ModelSources(StrictModel):
+    """Where models of the Hugging Face hub come from."""
+
     local: str | None = Field(
         default=None, description="Folder of downloaded Hugging Face models; the hub is then not asked."
     )
@@ -93,7 +97,7 @@ def list_names(names: Names) -> list[str]:
 
 
 class Condition(StrictModel):
-    """For which runs a rule applies. A list means "or"; `*` at the end of a name stands for any ending."""
+    """For which runs a rule applies. A list means "or"; `*` at the end of a name matches any ending."""
 
     task: Names | None = None
     kind: Names | None = Field(None, description="Kind of task.")
@@ -101,6 +105,7 @@ class Condition(StrictModel):
 
     @model_validator(mode="after")
     def has_a_condition(self) -> "Condition":
+        """Check that the rule has a condition."""
         if self.task is None and self.kind is None and self.scale is None:
             raise ValueError("a rule needs task, kind or scale; without a condition its settings belong to the entry")
         return self
@@ -158,7 +163,7 @@ class MethodEntry(Layer):
 class Jobs(StrictModel):
     """What a job on a run asks a cluster for at its first attempt; each further one asks for twice the memory."""
 
-    hours: int = Field(gt=0, description="Time; a training that needs more goes on as its next attempt.")
+    hours: int = Field(gt=0, description="Time; a training that needs more continues in its next attempt.")
     memory: int = Field(gt=0, description="MB of host memory.")
     memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field({}, description="MB by method, where it differs.")
     save_seconds: int = Field(
@@ -167,6 +172,8 @@ class Jobs(StrictModel):
 
 
 class Scale(StrictModel):
+    """How much is run."""
+
     title: str
     purpose: str = Field(description="What the scale is for, as the report says it.")
     protocol: Protocol = Field(description="The most that a run of this scale can claim.")
@@ -196,6 +203,7 @@ class Experiments(StrictModel):
 
     @model_validator(mode="after")
     def has_seeds(self) -> "Experiments":
+        """Check that every experiment has seeds for each of its scales."""
         for part, scales in (("demo", ["demo"]), ("experiments", [])):
             for number, one in enumerate(getattr(self, part)):
                 for scale in scales or list_names(one.at or []):

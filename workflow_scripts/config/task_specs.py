@@ -24,7 +24,7 @@ DATASETS = "workflow_scripts.data.datasets"
 
 
 def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
-    """What `prepare` is to make for a task at a scale."""
+    """Return the data spec of a task at a scale."""
     if task not in catalogue.tasks:
         raise UserError(f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}")
     find_scale(catalogue, scale)
@@ -32,7 +32,7 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
 
 
 def read_data_spec(file: Path) -> dict:
-    """What `prepare` is to make, as `dataset.json` keeps it under `spec`. Raises UserError where a key is missing."""
+    """Read the data spec in a dataset.json. Raises UserError if a key is missing."""
     spec = read_json(file)
     for key in ("task", "prepare", "options", "sources", "protocol"):
         if not isinstance(spec, dict) or key not in spec:
@@ -70,7 +70,7 @@ def merge_data(catalogue: Catalogue, task: str, scale: str) -> dict[str, tuple[A
 
 
 def load_options(prepare: str, task: str) -> type[BaseModel]:
-    """What a data module's `prepare` takes. Raises UserError where there is no such module, or it lacks something."""
+    """Return the class of a data module's options. Raises UserError if the module or a part of it is missing."""
     try:
         module = importlib.import_module(prepare)
     except ModuleNotFoundError as error:
@@ -88,7 +88,7 @@ def load_options(prepare: str, task: str) -> type[BaseModel]:
 
 
 def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
-    """What the words of a task's items may be replaced with: split, sources, options. The same for every method."""
+    """Return split, sources and options of a task's synonym candidates, which all methods share."""
     entries = merge_section(list_task_blocks(catalogue, task, scale), "intervention")
     with locate_errors({"intervention": entries}):
         merged = {key: value for key, (value, _) in entries.items()}

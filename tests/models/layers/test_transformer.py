@@ -12,7 +12,7 @@ SETTINGS = Settings(width=16, heads=2, feed_forward=24, dropout=0.5, gated=True,
 
 
 def by_hand(first, second, states):
-    """d -> feed_forward -> d with ReLU: (the hidden values, a function that ends with them or with others)."""
+    """D -> feed_forward -> d with ReLU: (the hidden values, a function that ends with them or with others)."""
     hidden = linear(states, first.weight, first.bias).clamp(min=0)
     return hidden, lambda values: linear(values, second.weight, second.bias)
 

@@ -287,7 +287,8 @@ def test_target_words_enter_three_times_with_their_own_dropout_and_source_words_
 @pytest.mark.parametrize("name", [name for name in STRUCTURED if name != "vq"])
 def test_priors_read_what_the_setting_says(name):
     """Codes of the context (words under MMI), one of them masked, or the earlier ones; of the target also the words
-    of the encoder's output."""
+    of the encoder's output.
+    """
     model = make(name, dropout=0.0)
     source, target = sentences([6, 3, 4, 2]), sentences([5, 7, 2, 3], seed=1)
     target_in, mmi = decoder_input(target), model.settings.clustering == "mmi"

@@ -221,7 +221,8 @@ BOTH, GAPS = {"contextual", "compositional"}, {"gap_0", "gap_1"}
 
 def cut(model: pretraining.Pretraining) -> dict[str, torch.Tensor]:
     """The model's own output for `batch`, which its encoder returns from now on with each part cut from the others: a
-    gradient is then that of a term with respect to this part alone."""
+    gradient is then that of a term with respect to this part alone.
+    """
     given = batch()
     output = model.encoder(given.ids, given.real, given.types)
 
