@@ -42,7 +42,7 @@ def digest_pairs(pairs: Iterable[tuple[str, str]]) -> tuple[str, int]:
 
 def verify_grammar() -> list[Check]:
     """Check that the grammar gives the lines of the official training and test files, with the same repetitions."""
-    made = (*scan.make_primitive_split("jump"), *scan.make_around_right_split())
+    made = (*scan.split_commands("jump"), *scan.split_commands("around right"))
     checks = []
     for (name, (expected, lines)), examples in zip(OFFICIAL.items(), made, strict=True):
         found, count = digest_pairs((example.source, example.target) for example in examples)
