@@ -9,13 +9,8 @@ import pandas
 import torch
 from torch import nn
 
-from workflow_scripts.analyses.trained_runs import (
-    AnalysisResult,
-    TrainedRun,
-    encode_sentences,
-    make_score_row,
-    stack_tables,
-)
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, encode_sentences, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 

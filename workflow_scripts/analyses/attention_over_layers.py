@@ -8,7 +8,8 @@ import pandas
 import torch
 from torch import Tensor
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer

@@ -19,7 +19,7 @@ import numpy as np
 import pandas
 from scipy import stats
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult
+from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.published import Key, Published

@@ -9,7 +9,8 @@ import pandas
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name, merge_options

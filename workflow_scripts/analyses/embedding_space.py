@@ -10,7 +10,8 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options

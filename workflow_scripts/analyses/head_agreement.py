@@ -10,13 +10,8 @@ import pandas
 
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention
 from workflow_scripts.analyses.embedding_space import END, assign_codes, find_word_classes
-from workflow_scripts.analyses.trained_runs import (
-    RUN_COLUMNS,
-    AnalysisResult,
-    TrainedRun,
-    encode_sentences,
-    make_score_row,
-)
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_row
 from workflow_scripts.common.options import merge_options
 
 METRICS = {"codes": "head_agreement", "classes": "head_agreement_classes", "printed": "head_agreement_printed"}

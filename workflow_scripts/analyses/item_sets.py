@@ -16,7 +16,8 @@ from typing import Any
 import pandas
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.interventions.intervene import METRIC, PREFIX

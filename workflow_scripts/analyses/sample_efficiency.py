@@ -5,7 +5,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.scores import read_scores

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun, make_score_row
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 

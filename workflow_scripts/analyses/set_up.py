@@ -4,7 +4,8 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 

@@ -1,7 +1,7 @@
-"""What an analysis reads and returns: trained runs, the rows and tables that name them, and its result."""
+"""What an analysis reads: trained runs, with the rows and tables that name them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,6 @@ from workflow_scripts.tasks.batching import EOS
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
 RUN_COLUMNS = ["task", "method", "variant", "seed"]
-
-
-@dataclass
-class AnalysisResult:
-    """Rows of scores.csv, tables to write as <name>.csv, and notes for analysis.json."""
-
-    scores: list[dict[str, Any]] = field(default_factory=list)
-    files: dict[str, pandas.DataFrame] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.analyses.trained_runs import AnalysisResult, TrainedRun
+from workflow_scripts.analyses.result import AnalysisResult
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.formats import hownet
