@@ -36,7 +36,8 @@ def main(args: argparse.Namespace) -> None:
     entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
     runs = select_display_runs(entry, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
     numbers = select_published_rows(catalogue, entry["published"]) if "published" in entry else None
-    check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="scores.csv")
+    # Snakemake deletes its outputs before a job; record.json is none of them.
+    check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="record.json")
     analyse = import_function(entry["module"], "analyse", "workflow_scripts.analyses")
 
     # torch takes more than a second to import, so wrong names are reported first.
