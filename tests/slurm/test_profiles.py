@@ -26,7 +26,7 @@ def test_every_rule_that_asks_for_a_gpu_asks_in_both_forms():
     rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
     bodies = re.findall(r"^rule \w+:\n((?:    .*\n|\n)+)", rules, re.MULTILINE)
     asking = [body for body in bodies if "gpu=" in body]
-    assert len(asking) == 4 and all('gres=WORKFLOW.run_resource("gres")' in body for body in asking)
+    assert len(asking) == 4 and all('gres=WORKFLOW.get_run_resource("gres")' in body for body in asking)
 
 
 def test_a_dry_run_needs_no_slurm(project: Project):
@@ -41,7 +41,7 @@ def test_without_slurm_the_error_is_one_line(project: Project):
     done = project.reproduce(PROFILE)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "error: SLURM does not answer; call the same command again when `squeue --me` works"
+        "error: SLURM does not answer; run the same command again when `squeue --me` works"
     )
 
 
