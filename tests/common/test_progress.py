@@ -19,7 +19,7 @@ def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
         reporter.update_values({"loss": 2.34567, "exact_match": 0.38937})
         clock[0] += 20
         reporter.advance(40)
-    line = "a/b/c/seed-1: 40/1,000 steps  2.0/s  0:08:00 left  loss 2.346 exact_match 0.3894%\n"
+    line = "a/b/c/seed-1: 40/1,000 steps  2.0/s  8:00 left  loss 2.346 exact_match 0.3894%\n"
     assert capsys.readouterr().err == line
 
 
@@ -43,7 +43,7 @@ def test_speed_counts_only_what_this_process_has_done(capsys, clock):
         reporter.advance(10)
     resumed, line = capsys.readouterr().err.splitlines()
     assert resumed == "run: resumes after 900 of 1,000 steps"
-    assert line == "run: 910/1,000 steps  1.0/s  0:01:30 left"
+    assert line == "run: 910/1,000 steps  1.0/s  1:30 left"
 
 
 def test_none_shows_nothing(capsys, clock):

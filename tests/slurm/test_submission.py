@@ -130,5 +130,5 @@ def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cl
     assert (job["TresPerNode"], job["TimeLimit"], job["Partition"]) == ("gres:gpu:1", "00:07:00", "urgent")
     assert "TresPerJob" not in job, "both forms at once"
 
-    never = "CANCELLED: SLURM would never start it (PartitionTimeLimit); docs/cluster.md says how to ask for less"
+    never = "CANCELLED: SLURM would never start it (PartitionTimeLimit); docs/cluster.md says how to request less"
     assert re.search(rf"^    SLURM:   job \d+ ended as {re.escape(never)}$", done.stderr, re.MULTILINE)

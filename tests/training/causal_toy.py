@@ -16,7 +16,7 @@ KINDS = {
     "tent": "desert shelter",
 }
 SIZES = ["small", "largish", "young", "old", "grey", "brownish"]
-ENDINGS = ["of the north", "seen seldom", "with markings", "in summertime", "of old times"]
+ENDINGS = ["of the north", "seen seldomly", "with markings", "in summertime", "of old times"]
 TEMPLATE = '{content} is called a "'
 
 

@@ -90,7 +90,7 @@ class Project:
         path = self.root / file
         content = json.loads(json.dumps(yaml.safe_load(path.read_text())))
         yield content
-        path.write_text(yaml.safe_dump(content))
+        path.write_text(yaml.safe_dump(content, sort_keys=False))  # the order of axes is that of rows
 
     def planned(self, *arguments: str) -> set[tuple[str, str]]:
         """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake --summary`."""

@@ -38,7 +38,7 @@ def test_no_python_is_one_line(folder):
 
 
 def test_failed_installation_is_not_taken_for_a_whole_one(folder):
-    done = make_venv(folder, PIP_NO_INDEX="1")
+    done = make_venv(folder, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
     assert done.returncode == 1
     assert "error: pip could not make .venv: ERROR: No matching distribution found for torch==0.0.0" in done.stderr
     assert (folder / ".venv").is_dir()

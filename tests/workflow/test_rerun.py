@@ -120,9 +120,9 @@ def test_nothing_changed(demo):
 
 
 def reversed_keys(content):
-    """The same content with the keys of every mapping the other way round."""
+    """The same content with the keys of every mapping the other way round, except axes: their order is that of rows."""
     if isinstance(content, dict):
-        return {key: reversed_keys(content[key]) for key in reversed(content)}
+        return {k: v if k in ("axes", "each") else reversed_keys(v) for k, v in reversed(content.items())}
     return [reversed_keys(item) for item in content] if isinstance(content, list) else content
 
 
@@ -139,7 +139,7 @@ def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
         config["device"], config["data"]["mirror"], config["models"]["local"] = "cuda", "/mirror", "/models"
     monkeypatch.setenv("RECOMPOSE_MIRROR", "/another")
 
-    files = [*(demo.root / "catalogue").glob("*.yaml"), *(demo.root / "papers").glob("*/*.yaml")]
+    files = [*(demo.root / "catalogue").rglob("*.yaml"), *(demo.root / "papers").glob("*/*.yaml")]
     for file in [*files, demo.root / "config.yaml"]:
         content = yaml.safe_load(file.read_text())
         file.write_text(yaml.safe_dump(reversed_keys(content), sort_keys=False))
@@ -345,7 +345,7 @@ def test_setting_of_one_fine_tuning(demo):
     """The other methods extend this one, with its variants."""
     with demo.edited("catalogue/methods/causal.yaml") as methods:
         methods["gpt2-small"]["variants"]["carma"]["objective"] = {"mi": 0.9}
-    planned, runs = named(demo.planned()), made(demo, "/carma/")
+    planned, runs = named(demo.planned()), made(demo, "-small/carma/")
     assert made(demo, "/gpt2-small/carma/") < runs and of_rule(planned, "train", "evaluate") == runs
     assert of_rule(planned, "prepare", "candidates") == set()
 

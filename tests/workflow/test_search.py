@@ -29,9 +29,10 @@ def searching(project) -> Project:
     """A project in which learning rates are searched for SCAN's Transformer, with few steps."""
     with project.edited("catalogue/tasks/scan.yaml") as tasks:
         (rule,) = tasks["scan-jump"]["when"]
-        rule["training"] = {"max_steps": 6}
-        rule["search"] = {"seed": 1, "learning_rate": [0.001, 0.01], "batch_sentences": [64]}
         rule["options"]["limit"] = {"train": 300, "test": 50}
+        search = {"seed": 1, "learning_rate": [0.001, 0.01], "batch_sentences": [64]}
+        own = {"task": "scan-jump", "scale": "demo", "training": {"max_steps": 6}, "search": search}
+        tasks["scan-jump"]["when"].append(own)  # not for the tasks that extend it
     return project
 
 
@@ -45,7 +46,7 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(sea
     assert command(searching, "workflow_scripts", "check") == "4 results agree with the current configuration\n"
     # Another grid: the search and what was trained with it are stale, and each says why.
     with searching.edited("catalogue/tasks/scan.yaml") as tasks:
-        tasks["scan-jump"]["when"][0]["search"]["learning_rate"] = [0.001, 0.02]
+        tasks["scan-jump"]["when"][1]["search"]["learning_rate"] = [0.001, 0.02]
     said = command(searching, "workflow_scripts", "why", *TARGETS)
     assert f"search {RUN}: search.learning_rate.1 was 0.01 and is 0.02" in said
     assert f"train {RUN}/seed-3: search.learning_rate.1 was 0.01 and is 0.02" in said

@@ -50,7 +50,7 @@ def test_a_training_shows_a_bar_its_loss_its_pace_and_the_time_left(project, col
     shown = r"\d+/250 steps  \d+\.\d/s  \d:\d\d left  loss \d+\.\d+"
     name = r"   *" if columns == 80 else rf"  train      {run} *"
     found = [line for line in lines if re.match(rf"{name}[━╸╺]+ *{shown}", line)]
-    assert len(found) > 1, lines
+    assert len(found) > 1, [line for line in lines if "steps" in line]
     assert all(len(line) <= columns for line in lines if "━" in line)
     assert f"  train      {run}" in {line[: len(f"  train      {run}")] for line in lines}
     assert any(re.match(r"\d of 2 jobs  *[━╸╺]+", line) for line in lines), lines

@@ -76,7 +76,8 @@ class Reporter:
         if self.bar:
             self.bar.update(self.task, completed=self.done, rate=rate, note=note)
         else:
-            left = timedelta(seconds=int((self.total - self.done) / rate))
+            seconds = int((self.total - self.done) / rate)
+            left = f"{seconds // 60}:{seconds % 60:02}" if seconds < 3600 else timedelta(seconds=seconds)
             self.print_line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
 
     def print_line(self, message: str) -> None:

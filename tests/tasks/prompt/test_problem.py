@@ -174,7 +174,7 @@ def test_carma_trains_and_logs_its_parts(place):
 
 def test_words_are_those_between_spaces(place):
     tokenizer = Tokenizer.from_file(str(place / "text/tokenizer.json"))
-    contents = ["largish  mountaindwelling beast, seldom", "café of old times"]
+    contents = ["largish  mountaindwelling beast, seldomly", "café of old times"]
     prompts = encode_prompts(tokenizer, contents, ["hen", "hen"], TEMPLATE, bos=0)
     for content, ids, words in zip(contents, prompts.ids, prompts.words, strict=True):
         assert words[0] == OUTSIDE and ids[0] == 0
