@@ -104,7 +104,7 @@ def test_prepare_where_nothing_can_be_written(task, small_disk: Path, capsys: py
     filler.unlink()
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     assert main(command) == 1
-    one_line(capsys, str(out.parent), "Read-only file system")
+    one_line(capsys, str(out.parent), "is not writable")
     assert contents(small_disk) == before
 
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
