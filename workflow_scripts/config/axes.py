@@ -6,6 +6,7 @@ is the label, in a claim also `{key}` a value of a member.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -16,13 +17,7 @@ from workflow_scripts.config.schema import list_names
 
 Axes = dict[str, dict[str, dict[str, Any]]]
 Member = tuple[str, str, dict[str, Any]]  # axis, label, values
-TEXTS = (
-    "row",
-    "column",
-    "panel",
-    "series",
-    "group",
-)  # keys of a display's cells and runs in which labels are filled in
+TEXTS = ("row", "column", "panel", "series", "group")  # keys of cells and runs in which labels are filled in
 
 
 def read_axes(content: dict[str, Any]) -> Axes:
@@ -165,12 +160,17 @@ def expand_claims(
             return [complete(one) for one in side]
         if not isinstance(side, str) or len(parts := side.split("/")) != 3:
             return side
-        found = find_cell(parts)
+        found = find_cell(*parts)
         return f"{side}/{found['metric']}" if found and "metric" in found else side
 
-    def find_cell(parts: list[str]) -> dict[str, Any] | None:
-        matches = (all(part in ("*", name) for part, name in zip(parts, key, strict=True)) for key in cells)
-        return next((cell for cell, match in zip(cells.values(), matches, strict=True) if match), None)
+    @cache
+    def find_cell(display: str, row: str, column: str) -> dict[str, Any] | None:
+        if "*" not in (row, column):
+            return cells.get((display, row, column))
+        return next(
+            (cells[key] for key in cells if key[0] == display and row in ("*", key[1]) and column in ("*", key[2])),
+            None,
+        )
 
     claims = []
     for entry in entries:
@@ -182,7 +182,7 @@ def expand_claims(
             claim = fill_texts(given, members, quotes, where)
             claim |= {side: complete(claim[side]) for side in SIDES if side in claim}
             first = next(iter(list_cells(claim.get("left"))), "")
-            cell = find_cell(first.split("/")[:3]) if first.count("/") == 3 else None
+            cell = find_cell(*first.split("/")[:3]) if first.count("/") == 3 else None
             unit = cell.get("unit", "") if cell else ""  # a missing cell is reported with all others, later
             claim.setdefault("unit", "points" if unit in ("percent", "BLEU") else unit)
             claims.append(claim)
