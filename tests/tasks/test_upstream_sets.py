@@ -14,7 +14,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.task_specs import resolve_data
-from workflow_scripts.data.datasets import paws_qqp
+from workflow_scripts.data.datasets import paws
 from workflow_scripts.data.prepared import write_data
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
@@ -57,8 +57,8 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
     """At the paper's scale, but for the sizes of data and model, and two updates."""
     catalogue, run = load_catalogue(), Run(task, "bert", "ft", seed=1)
     data = resolve_data(catalogue, task, "full")
-    if paws_qqp.PUNKT in data["sources"]:
-        sources = sources | {paws_qqp.PUNKT: request.getfixturevalue("mirror") / paws_qqp.PUNKT}
+    if paws.PUNKT in data["sources"]:
+        sources = sources | {paws.PUNKT: request.getfixturevalue("mirror") / paws.PUNKT}
     assert set(data["sources"]) <= set(sources)
     data["options"] |= FEWER[task]
     prepare = importlib.import_module(data["prepare"]).prepare

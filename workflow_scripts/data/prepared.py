@@ -8,10 +8,10 @@ pyarrow is imported in functions: it takes half a second, and reading the catalo
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -86,14 +86,22 @@ class Seq2SeqDataset:
         }
 
 
+class PromptItem(NamedTuple):
+    """A row of prompt tasks: a stable key, and the definition or sentence, without a template, with its label."""
+
+    item: str
+    content: str
+    label: str
+    subset: str = ""
+
+
 @dataclass
 class TableDataset:
     """Tables for all kinds of tasks except seq2seq.
 
-    tables: split -> column -> values. prompt tasks have the columns `item` (a stable key), `content` (the definition or
-        sentence, without a template), `label` and `subset`; language_modelling has `source` and `ids` (tokens of one
-        document, without start and end tokens); sentence_prediction has the fields of `datasets.sentences.Sentence`.
-        `ids` are lists of 32-bit integers; all other values are texts or floats.
+    tables: split -> column -> values. prompt tasks have the fields of PromptItem; language_modelling has `source` and
+        `ids` (tokens of one document, without start and end tokens); sentence_prediction has the fields of
+        `datasets.sentences.Sentence`. `ids` are lists of 32-bit integers; all other values are texts or floats.
     extra_files: name -> JSON content, or text that is written unchanged.
     described: further content of dataset.json.
     """
@@ -108,16 +116,12 @@ class TableDataset:
         """Write one Parquet file per split and `extra_files`. Return the content of dataset.json."""
         import pyarrow
 
-        types = {"ids": pyarrow.list_(pyarrow.int32())}
-
-        def kind(column: str, values: list) -> pyarrow.DataType:
-            number = bool(values) and isinstance(values[0], float)
-            return types.get(column, pyarrow.float64() if number else pyarrow.string())
-
         summary = {}
         for name, columns in self.tables.items():
-            schema = pyarrow.schema({column: kind(column, values) for column, values in columns.items()})
-            write_split(folder, name, columns, schema)
+            numbers = {column for column, values in columns.items() if values and isinstance(values[0], float)}
+            types = {column: pyarrow.float64() if column in numbers else pyarrow.string() for column in columns}
+            types |= {"ids": pyarrow.list_(pyarrow.int32())} if "ids" in columns else {}
+            write_split(folder, name, columns, pyarrow.schema(types))
             # `item` is unique for each row, so distinct rows are counted without it.
             values = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
             rows = list(zip(*values, strict=True))
@@ -145,6 +149,11 @@ class StreamedDataset:
     def write(self, folder: Path) -> dict[str, Any]:
         """Write all files except dataset.json. Return the content of dataset.json."""
         return {"subset_groups": {}, **self.fill(folder)}
+
+
+def collect_columns(splits: Mapping[str, Sequence], fields: Sequence[str]) -> dict[str, dict[str, list]]:
+    """Turn rows with these fields into columns: split -> field -> values."""
+    return {split: {name: [getattr(row, name) for row in rows] for name in fields} for split, rows in splits.items()}
 
 
 def write_split(folder: Path, split: str, columns: dict[str, list], schema: Any) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets import paws, paws_qqp
+from workflow_scripts.data.datasets import paws
 
 HEADER = "id\tsentence1\tsentence2\tlabel\n"
 
@@ -94,7 +94,7 @@ def test_pairs_of_quora_questions(tmp_path, mirror):
         "dev_and_test.tsv": f"{header}1\t1\t0/99\t2\t0\t0\n2\t1\t0\t9\t0\t1\n3\t1\t0/1\t2\t0/1\t1\n",
     }
     index = packed(tmp_path / "paws_qqp.tar.gz", lines, "paws_qqp")
-    made, notes = paws_qqp.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+    made, notes = paws.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws.PUNKT)
     assert [(pair.first, pair.second, pair.label) for pair in made["train"]] == [
         ("Can a dog see a cat ?", "Can a dog see a cat ?", 0.0),
         ("What 's new ?", "Whatnot ?", 1.0),
@@ -109,14 +109,14 @@ def test_an_index_of_another_form(tmp_path, mirror):
              for part in ("train", "dev_and_test")}  # fmt: skip
     index = packed(tmp_path / "paws_qqp.tar.gz", files)
     with pytest.raises(UserError, match=r"paws_qqp.tar.gz: line 2 is not a pair of lists of words"):
-        paws_qqp.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+        paws.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws.PUNKT)
     files = {name: content.replace("qid2", "question2", 1) for name, content in files.items()}
-    with pytest.raises(UserError, match=r"paws_qqp.tar.gz: no column 'qid2'"):
-        paws_qqp.rebuild_paws_qqp(packed(index, files), tmp_path / "questions.tsv", mirror / paws_qqp.PUNKT)
+    with pytest.raises(UserError, match=r"paws_qqp.tar.gz: train.tsv: no column 'qid2'"):
+        paws.rebuild_paws_qqp(packed(index, files), tmp_path / "questions.tsv", mirror / paws.PUNKT)
 
 
 def test_a_question_as_long_as_a_file_is_named(tmp_path, mirror):
     """One quote too many makes one field of all following lines."""
     (tmp_path / "questions.tsv").write_text(QUESTIONS + '2\t5\t6\t"Who' + "\nand so on" * 20_000)
     with pytest.raises(UserError, match=r"questions.tsv:\d+: field larger than field limit .*; get the file again"):
-        paws_qqp.read_question_words(tmp_path / "questions.tsv", {5}, mirror / paws_qqp.PUNKT)
+        paws.read_question_words(tmp_path / "questions.tsv", {5}, mirror / paws.PUNKT)

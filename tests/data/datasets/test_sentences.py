@@ -82,12 +82,13 @@ def test_broken_archives_and_bytes_are_one_line(tmp_path):
 
 def test_rows(tmp_path):
     (tmp_path / "a.tsv").write_text('one\ttwo\n1\t"2\n3\t4\tmore\n5\n')
-    rows = read_tsv(tmp_path / "a.tsv", "a.tsv")
+    rows = read_tsv(tmp_path / "a.tsv", "a.tsv", ("one",))
     assert next(rows) == (2, {"one": "1", "two": '"2'})
     assert next(rows) == (3, {"one": "3", "two": "4"})
     with pytest.raises(UserError, match=r"a.tsv:4: 1 fields, 2 needed"):
         next(rows)
-    assert next(read_tsv(tmp_path / "a.tsv", "a.tsv", ("first",))) == (1, {"first": "one"})
+    assert next(read_tsv(tmp_path / "a.tsv", "a.tsv", (), ("first",))) == (1, {"first": "one"})
+    assert [line for line, _ in read_tsv(tmp_path / "a.tsv", "a.tsv", (), skip_broken=True)] == [2]
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-0.1", "5.1", "four"])

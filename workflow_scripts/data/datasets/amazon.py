@@ -1,9 +1,5 @@
 """Amazon reviews (He and McAuley 2016) with one to five stars: trained on music, tested on films.
 
-Options of `prepare`, in addition to those of `datasets.sentences`:
-
-train, valid: number of music reviews sampled without replacement. test: size of each of `in_distribution` and `test`.
-
 Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there are too few reviews, as in the files of
 the 5-core set, `in_distribution` gets the remaining ones.
 """
@@ -11,13 +7,13 @@ the 5-core set, `in_distribution` gets the remaining ones.
 import io
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
+from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows
+from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import report_broken, unpack_stream
 from workflow_scripts.data.sources.task_sources import find_source
@@ -27,13 +23,12 @@ MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_
 LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
 
-class Options(SentenceOptions):
-    """See the module's docstring."""
+class Options(UpstreamOptions):
+    """Numbers of reviews, sampled without replacement."""
 
-    train: Annotated[int, Field(gt=0)] = 50000
-    valid: Annotated[int, Field(gt=0)] = 10000
-    test: Annotated[int, Field(gt=0)] = 5000
-    origin: Literal["upstream"] = Field("upstream", alias="from")
+    train: PositiveInt = 50000
+    valid: PositiveInt = 10000
+    test: PositiveInt = 5000  # of each of `in_distribution` and `test`
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:

@@ -1,26 +1,20 @@
 """GLUE (Wang et al. 2019): the tasks of CAT's table 4 except STS-B, in the layouts of their public archives.
 
-Options of `prepare`, in addition to those of `datasets.sentences`:
-
-task: cola, mnli, mrpc, qnli, qqp or rte. `datasets.sst2` prepares SST-2.
-validation: number of training examples moved to the validation set. Upstream's dev set is the test set, because the
-    labels of its test set are not public. Not used for MRPC, which has its own dev and test sets.
-
 Splits: `train`, `valid`, `test`; MNLI also has `mismatched`, the dev set of genres that are not in the training set.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
-    SentenceOptions,
+    UpstreamOptions,
     build_table,
     parse_class,
     read_tsv,
@@ -32,7 +26,6 @@ from workflow_scripts.data.sources.task_sources import find_source
 
 WHERE = "options of workflow_scripts.data.datasets.glue"
 DEV_IDS = "glue/mrpc_dev_ids.tsv"
-ENTAILMENT = ("entailment", "not_entailment")
 
 
 @dataclass(frozen=True)
@@ -44,44 +37,41 @@ class Layout:
     """
 
     sources: Sequence[str]
-    first: str
-    second: str | None
-    label: str
+    columns: Sequence[str]  # one or two texts, then the label
     labels: Sequence[str]
     written: Sequence[str] = ()
-    header: Sequence[str] | None = None
+    header: Sequence[str] = ()
     files: dict[str, str] = field(default_factory=lambda: {"train": "train.tsv", "test": "dev.tsv"})
 
 
+DIGITS, ENTAILMENT = ("0", "1"), ("entailment", "not_entailment")
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
 MNLI_FILES = {"train": "train.tsv", "test": "dev_matched.tsv", "mismatched": "dev_mismatched.tsv"}
+MRPC_COLUMNS = ("#1 String", "#2 String", "Quality")
 MRPC_FILES = {split: f"msr_paraphrase_{split}.txt" for split in ("train", "test")}
-COLA_COLUMNS = ("source", "label", "mark", "sentence")
-DIGITS = ("0", "1")
+COLA_LABELS, COLA_HEADER = ("unacceptable", "acceptable"), ("source", "label", "mark", "sentence")
+QQP_COLUMNS = ("question1", "question2", "is_duplicate")
+SST2_SOURCES, SST2_FILES = ("sst2/SST-2.zip", "sst2/{}"), {"train": "train.tsv", "dev": "dev.tsv"}
 LAYOUTS = {
-    "cola": Layout(["glue/CoLA.zip"], "sentence", None, "label", ("unacceptable", "acceptable"), DIGITS, COLA_COLUMNS),
-    "mnli": Layout(["glue/MNLI.zip"], "sentence1", "sentence2", "gold_label", MNLI_LABELS, files=MNLI_FILES),
-    "mrpc": Layout(
-        ["glue/{}"], "#1 String", "#2 String", "Quality", ("different", "paraphrase"), DIGITS, files=MRPC_FILES
-    ),
-    "qnli": Layout(["glue/QNLIv2.zip"], "question", "sentence", "label", ENTAILMENT),
-    "qqp": Layout(
-        ["glue/QQP-clean.zip"], "question1", "question2", "is_duplicate", ("different", "duplicate"), DIGITS
-    ),
-    "rte": Layout(["glue/RTE.zip"], "sentence1", "sentence2", "label", ENTAILMENT),
-    "sst2": Layout(
-        ["sst2/SST-2.zip", "sst2/{}"], "sentence", None, "label", ("negative", "positive"), DIGITS,
-        files={"train": "train.tsv", "dev": "dev.tsv"},
-    ),
-}  # fmt: skip
+    "cola": Layout(["glue/CoLA.zip"], ("sentence", "label"), COLA_LABELS, DIGITS, COLA_HEADER),
+    "mnli": Layout(["glue/MNLI.zip"], ("sentence1", "sentence2", "gold_label"), MNLI_LABELS, files=MNLI_FILES),
+    "mrpc": Layout(["glue/{}"], MRPC_COLUMNS, ("different", "paraphrase"), DIGITS, files=MRPC_FILES),
+    "qnli": Layout(["glue/QNLIv2.zip"], ("question", "sentence", "label"), ENTAILMENT),
+    "qqp": Layout(["glue/QQP-clean.zip"], QQP_COLUMNS, ("different", "duplicate"), DIGITS),
+    "rte": Layout(["glue/RTE.zip"], ("sentence1", "sentence2", "label"), ENTAILMENT),
+    "sst2": Layout(SST2_SOURCES, ("sentence", "label"), ("negative", "positive"), DIGITS, files=SST2_FILES),
+}
 
 
-class Options(SentenceOptions):
-    """See the module's docstring."""
+class Options(UpstreamOptions):
+    """The task, and the number of training examples moved to the validation set.
+
+    Upstream's dev set is the test set, because the labels of its test set are not public. MRPC, which has its own dev
+    and test sets, does not use `validation`. `datasets.sst2` prepares SST-2.
+    """
 
     task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte"]
-    validation: Annotated[int, Field(gt=0)] = 1000
-    origin: Literal["upstream"] = Field("upstream", alias="from")
+    validation: PositiveInt = 1000
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
@@ -110,21 +100,15 @@ def read_glue(
     layout = LAYOUTS[task]
     file = layout.files[split]
     path = find_source(sources, where, *(name.format(file) for name in layout.sources))
-    if task == "qqp":  # upstream's file has broken lines
-        lines = [(n, line.split("\t")) for n, line in read_lines(path, file)]
-        columns = lines[0][1] if lines else []
-        rows = [(n, dict(zip(columns, fields, strict=True))) for n, fields in lines[1:] if len(fields) == len(columns)]
-    else:
-        rows = read_tsv(path, file, layout.header)
+    *texts, label = layout.columns
     found = []
-    for line, row in rows:
-        if missing := [name for name in (layout.first, layout.second, layout.label) if name and name not in row]:
-            raise UserError(f"{path}: {file}: no column '{missing[0]}'; fetch the file again")
+    # Upstream's file of QQP has broken lines.
+    for line, row in read_tsv(path, file, layout.columns, layout.header, skip_broken=task == "qqp"):
         if genre is None or row.get("genre") == genre:
-            label = parse_class(row[layout.label], layout.written or layout.labels, f"{path}: {file}:{line}")
             item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
-            second = row[layout.second].strip() if layout.second else None
-            found.append(Sentence(item, row[layout.first].strip(), second, label))
+            first, second = [row[name].strip() for name in texts] + [None] * (2 - len(texts))
+            kind = parse_class(row[label], layout.written or layout.labels, f"{path}: {file}:{line}")
+            found.append(Sentence(item, first, second, kind))
     if not found:
         raise UserError(f"{path}: {file}: no example{f' of the genre {genre}' if genre else ''}; fetch the file again")
     return found

@@ -1,21 +1,18 @@
 """IMDB (Maas et al. 2011): whole film reviews, negative or positive, tested on the short texts of SST-2.
 
-Options of `prepare`: those of `datasets.sentences`.
-
 Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's test set; `test` (SST-2's dev set).
 """
 
 import re
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst2
 from workflow_scripts.data.datasets.glue import read_glue
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, shuffle_rows, split_off
+from workflow_scripts.data.datasets.sentences import Sentence, build_table, shuffle_rows, split_off
+from workflow_scripts.data.datasets.sentences import UpstreamOptions as Options
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken
 from workflow_scripts.data.sources.task_sources import find_source
@@ -25,23 +22,14 @@ ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 
 
-class Options(SentenceOptions):
-    """See `datasets.sentences`."""
-
-    origin: Literal["upstream"] = Field("upstream", alias="from")
-
-
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     found = read_imdb(find_source(sources, WHERE, ARCHIVE))
     valid, in_distribution = split_off(found["test"], len(found["test"]) // 2, settings.seed, "halves")
     # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
-    splits = {
-        "train": shuffle_rows(found["train"], settings.seed, "order"),
-        "valid": valid,
-        "in_distribution": in_distribution,
-    }
+    train = shuffle_rows(found["train"], settings.seed, "order")
+    splits = {"train": train, "valid": valid, "in_distribution": in_distribution}
     notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
     test = read_glue(sources, "sst2", "dev", where=WHERE)
     return build_table(splits | {"test": test}, sst2.LABELS, settings, notes)

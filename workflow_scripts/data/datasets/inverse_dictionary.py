@@ -1,13 +1,5 @@
 """Inverse dictionary: predict a word from its definition in WordNet.
 
-Options of `prepare`:
-
-from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` first writes a small one of the same format.
-definienda: only this many most frequent words, by WordNet's counts in tagged texts, may be answers. This replaces the
-    paper's filter, words that are one token of the first LLaMA tokenizer.
-split_by: `item` may put senses of one word into different splits, as in the paper; `word` puts all items that share the
-    word or the definition into one split.
-
 Splits: `train`, `valid`, `test` of 80%, 10% and 10%, sampled with the fixed seed 42, as in the paper's code.
 Words that are not one token of a model's tokenizer are dropped when that model is trained, not here.
 """
@@ -16,14 +8,14 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet, split_gloss
-from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
@@ -38,14 +30,19 @@ MARK = re.compile(r"[^\w\s]|_")
 
 
 class DictionaryOptions(StrictModel):
-    """Options that select the dictionary and its items; see the module's docstring."""
+    """Options that select the dictionary and its items.
+
+    from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` first writes a small one of that format.
+    definienda: only this many most frequent words, by WordNet's counts in tagged texts, may be answers. This replaces
+        the paper's filter, words that are one token of the first LLaMA tokenizer.
+    """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    definienda: Annotated[int, Field(gt=0)] = 2500
+    definienda: PositiveInt = 2500
 
 
 class Options(DictionaryOptions):
-    """See the module's docstring."""
+    """`word` puts all items that share the word or the definition into one split; the paper splits by `item`."""
 
     split_by: Literal["item", "word"] = "item"
 
@@ -62,15 +59,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed dictionary."""
     settings = parse_as(Options, options, WHERE)
     items = find_items(load_dictionary(settings, sources), settings.definienda)
-    tables = {}
-    for split, positions in split_items(items, settings.split_by).items():
-        chosen = [items[i] for i in positions]
-        tables[split] = {
-            "item": [f"{item.synset}-{item.label}" for item in chosen],
-            "content": [item.content for item in chosen],
-            "label": [item.label for item in chosen],
-            "subset": [""] * len(chosen),
-        }
+    rows = [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in items]
+    splits = {split: [rows[i] for i in found] for split, found in split_items(items, settings.split_by).items()}
     named = sum(item.label in item.content.split() for item in items)
     notes = [
         f"{len(items)} items: one for each synset with a word among the {settings.definienda} most frequent ones of "
@@ -78,7 +68,9 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         f"{len({item.label for item in items})} words; {named} definitions contain their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
-    return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "reduced")
+    return TableDataset(
+        collect_columns(splits, PromptItem._fields), notes, "stand_in" if settings.origin == "stand_in" else "reduced"
+    )
 
 
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, TypeVar
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel
-from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.prepared import TableDataset, collect_columns
 from workflow_scripts.data.sources.archives import read_lines
 
 Row = TypeVar("Row")
@@ -38,8 +38,14 @@ class SentenceOptions(StrictModel):
     """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    limit: dict[str, Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, lt=1)]] = {}
+    limit: dict[str, PositiveInt | Annotated[float, Field(gt=0, lt=1)]] = {}
     seed: int = 0
+
+
+class UpstreamOptions(SentenceOptions):
+    """The same options for data sets without stand-in data."""
+
+    origin: Literal["upstream"] = Field("upstream", alias="from")
 
 
 def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
@@ -50,10 +56,10 @@ def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
 def split_off(rows: Sequence[Row], count: int, seed: int, purpose: str) -> tuple[list[Row], list[Row]]:
     """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`."""
     drawn = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
-    return (
-        [row for position, row in enumerate(rows) if position not in drawn],
-        [row for position, row in enumerate(rows) if position in drawn],
-    )
+    parts: tuple[list[Row], list[Row]] = ([], [])
+    for position, row in enumerate(rows):
+        parts[position in drawn].append(row)
+    return parts
 
 
 def build_table(
@@ -79,27 +85,28 @@ def build_table(
             protocol = "reduced"
         notes = [*notes, f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"]
         splits = splits | {split: split_off(rows, count, options.seed, f"limit/{split}")[1]}
-    tables = {
-        split: {name: [getattr(row, name) for row in rows] for name in Sentence._fields}
-        for split, rows in splits.items()
-    }
-    return TableDataset(tables, notes, protocol, described={"labels": labels})
+    return TableDataset(collect_columns(splits, Sentence._fields), notes, protocol, described={"labels": labels})
 
 
-def read_tsv(path: Path, name: str, columns: Sequence[str] | None = None) -> Iterator[tuple[int, dict[str, str]]]:
+def read_tsv(
+    path: Path, name: str, needed: Sequence[str], columns: Sequence[str] = (), skip_broken: bool = False
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, column -> text) of a tab-separated file without quotes: `name` in an archive, or `path`.
 
     The first line is the header unless `columns` is given. Fields after the last column are ignored. Raises UserError
-    with the line if it has too few fields.
+    if a needed column is missing, or with the line if it has too few fields; with `skip_broken`, lines with another
+    number of fields are skipped.
     """
     for number, line in read_lines(path, name):
         fields = line.split("\t")
-        if columns is None:
+        if not columns:
             columns = fields
-            continue
-        if len(fields) < len(columns):
-            raise UserError(f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; fetch it again")
-        yield number, dict(zip(columns, fields, strict=False))
+            if missing := [column for column in needed if column not in columns]:
+                raise UserError(f"{path}: {name}: no column '{missing[0]}'; fetch it again")
+        elif not (skip_broken and len(fields) != len(columns)):
+            if len(fields) < len(columns):
+                raise UserError(f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; fetch it again")
+            yield number, dict(zip(columns, fields, strict=False))
 
 
 def parse_number(text: str, low: float, high: float, where: str) -> float:

@@ -2,27 +2,22 @@
 
 The adversarial test sets (Jia and Liang 2017) add a misleading sentence to paragraphs.
 
-Options of `prepare`:
-
-from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files of the same format.
-validation: minimum number of training questions for validation, sampled as whole paragraphs.
-seed: seed of this sample.
-
 Splits: `train`, `valid`, `test` (upstream's dev set), `add_sent` and `add_one_sent` (adversarial). Columns: `item`,
 `question`, `context`, `start` (characters before the answer), `answer`, `answers` (all right answers, as JSON).
 """
 
 import json
 from collections import Counter
+from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.sentences import shuffle_rows
-from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.prepared import TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import squad as stand_in
 
@@ -47,11 +42,11 @@ class Question(NamedTuple):
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """`from: stand_in` first writes small stand-in files of the same format."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    validation: Annotated[int, Field(gt=0)] = 5000
-    seed: int = 0
+    validation: PositiveInt = 5000  # minimum number of training questions, sampled as whole paragraphs
+    seed: int = 0  # of this sample
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
@@ -61,21 +56,15 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         found = {split: read_squad(find_source(files, WHERE, name)) for split, name in SOURCES.items()}
     rows = found.pop("train")
     size = Counter(row.context for row in rows)
-    kept, chosen = 0, set()
-    for context in shuffle_rows(list(size), settings.seed, "validation"):
-        if kept >= settings.validation:
-            break
-        chosen.add(context)
-        kept += size[context]
+    order = shuffle_rows(list(size), settings.seed, "validation")
+    before = accumulate((size[context] for context in order), initial=0)
+    chosen = {context for context, kept in zip(order, before, strict=False) if kept < settings.validation}
     train = [row for row in rows if row.context not in chosen]
     valid = [row for row in rows if row.context in chosen]
     if not train:
         raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
     notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
-    tables = {
-        split: {name: [getattr(row, name) for row in rows] for name in Question._fields}
-        for split, rows in ({"train": train, "valid": valid} | found).items()
-    }
+    tables = collect_columns({"train": train, "valid": valid} | found, Question._fields)
     return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "paper")
 
 

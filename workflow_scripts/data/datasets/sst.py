@@ -1,9 +1,5 @@
 """Stanford Sentiment Treebank (Socher et al. 2013): whole sentences with one of three labels.
 
-Options of `prepare`:
-
-from: `upstream` reads upstream's archive of trees; `stand_in` first writes small stand-in files of the same format.
-
 Splits: `train`, `valid` (upstream's dev), `test`. The trees have five classes, equal ranges of the annotators' score: 0
 and 1 are negative, 2 is neutral, 3 and 4 are positive. CARMA instead cuts the continuous score at 0.4 and 0.6, which
 gives other labels only for scores of exactly 0.4 or 0.6.
@@ -19,7 +15,7 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.prepared import TableDataset
+from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import sst as stand_in
@@ -45,7 +41,7 @@ TIDYINGS = {  # pattern -> replacement
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """`upstream` reads upstream's archive of trees; `stand_in` first writes small stand-in files of that format."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
@@ -54,16 +50,14 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options, a missing source or malformed trees."""
     settings = parse_as(Options, options, WHERE)
     trees = read_sst(settings.origin, sources)
-    tables = {}
-    for split, found in trees.items():
-        tables[split] = {
-            "item": [f"{split}-{line}" for line, _, _ in found],
-            "content": [clean_sentence(sentence) for _, sentence, _ in found],
-            "label": [LABELS[kind] for _, _, kind in found],
-            "subset": [""] * len(found),
-        }
+    rows = {
+        split: [PromptItem(f"{split}-{line}", clean_sentence(text), LABELS[kind]) for line, text, kind in found]
+        for split, found in trees.items()
+    }
     notes = ["labels from the five classes of the trees: 0 and 1 negative, 2 neutral, 3 and 4 positive"]
-    return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "paper")
+    return TableDataset(
+        collect_columns(rows, PromptItem._fields), notes, "stand_in" if settings.origin == "stand_in" else "paper"
+    )
 
 
 def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:

@@ -1,18 +1,13 @@
 """SST-2 (Socher et al. 2013, GLUE's version): phrases and sentences of film reviews, negative or positive.
 
-Options of `prepare`, in addition to those of `datasets.sentences`:
-
-test: number of phrases of GLUE's training set that become the test set, because GLUE's own test set has no labels. The
-    paper trains on 60,000 phrases and tests on the other 7,349.
-
 Splits: `train`, `valid` (GLUE's dev), `test`. Training and test phrases may be parts of the same sentence or equal:
 with seed 0, 65 test phrases are also training phrases, and 1,677 are if punctuation is ignored.
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field
+from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
@@ -20,16 +15,19 @@ from workflow_scripts.data.datasets.glue import read_glue
 from workflow_scripts.data.datasets.sentences import SentenceOptions, build_table, split_off
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.task_sources import open_sources
-from workflow_scripts.data.stand_ins import sst2 as stand_in
+from workflow_scripts.data.stand_ins import sst as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.sst2"
 LABELS = ["negative", "positive"]
 
 
 class Options(SentenceOptions):
-    """See the module's docstring."""
+    """Number of phrases of GLUE's training set that become the test set; GLUE's own test set has no labels.
 
-    test: Annotated[int, Field(gt=0)] = 7349
+    The paper trains on 60,000 phrases and tests on the other 7,349.
+    """
+
+    test: PositiveInt = 7349
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:

@@ -1,11 +1,4 @@
-"""STS benchmark (Cer et al. 2017): the similarity of two sentences, from 0 to 5.
-
-Options of `prepare`, in addition to those of `datasets.sentences`:
-
-in_distribution: a source of sentences in upstream's second column, e.g. `images`. `train`, `valid` and
-    `in_distribution` (from upstream's test part) then contain only this source. None: all sources, and no such split.
-test: the source of the test set, from upstream's test part; None: all sources.
-"""
+"""STS benchmark (Cer et al. 2017): the similarity of two sentences, from 0 to 5."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +17,12 @@ COLUMNS = ("genre", "source", "year", "id", "score", "sentence1", "sentence2")
 
 
 class Options(SentenceOptions):
-    """See the module's docstring."""
+    """Sources of sentences, e.g. `images` of upstream's second column; None: all.
+
+    in_distribution: the only source of `train`, `valid` and `in_distribution`, which is from upstream's test part.
+        None: there is no such split.
+    test: the source of the test set, from upstream's test part.
+    """
 
     in_distribution: str | None = None
     test: str | None = None
@@ -34,29 +32,27 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
     settings = parse_as(Options, options, WHERE)
     with open_sources(settings.origin, sources, stand_in.write_sts, settings.seed) as files:
-        found = read_sts(files)
+        found = {part: read_sts(files, part) for part in PARTS}
     known = {source for rows in found.values() for source, _ in rows}
     for key in ("in_distribution", "test"):
         if (wanted := getattr(settings, key)) and wanted not in known:
             raise UserError(f"{WHERE}: key '{key}' is '{wanted}'; {suggest_name(wanted, known)}")
-
-    def of(part: str, source: str | None) -> list[Sentence]:
-        return [row for origin, row in found[part] if source in (None, origin)]
-
-    splits = {"train": of("train", settings.in_distribution), "valid": of("dev", settings.in_distribution)}
-    if settings.in_distribution:
-        splits["in_distribution"] = of("test", settings.in_distribution)
-    splits["test"] = of("test", settings.test)
+    inside = settings.in_distribution
+    parts = {"train": ("train", inside), "valid": ("dev", inside)}
+    parts |= ({"in_distribution": ("test", inside)} if inside else {}) | {"test": ("test", settings.test)}
+    splits = {
+        split: [row for source, row in found[part] if wanted in (None, source)]
+        for split, (part, wanted) in parts.items()
+    }
     return build_table(splits, None, settings, [])
 
 
-def read_sts(sources: dict[str, Path]) -> dict[str, list[tuple[str, Sentence]]]:
-    """Read upstream's archive or its three files: part -> (source, pair) of each line."""
-    found: dict[str, list[tuple[str, Sentence]]] = {part: [] for part in PARTS}
-    for part, rows in found.items():
-        file = f"sts-{part}.csv"
-        path = find_source(sources, WHERE, ARCHIVE, f"stsb/{file}")
-        for line, row in read_tsv(path, file, COLUMNS):
-            score = parse_number(row["score"], 0, 5, f"{path}: {file}:{line}")
-            rows.append((row["source"], Sentence(f"{part}-{line}", row["sentence1"], row["sentence2"], score)))
-    return found
+def read_sts(sources: dict[str, Path], part: str) -> list[tuple[str, Sentence]]:
+    """Read a part of upstream's archive or its file: (source, pair) of each line."""
+    file = f"sts-{part}.csv"
+    path = find_source(sources, WHERE, ARCHIVE, f"stsb/{file}")
+    rows = []
+    for line, row in read_tsv(path, file, (), COLUMNS):
+        score = parse_number(row["score"], 0, 5, f"{path}: {file}:{line}")
+        rows.append((row["source"], Sentence(f"{part}-{line}", row["sentence1"], row["sentence2"], score)))
+    return rows

@@ -4,26 +4,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources.archives import read_lines
 
 
 def read_numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (line number from 1, text) of a UTF-8 file, without line ends (LF or CRLF) and without blank lines.
-
-    Only LF ends a line: form feeds and Unicode separators are text. Raises UserError with file and line for bytes that
-    are not UTF-8.
-    """
-    for number, text in enumerate(_lines(path), start=1):
-        if text.strip():
-            yield number, text
+    """Yield (line number from 1, text) like `read_lines`, without blank lines."""
+    return ((number, text) for number, text in read_lines(path) if text.strip())
 
 
 def read_text_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file like `numbered_lines`. Raises UserError for a blank line or an empty file."""
-    lines = []
-    for number, text in enumerate(_lines(path), start=1):
-        if not text.strip():
-            raise UserError(f"{path}:{number}: an empty line; each line must be a sentence")
-        lines.append(text)
+    """Read all lines like `read_lines`. Raises UserError for a blank line or an empty file."""
+    lines = [text for _, text in read_lines(path)]
+    if blank := next((number for number, text in enumerate(lines, start=1) if not text.strip()), None):
+        raise UserError(f"{path}:{blank}: an empty line; each line must be a sentence")
     if not lines:
         raise UserError(f"{path}: no lines; is this the right file?")
     return lines
@@ -36,15 +29,3 @@ def read_aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
         if len(column) != len(columns[0]):
             raise UserError(f"{path} has {len(column)} lines, but {paths[0]} has {len(columns[0])}; give aligned files")
     return list(zip(*columns, strict=True))
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with open(path, "rb") as stream:
-            for number, raw in enumerate(stream, start=1):
-                try:
-                    yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise UserError(f"{path}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again") from error
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; give the path of a text file") from error

@@ -146,19 +146,21 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
     return found
 
 
-def read_lines(path: Path, name: str) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
     """Yield (number from 1, text without line end) of a UTF-8 file: `name` in a zip or tar archive, else `path` itself.
 
-    Lines are read lazily, because the file may be large. Raises UserError if the archive has no such file or is broken,
-    or if a line is not UTF-8.
+    Only LF or CRLF ends a line: form feeds and Unicode separators are text. Lines are read lazily, because the file may
+    be large. Raises UserError if the file is missing or the archive broken, or if a line is not UTF-8.
     """
+    if not path.exists():
+        raise UserError(f"{path} does not exist; give the path of a text file, or fetch it")
     with report_broken(path):
         for number, line in enumerate(_iterate_lines(path, name), start=1):
             try:
-                # Only LF ends a line: texts may contain the other characters at which str.splitlines splits.
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError:
-                raise UserError(f"{path}: {name}:{number}: not UTF-8 text; fetch it again") from None
+                where = f"{path}: {name}" if name else path
+                raise UserError(f"{where}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again") from None
 
 
 def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:

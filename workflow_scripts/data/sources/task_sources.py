@@ -3,7 +3,7 @@
 import io
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,15 +14,9 @@ from workflow_scripts.common.errors import UserError
 def open_sources(
     origin: str, sources: dict[str, Path], write_stand_in: Callable[..., dict[str, Path]], *arguments: object
 ) -> Iterator[dict[str, Path]]:
-    """Yield the files to read: `sources`, or for the origin `stand_in` those that are written to a temporary folder.
-
-    arguments: further arguments of `write_stand_in`, after the folder.
-    """
-    if origin != "stand_in":
-        yield sources
-        return
+    """Yield the files to read: `sources`, or for the origin `stand_in` those that `write_stand_in(folder)` writes."""
     with tempfile.TemporaryDirectory() as folder:
-        yield write_stand_in(Path(folder), *arguments)
+        yield write_stand_in(Path(folder), *arguments) if origin == "stand_in" else sources
 
 
 def find_source(sources: dict[str, Path], where: str, *names: str) -> Path:
@@ -31,6 +25,14 @@ def find_source(sources: dict[str, Path], where: str, *names: str) -> Path:
         if name in sources:
             return sources[name]
     raise UserError(f"{where}: from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
+
+
+def write_text_lines(folder: Path, files: dict[str, Iterable[str]]) -> dict[str, Path]:
+    """Write stand-in text files: source name -> lines. Returns the paths by source name."""
+    paths = {name: folder / Path(name).name for name in files}
+    for name, lines in files.items():
+        paths[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return paths
 
 
 def write_tar(archive: Path, mode: str, files: dict[str, bytes]) -> None:

@@ -3,6 +3,8 @@
 import itertools
 from pathlib import Path
 
+from workflow_scripts.data.sources.task_sources import write_text_lines
+
 HEADER = "pair\tterm1\tterm2\tterm2: unigram or bigram\tsource\trelation\trelatedness score\tpos"
 # HowNet's stand-in data have all of these words except the last one of each list.
 FIRST = ["goat", "otter", "pine", "reed", "farmer", "kitchen"]
@@ -19,14 +21,10 @@ def write_bird(folder: Path) -> dict[str, Path]:
         reversed_score = 0.3 + 0.1 * FIRST.index(first)
         reversals.append(format_row(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", reversed_score))
         every.append(format_row(phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))
-        every.append(
-            format_row(phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", 0.2 if last != second else 0.9)
-        )
-    written = {}
-    for name, rows in (("bird/BiRD.txt", reversals + every), ("bird/BiRD-ABBA.txt", reversals)):
-        written[name] = folder / Path(name).name
-        written[name].write_text("\n".join([HEADER, *rows]) + "\n")
-    return written
+        score = 0.2 if last != second else 0.9
+        every.append(format_row(phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", score))
+    files = {"bird/BiRD.txt": [HEADER, *reversals, *every], "bird/BiRD-ABBA.txt": [HEADER, *reversals]}
+    return write_text_lines(folder, files)
 
 
 def format_row(first: str, second: str, kind: str, source: str, score: float) -> str:

@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+from workflow_scripts.data.sources.task_sources import write_text_lines
+
 DEV, TEST = "paws/paws_wiki_final_dev.noheader.tsv", "paws/paws_wiki_final_test.noheader.tsv"
 ROWS = {DEV: 500, TEST: 200}
 PEOPLE = ["Anna", "Boris", "Clara", "David", "Edith", "Frank", "Greta", "Henry"]
@@ -15,17 +17,14 @@ def write_paws(folder: Path, seed: int) -> dict[str, Path]:
     """Write both files without a header line and without repeated pairs. Returns their paths by source name."""
     rng = random.Random(f"{seed}/paws stand-in")
     seen: set[tuple[str, str]] = set()
-    written = {}
-    for name, rows in ROWS.items():
-        lines: list[str] = []
-        while len(lines) < rows:
+    files: dict[str, list[str]] = {name: [] for name in ROWS}
+    for name, lines in files.items():
+        while len(lines) < ROWS[name]:
             first, second, label = generate_pair(rng)
             if (first, second) not in seen:
                 seen.add((first, second))
-                lines.append(f"{len(lines) + 1}\t{first}\t{second}\t{label}\n")
-        written[name] = folder / Path(name).name
-        written[name].write_text("".join(lines))
-    return written
+                lines.append(f"{len(lines) + 1}\t{first}\t{second}\t{label}")
+    return write_text_lines(folder, files)
 
 
 def generate_pair(rng: random.Random) -> tuple[str, str, int]:

@@ -9,8 +9,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-ROWS = {"train-v1.1.json": 120, "dev-v1.1.json": 40, "AddSent.json": 40, "AddOneSent.json": 40}
-VARIANTS = {"AddSent.json": 2, "AddOneSent.json": 1}
+FILES = {  # file: (name in keys, paragraphs, variants of each)
+    "train-v1.1.json": ("train", 120, 0),
+    "dev-v1.1.json": ("dev", 40, 0),
+    "AddSent.json": ("AddSent", 40, 2),
+    "AddOneSent.json": ("AddOneSent", 40, 1),
+}
 PEOPLE = ["Anna", "Boris", "Clara", "David", "Edith", "Frank"]
 PLACES = ["Athens", "Bergen", "Cairo", "Dublin", "Essen"]
 ANIMALS = ["a goat", "an otter", "a camel", "a hen", "two geese"]
@@ -19,18 +23,10 @@ ANIMALS = ["a goat", "an otter", "a camel", "a hen", "two geese"]
 def write_squad(folder: Path, seed: int) -> dict[str, Path]:
     """Write the four files. Returns their paths by source name."""
     rng = random.Random(f"{seed}/squad stand-in")
-    written = {}
-    for name, rows in ROWS.items():
-        made = [
-            variant
-            for row in range(rows)
-            for variant in generate_paragraphs(
-                rng, f"{name.partition('.')[0].partition('-')[0]}{row}", VARIANTS.get(name, 0)
-            )
-        ]
-        written[f"squad/{name}"] = folder / name
-        written[f"squad/{name}"].write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": made}]}))
-    return written
+    for file, (name, rows, variants) in FILES.items():
+        made = [found for row in range(rows) for found in generate_paragraphs(rng, f"{name}{row}", variants)]
+        (folder / file).write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": made}]}))
+    return {f"squad/{file}": folder / file for file in FILES}
 
 
 def generate_paragraphs(rng: random.Random, key: str, variants: int) -> list[dict[str, Any]]:
@@ -41,19 +37,12 @@ def generate_paragraphs(rng: random.Random, key: str, variants: int) -> list[dic
     contexts = {"": plain}
     for number in range(variants):
         contexts[f"-turk{number}"] = f"{plain} {third} lives in {rng.choice(PLACES)} and keeps {rng.choice(ANIMALS)}."
-    return [
-        {
-            "context": context,
-            "qas": [
-                {
-                    "id": f"{key}q{number}{name}",
-                    "question": question,
-                    "answers": [{"text": answer, "answer_start": context.index(answer)}],
-                }
-                for number, (question, answer) in enumerate(
-                    [(f"Where does {one} live?", place), (f"What does {one} keep?", animal)]
-                )
-            ],
-        }
-        for name, context in contexts.items()
-    ]
+    asked = [(f"Where does {one} live?", place), (f"What does {one} keep?", animal)]
+    paragraphs = []
+    for name, context in contexts.items():
+        questions = []
+        for number, (question, answer) in enumerate(asked):
+            answers = [{"text": answer, "answer_start": context.index(answer)}]
+            questions.append({"id": f"{key}q{number}{name}", "question": question, "answers": answers})
+        paragraphs.append({"context": context, "qas": questions})
+    return paragraphs

@@ -1,9 +1,12 @@
-"""Stand-in film reviews as bracketed trees in the format of SST: one mood word sets the label of the root."""
+"""Stand-in film reviews for SST (bracketed trees) and SST-2 (phrases): one mood word sets the label."""
 
 import random
 from pathlib import Path
 
+from workflow_scripts.data.sources.task_sources import write_text_lines
+
 ROWS = {"train": 600, "dev": 90, "test": 90}
+PHRASES = {"sst2/train.tsv": 700, "sst2/dev.tsv": 90}
 MOODS = {
     0: ["dreadful", "unwatchable", "insufferable", "appalling"],
     1: ["dull", "tiresome", "forgettable", "half-baked"],
@@ -38,7 +41,7 @@ def write_sst(folder: Path) -> dict[str, Path]:
                 seen.add(line)
                 lines.append(line)
         rng.shuffle(lines)
-        (folder / f"{file}.txt").write_text("\n".join(lines) + "\n")
+        write_text_lines(folder, {f"{file}.txt": lines})
     return {"sst/trainDevTestTrees_PTB.zip": folder}
 
 
@@ -46,3 +49,23 @@ def build_leaves(words: list[str]) -> str:
     """Build a right-branching neutral tree over the words."""
     first = f"(2 {words[0]})"
     return first if len(words) == 1 else f"(2 {first} {build_leaves(words[1:])})"
+
+
+def write_sst2(folder: Path, seed: int) -> dict[str, Path]:
+    """Write train.tsv and dev.tsv of SST-2, without a repeated phrase in both; `not` inverts a mood word.
+
+    Returns the paths by source name.
+    """
+    rng = random.Random(f"{seed}/sst2 stand-in")
+    seen: set[str] = set()
+    files = {name: ["sentence\tlabel"] for name in PHRASES}
+    for name, lines in files.items():
+        while len(lines) <= PHRASES[name]:
+            positive, negated = len(lines) % 2, rng.random() < 0.3
+            mood = rng.choice([word for kind in ((3, 4) if positive != negated else (0, 1)) for word in MOODS[kind]])
+            words = [rng.choice(ARTICLES), rng.choice(SUBJECTS), "is", "not" if negated else "", rng.choice(ADVERBS)]
+            phrase = " ".join(filter(None, [*words, mood]))
+            if phrase not in seen:
+                seen.add(phrase)
+                lines.append(f"{phrase} \t{positive}")
+    return write_text_lines(folder, files)

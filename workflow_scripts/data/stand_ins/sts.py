@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+from workflow_scripts.data.sources.task_sources import write_text_lines
+
 ROWS = {"train": 400, "dev": 80, "test": 120}
 WORDS = {
     "images": (
@@ -18,15 +20,13 @@ WORTH = (2.0, 2.0, 1.0)  # points for equal subjects, verbs and places
 def write_sts(folder: Path, seed: int) -> dict[str, Path]:
     """Write sts-{train,dev,test}.csv. Returns their paths by source name."""
     rng = random.Random(f"{seed}/sts stand-in")
-    written = {}
+    files: dict[str, list[str]] = {}
     for part, rows in ROWS.items():
-        lines = []
+        lines = files[f"stsb/sts-{part}.csv"] = []
         for row in range(rows):
             source = ("images", "MSRvid")[row % 2]
             first, second = ([rng.choice(words) for words in WORDS[source]] for _ in range(2))
             score = sum(worth for worth, one, other in zip(WORTH, first, second, strict=True) if one == other)
             told = (" ".join(first) + ".", " ".join(second) + ".")
             lines.append("\t".join(("main-captions", source, "2012", f"{row:04}", f"{score:.3f}", *told)))
-        written[f"stsb/sts-{part}.csv"] = folder / f"sts-{part}.csv"
-        written[f"stsb/sts-{part}.csv"].write_text("\n".join(lines) + "\n")
-    return written
+    return write_text_lines(folder, files)
