@@ -1,11 +1,7 @@
 """An encoder with trainable heads."""
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor, nn
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from transformers import PreTrainedModel
 
 
 class EncoderWithHeads(nn.Module):
@@ -14,14 +10,14 @@ class EncoderWithHeads(nn.Module):
     The encoder's attribute has the name of its Hugging Face family, so that its weights load without the heads.
     """
 
-    def __init__(self, inner: "PreTrainedModel", frozen: bool = False):
+    def __init__(self, inner: PreTrainedModel, frozen: bool = False):
         super().__init__()
         self.prefix, self.frozen = inner.base_model_prefix, frozen
         self.add_module(self.prefix, inner.requires_grad_(not frozen))
 
     @property
-    def encoder(self) -> "PreTrainedModel":
-        """Return the encoder, without the heads."""
+    def encoder(self) -> PreTrainedModel:
+        """The encoder, without the heads."""
         return getattr(self, self.prefix)
 
     def compute_states(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:

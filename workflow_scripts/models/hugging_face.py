@@ -4,34 +4,27 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from tokenizers import Tokenizer
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
+from transformers.utils import logging
 
 from workflow_scripts.common.errors import UserError
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PretrainedConfig
-
 FAST_TOKENIZER = "models here need a fast tokenizer, which has offsets; save it with transformers"
+# Hide progress bars, and warnings about attention masks that models here do not need.
+logging.set_verbosity_error()
+logging.disable_progress_bar()
 # Arguments of `from_pretrained` of a model.
 FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
-
-
-def hide_library_messages() -> None:
-    """Hide progress bars, and warnings about attention masks that models here do not need."""
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
 
 
 @contextmanager
 def report_read_errors(folder: Path) -> Iterator[None]:
     """Raise UserError for the library's errors about unreadable model files."""
-    from safetensors import SafetensorError
-
     try:
         yield
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
@@ -39,10 +32,8 @@ def report_read_errors(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
 
 
-def read_model_config(folder: Path, family: str) -> "PretrainedConfig":
+def read_model_config(folder: Path, family: str) -> PretrainedConfig:
     """Read config.json of a folder. Raises UserError if it is missing, or if the model is of another family."""
-    from transformers import AutoConfig
-
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder / 'config.json'} does not exist; give the folder of a trained model")
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
@@ -51,10 +42,8 @@ def read_model_config(folder: Path, family: str) -> "PretrainedConfig":
     return config
 
 
-def load_tokenizer(folder: Path) -> "Tokenizer":
+def load_tokenizer(folder: Path) -> Tokenizer:
     """Read tokenizer.json of a folder. Raises UserError if it is missing or broken."""
-    from tokenizers import Tokenizer
-
     file = folder / "tokenizer.json"
     try:
         return Tokenizer.from_str(file.read_text(encoding="utf-8"))
@@ -66,16 +55,16 @@ def load_tokenizer(folder: Path) -> "Tokenizer":
 
 def map_sizes(s: Any, vocabulary: int) -> dict[str, int]:
     """Return sizes of the settings `s` under the names that the configurations of all families accept."""
-    return {
-        "vocab_size": vocabulary,
-        "num_hidden_layers": s.layers,
-        "num_attention_heads": s.heads,
-        "hidden_size": s.width,
-        "max_position_embeddings": s.positions,
-    }
+    sizes = {"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "hidden_size": s.width}
+    return sizes | {"vocab_size": vocabulary, "max_position_embeddings": s.positions}
 
 
-def make_companion_writer(config: "PretrainedConfig", tokenizer_folder: Path) -> Callable[[Path], None]:
+def use_gradient_checkpointing(model: PreTrainedModel) -> None:
+    """Recompute blocks in the backward pass, with the random numbers and under the autocast of their first run."""
+    model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+
+
+def make_companion_writer(config: PretrainedConfig, tokenizer_folder: Path) -> Callable[[Path], None]:
     """Return a function that writes config.json, and copies the tokenizer.json of a folder, next to weights."""
 
     def write(folder: Path) -> None:

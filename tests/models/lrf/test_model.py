@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.models.small_models import FUSED, SMALL, count_parameters, decoder_input, make, sentences
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.lrf import model as fused_transformer
-from workflow_scripts.models.lrf.fuse_attention import FuseAttention
+from workflow_scripts.models.lrf.model import FuseAttention
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.models.transformer.model import Seq2Seq
 from workflow_scripts.models.weights import list_weights
@@ -280,11 +280,11 @@ def test_the_weights_are_those_of_the_forward_pass():
     source = sentences([5, 3])
     seen = []
     attention = model.encoder[1].fuse.attention
-    original = attention._weights
-    attention._weights = lambda query, stacked: seen.append(original(query, stacked)) or seen[-1]
+    original = attention._weigh
+    attention._weigh = lambda query, fused: seen.append(original(query, fused)) or seen[-1]
     model.encode(source)
-    (in_forward,) = seen
-    attention._weights = original
+    ((in_forward, _),) = seen
+    attention._weigh = original
     found = model.compute_encoder_fusion(source)[0][1]
     torch.testing.assert_close(found.transpose(0, 1).flatten(0, 1), in_forward)
 

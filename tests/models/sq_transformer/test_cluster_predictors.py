@@ -2,11 +2,7 @@ import pytest
 import torch
 
 from workflow_scripts.models.layers.transformer import make_padding_mask
-from workflow_scripts.models.sq_transformer.cluster_predictors import (
-    CrossPredictor,
-    SentencePredictor,
-    sample_masked_positions,
-)
+from workflow_scripts.models.sq_transformer.model import CrossPredictor, SentencePredictor, sample_masked_positions
 from workflow_scripts.models.transformer.settings import Settings
 
 LAYER = Settings(width=16, heads=2, feed_forward=24, dropout=0.0, gated=True, max_relative_position=3)

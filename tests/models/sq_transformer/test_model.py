@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.models.small_models import SMALL, STRUCTURED, count_parameters, decoder_input, make, sentences
 from workflow_scripts.models.layers.transformer import make_causal_mask, make_padding_mask
 from workflow_scripts.models.sq_transformer import model as sq_transformer
-from workflow_scripts.models.sq_transformer.cluster_predictors import sample_masked_positions
-from workflow_scripts.models.sq_transformer.model import make_next_tokens
+from workflow_scripts.models.sq_transformer.model import make_next_tokens, sample_masked_positions
 from workflow_scripts.models.transformer import model as seq2seq
 
 

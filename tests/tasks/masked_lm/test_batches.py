@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.data.formats import wordpiece
-from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
+from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.masked_lm.batches import (
     NEIGHBOURS,

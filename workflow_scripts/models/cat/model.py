@@ -10,12 +10,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, scaled_dot_product_attention
-from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, BertConfig
 from transformers import initialization as init
 from transformers.masking_utils import create_bidirectional_mask
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import ModelOutput
-from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
+from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer, BertPreTrainedModel
 
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.settings import Settings
@@ -126,9 +126,7 @@ class StreamMixer(GradientCheckpointingLayer):
         """Mix cont and comp [B, S, d] into [B, S, d]; real [B, S] bool, False on padding."""
         both = torch.cat([cont, comp], dim=1)
         query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
-        seen = None
-        if real is not None and self.masks:
-            seen = torch.cat([real, real], dim=1)[:, None, None]
+        seen = None if real is None or not self.masks else torch.cat([real, real], dim=1)[:, None, None]
         dropout = self.dropout if self.training else 0.0
         mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)[:, 0]
         # The mean of the projected halves is the projection of their mean.
@@ -163,13 +161,12 @@ class CatOutput(ModelOutput):
         return {"mix": self.last_hidden_state, "cont": self.contextual, "comp": self.compositional}
 
 
-class CatModel(PreTrainedModel):
+class CatModel(BertPreTrainedModel):
     """The encoder, without heads."""
 
     config_class = CatConfig
     base_model_prefix = "cat"
-    _supports_sdpa = True
-    supports_gradient_checkpointing = True
+    _input_embed_layer = "word_embeddings"
     _no_split_modules = ["BertEmbeddings", "BertLayer", "CodebookAttention"]
 
     def __init__(self, config: CatConfig):
@@ -183,14 +180,6 @@ class CatModel(PreTrainedModel):
         self.mixing = nn.ModuleList(mixing() for _ in range(count if config.mixing == "per_layer" else 1))
         self.post_init()
 
-    def get_input_embeddings(self) -> nn.Embedding:
-        """Return the word embeddings (Hugging Face's name)."""
-        return self.embeddings.word_embeddings
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        """Replace the word embeddings (Hugging Face's name)."""
-        self.embeddings.word_embeddings = value
-
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
@@ -198,9 +187,6 @@ class CatModel(PreTrainedModel):
             # Xavier's standard deviation with the gain of ReLU, as in the official code.
             init.normal_(module.codebook, std=2 / sum(module.codebook.shape) ** 0.5)
             init.ones_(module.scale)
-        elif isinstance(module, BertEmbeddings):
-            init.copy_(module.position_ids, torch.arange(module.position_ids.shape[-1]).expand((1, -1)))
-            init.zeros_(module.token_type_ids)
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None

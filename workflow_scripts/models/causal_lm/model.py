@@ -1,10 +1,10 @@
 """Causal language models of four Hugging Face families, with random weights or loaded from a folder."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
@@ -12,14 +12,10 @@ from workflow_scripts.models.causal_lm.settings import Settings
 from workflow_scripts.models.hugging_face import (
     FAST_TOKENIZER,
     FROM_FOLDER,
-    hide_library_messages,
     map_sizes,
     read_model_config,
     report_read_errors,
 )
-
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
 
 # Ids of the tokenizers that are trained here. Tokenizers from the hub have their own.
 BOS, EOS, PAD, UNK = range(4)
@@ -27,10 +23,8 @@ BOS, EOS, PAD, UNK = range(4)
 FUSED_GELU = "gelu_pytorch_tanh"
 
 
-def build_causal_lm_config(s: Settings, vocabulary: int) -> "PretrainedConfig":
+def build_causal_lm_config(s: Settings, vocabulary: int) -> PretrainedConfig:
     """Return the family's configuration with the sizes of `s` and this vocabulary size."""
-    from transformers import AutoConfig
-
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     if s.family == "gpt2":
         dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), s.dropout)
@@ -46,26 +40,19 @@ def build_causal_lm_config(s: Settings, vocabulary: int) -> "PretrainedConfig":
     return AutoConfig.for_model(s.family, **ids, **map_sizes(s, vocabulary), **own)
 
 
-def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
+def build(settings: dict, vocabulary: int) -> PreTrainedModel:
     """Build a model with random float32 weights, in training mode."""
-    from transformers import AutoModelForCausalLM
-
-    hide_library_messages()
     config = build_causal_lm_config(parse_as(Settings, settings, "model"), vocabulary)
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
-def load_causal_lm(folder: Path, settings: dict) -> "PreTrainedModel":
+def load_causal_lm(folder: Path, settings: dict) -> PreTrainedModel:
     """Load the model of a folder with float32 weights, in training mode.
 
     Raises UserError if a file is missing or broken, or if the model has another family than `settings`.
     """
-    from transformers import AutoModelForCausalLM
-
-    hide_library_messages()
-    family = parse_as(Settings, settings, "model").family
     with report_read_errors(folder):
-        config = read_model_config(folder, family)
+        config = read_model_config(folder, parse_as(Settings, settings, "model").family)
         if not (folder / "tokenizer.json").is_file():
             raise UserError(f"{folder / 'tokenizer.json'} does not exist; {FAST_TOKENIZER}")
         if getattr(config, "activation_function", None) == "gelu_new":

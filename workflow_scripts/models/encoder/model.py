@@ -4,34 +4,28 @@ model.safetensors of a folder may also contain the weights of heads.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import torch
+from tokenizers import Tokenizer
+from transformers import AutoModel, BertConfig, DistilBertConfig, PretrainedConfig, PreTrainedModel, RobertaConfig
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.settings import Settings
-from workflow_scripts.models.hugging_face import (
-    FROM_FOLDER,
-    hide_library_messages,
-    map_sizes,
-    read_model_config,
-    report_read_errors,
-)
-
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+from workflow_scripts.models.hugging_face import FROM_FOLDER, map_sizes, read_model_config, report_read_errors
 
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
+SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 # Names of dropout rates in the families' configurations. They come from the settings, not from a loaded folder.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "code_dropout")
 
 
-def build_encoder_config(s: Settings, vocabulary: int) -> "PretrainedConfig":
+def build_encoder_config(s: Settings, vocabulary: int) -> PretrainedConfig:
     """Return the family's configuration with the sizes of `s` and this vocabulary size."""
-    from transformers import BertConfig, DistilBertConfig, RobertaConfig
-
     if s.family == "distilbert":
         own = {"hidden_dim": s.feed_forward, "dropout": s.dropout, "attention_dropout": s.dropout}
         common = {"pad_token_id": PAD, "initializer_range": s.deviation}
@@ -55,12 +49,12 @@ def map_bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
     }
 
 
-def build(settings: dict, vocabulary: int) -> "PreTrainedModel":
+def build(settings: dict, vocabulary: int) -> PreTrainedModel:
     """Build an encoder with random float32 weights, in training mode, without head and pooler."""
     return build_from_config(build_encoder_config(parse_as(Settings, settings, "model"), vocabulary))
 
 
-def load_model(folder: Path, settings: dict) -> "PreTrainedModel":
+def load_model(folder: Path, settings: dict) -> PreTrainedModel:
     """Load the encoder of a folder with float32 weights and the dropout of `settings`, in training mode.
 
     Raises UserError if a file is missing or broken, or if the model has another family than `settings`.
@@ -68,21 +62,15 @@ def load_model(folder: Path, settings: dict) -> "PreTrainedModel":
     return load_with_config(folder, parse_as(Settings, settings, "model"), build_encoder_config)
 
 
-def build_from_config(config: "PretrainedConfig") -> "PreTrainedModel":
+def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
     """Build an encoder with random float32 weights, in training mode, without a pooler."""
-    from transformers import AutoModel
-
-    hide_library_messages()
     return AutoModel.from_config(config, dtype=torch.float32, **_without_pooler(config)).train()
 
 
 def load_with_config(
-    folder: Path, s: Settings, build_config: Callable[[Settings, int], "PretrainedConfig"]
-) -> "PreTrainedModel":
+    folder: Path, s: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
+) -> PreTrainedModel:
     """Load the encoder of a folder like `load_model`, with the dropout of `build_config(s, vocabulary)`."""
-    from transformers import AutoModel
-
-    hide_library_messages()
     with report_read_errors(folder):
         config = read_model_config(folder, s.family)
         wanted = build_config(s, config.vocab_size)
@@ -97,13 +85,30 @@ def load_with_config(
     return model.train()
 
 
-def _without_pooler(config: "PretrainedConfig") -> dict[str, bool]:
+def _without_pooler(config: PretrainedConfig) -> dict[str, bool]:
     return {"add_pooling_layer": False} if config.model_type in ("bert", "roberta") else {}
 
 
-def use_gradient_checkpointing(model: "PreTrainedModel") -> None:
-    """Use gradient checkpointing for the blocks, and for CAT's codebooks and mixing.
+@dataclass(frozen=True)
+class Vocabulary:
+    """Special tokens of a WordPiece tokenizer.
 
-    The backward pass reruns each block with the same random numbers and autocast.
+    ordinary: ids that may replace a masked word. continues [V] bool: True for pieces that do not begin a word.
     """
-    model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+
+    cls: int
+    sep: int
+    mask: int
+    ordinary: np.ndarray
+    continues: np.ndarray
+
+
+def extract_vocabulary(tokenizer: Tokenizer, where: Path) -> Vocabulary:
+    """Read special tokens and pieces of `tokenizer`. Raises UserError unless it has BERT's special tokens and PAD."""
+    ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
+    if None in ids.values() or ids["[PAD]"] != PAD:
+        raise UserError(f"{where} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]")
+    size = tokenizer.get_vocab_size()
+    ordinary = np.setdiff1d(np.arange(size), list(ids.values()))
+    continues = np.array([(tokenizer.id_to_token(token) or "").startswith("##") for token in range(size)])
+    return Vocabulary(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], ordinary, continues)

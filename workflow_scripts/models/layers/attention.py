@@ -45,12 +45,11 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, dropout: float, max_relative_position: int | None = None):
         super().__init__()
-        self.heads = heads
+        self.heads, self.relative_keys, self.relative_values = heads, None, None
         self.query, self.key, self.value, self.output = make_projections(width)
-        relative = max_relative_position is not None
-        head_width = width // heads
-        self.relative_keys = RelativePositions(max_relative_position, head_width, dropout) if relative else None
-        self.relative_values = RelativePositions(max_relative_position, head_width, dropout) if relative else None
+        if max_relative_position is not None:
+            sizes = max_relative_position, width // heads, dropout
+            self.relative_keys, self.relative_values = RelativePositions(*sizes), RelativePositions(*sizes)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         """Attend from query [T, N, d] to key [S, N, d] and value [S, G N, d]. mask: see compute_weights."""

@@ -84,13 +84,11 @@ class EncoderLayer(nn.Module):
         words_only: bool = False,
         at: Tensor | None = None,
     ) -> Tensor:
-        """Transform states [S, N, d] -> [S, N, d].
+        """Return [S, N, d] for states [S, N, d]; words_only: the words [S, B, d]; at (positions [N]): these, [1, N, d].
 
         guided: SAL (Jiang et al. 2024, section 3.2), with words and codes, N = 2 B:
         z_{l+1} = MHAttn(q = z_l, k = z_l, v = z_l), x_{l+1} = MHAttn(q = z_l, k = z_l, v = x_l). Otherwise each of the
         N attends to itself, as in the Transformer and in SRL (section 3.3).
-        words_only: return the words only, [S, B, d]. at (positions [N]): return that position of each sentence only,
-        [1, N, d].
         """
         guide = select_codes(states) if guided else states
         if words_only:
@@ -135,11 +133,12 @@ class LayerCache:
         cross = [self.cross_key, self.cross_value]
         if not same_sentences:
             cross = [states.index_select(1, _find_columns(states, rows, batch)) for states in cross]
-        moved = [states if states is None else self._move(states, rows, batch) for states in (self.key, self.value)]
-        return LayerCache(*cross, *moved, self.length)
+        return LayerCache(*cross, *(self._move(states, rows, batch) for states in (self.key, self.value)), self.length)
 
-    def _move(self, states: Tensor, rows: Tensor, batch: int) -> Tensor:
-        """Copy the filled part of key or value for `rows` into a new tensor of the same capacity."""
+    def _move(self, states: Tensor | None, rows: Tensor, batch: int) -> Tensor | None:
+        """Copy the filled part of key or value, if there is any, for `rows` into a new tensor of the same capacity."""
+        if states is None:
+            return None
         room = states.new_empty(states.size(0), states.size(1) // batch * len(rows), states.size(2))
         filled = states[: self.length].detach()  # decoding needs no gradient, and `out` does not support it
         torch.index_select(filled, 1, _find_columns(states, rows, batch), out=room[: self.length])
@@ -157,10 +156,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, settings: Settings):
         super().__init__()
-        self.self_attention = MultiHeadAttention(
-            settings.width, settings.heads, settings.dropout, settings.max_distance
-        )
-        self.cross_attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout)
+        sizes = settings.width, settings.heads, settings.dropout
+        self.self_attention = MultiHeadAttention(*sizes, settings.max_distance)
+        self.cross_attention = MultiHeadAttention(*sizes)
         self.dropout = Dropout(settings.dropout)
         self.self_norm = nn.LayerNorm(settings.width)
         self.cross_norm = nn.LayerNorm(settings.width)

@@ -1,11 +1,11 @@
 """LRF (Zheng et al. 2024): the Transformer with fuse-attention before the feed-forward part of its layers."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.validation import parse_as
+from workflow_scripts.models.layers.attention import make_projections
+from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -13,9 +13,76 @@ from workflow_scripts.models.layers.transformer import (
     make_causal_mask,
     make_padding_mask,
 )
-from workflow_scripts.models.lrf.fuse_attention import FuseAttention, FuseSublayer
 from workflow_scripts.models.lrf.settings import Settings
 from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq
+
+
+class FuseAttention(nn.Module):
+    """H_p = MHA(H_a, H_plo, H_plo) (equations 9 and 10), where each position sees only its own rows of H_plo.
+
+    For one position, with its query q, representations h_0 .. h_{l-1} and head i:
+    a_ij = softmax_j((W_Q q + b_Q)_i . (W_K h_j)_i / sqrt(d_head)),
+    out = W_O concat_i(sum_j a_ij (W_V h_j + b_V)_i) + b_O.
+    The bias of the key is the same for all logits of a query, so it has no effect, as in every attention.
+
+    W_K is applied to the query and W_V to the sum, not to each h_j: four products with d x d matrices for any l.
+    Decoding needs no cache, because the earlier outputs of a position are computed in its own step.
+    """
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.output = make_projections(width)
+
+    def forward(self, query: Tensor, fused: list[Tensor], uniform: bool = False) -> Tensor:
+        """Fuse l representations for query, all [S, N, d]. uniform: equal weights, without W_Q and W_K."""
+        if len(fused) == 1:  # its weight is 1
+            return self.output(self.value(fused[0]))
+        if uniform:
+            return self.output(self.value(torch.stack(fused).mean(dim=0)))
+        mixed = torch.bmm(*self._weigh(query, fused))
+        values = torch.einsum("phd,hkd->phk", mixed, self.value.weight.unflatten(0, (self.heads, -1)))
+        return self.output(values.reshape(query.shape) + self.value.bias)
+
+    def compute_weights(self, query: Tensor, fused: list[Tensor]) -> Tensor:
+        """Return a_ij [S, N, heads, l] for query [S, N, d] and l representations `fused`, each [S, N, d]."""
+        return self._weigh(query, fused)[0].view(*query.shape[:2], self.heads, len(fused))
+
+    def _weigh(self, query: Tensor, fused: list[Tensor]) -> tuple[Tensor, Tensor]:
+        """Return (a_ij [S N, heads, l], representations [S N, l, d])."""
+        stacked = torch.stack(fused, dim=2).flatten(0, 1)
+        by_head = self.query(query).view(stacked.size(0), self.heads, -1) * (query.size(-1) // self.heads) ** -0.5
+        asked = torch.einsum("phk,hkd->phd", by_head, self.key.weight.unflatten(0, (self.heads, -1)))
+        return torch.bmm(asked, stacked.transpose(1, 2)).softmax(dim=-1), stacked
+
+
+class FuseSublayer(nn.Module):
+    """LN(H_a + dropout(H_p)), as in the other sub-layers, or dropout(H_p) without residual (literal equation 9)."""
+
+    def __init__(self, attention: FuseAttention, dropout: float, residual: bool, over: str, uniform: bool):
+        super().__init__()
+        self.attention = attention
+        self.dropout = Dropout(dropout)
+        self.norm = nn.LayerNorm(attention.output.out_features) if residual else None
+        self.over, self.uniform = over, uniform
+
+    def select_fused(self, states: Tensor, earlier: list[Tensor]) -> list[Tensor]:
+        """Select the inputs of the attention by `fuse_over` from H_a and the earlier layers' outputs, all [S, N, d]."""
+        if self.over == "previous":
+            return earlier[-1:]
+        return [*earlier, states] if self.over == "earlier_and_current" else earlier
+
+    def compute_weights(self, states: Tensor, earlier: list[Tensor]) -> Tensor:
+        """Return the weights of the l inputs of the attention, [S, N, heads, l]."""
+        fused = self.select_fused(states, earlier)
+        if self.uniform:
+            return states.new_full((*states.shape[:2], self.attention.heads, len(fused)), 1 / len(fused))
+        return self.attention.compute_weights(states, fused)
+
+    def forward(self, states: Tensor, earlier: list[Tensor]) -> Tensor:
+        """Return H_a [S, N, d] after fusion of the earlier outputs H^0 .. H^{l-1}, each [S, N, d]."""
+        change = self.dropout(self.attention(states, self.select_fused(states, earlier), self.uniform))
+        return change if self.norm is None else self.norm(states + change)
 
 
 class FusedLayer(nn.Module):
@@ -31,12 +98,12 @@ class FusedLayer(nn.Module):
         """Return a new cache; see DecoderLayer."""
         return self.layer.start(memory_key, memory_value)
 
-    def forward(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
+    def forward(self, earlier: list[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
         """Return H^l [S, N, d] from H^0 .. H^{l-1}. `attention`: the arguments of the plain layer after H^{l-1}."""
         states = self.layer(earlier[-1], *attention)
         return self.feed_forward(self.fuse(states, earlier) if self.fuse else states)
 
-    def compute_fuse_weights(self, earlier: Sequence[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
+    def compute_fuse_weights(self, earlier: list[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
         """Return the weights of fuse-attention for the inputs of forward: [S, N, heads, l]."""
         return self.fuse.compute_weights(self.layer(earlier[-1], *attention), earlier)
 
@@ -85,11 +152,8 @@ class FusedTransformer(Seq2Seq):
     def compute_encoder_attention(self, source: Tensor) -> Tensor:
         """Return the maps of self-attention, not of fuse-attention; see Seq2Seq."""
         states, mask = self.embed_source(source), make_padding_mask(source)
-        inputs = [states, *self.run_encoder(states, mask)[:-1]]
-        maps = [
-            layer.layer.compute_attention_map(x, mask, False) for layer, x in zip(self.encoder, inputs, strict=True)
-        ]
-        return torch.stack(maps)
+        inputs = zip(self.encoder, [states, *self.run_encoder(states, mask)[:-1]], strict=True)
+        return torch.stack([layer.layer.compute_attention_map(x, mask, False) for layer, x in inputs])
 
     def compute_encoder_fusion(self, source: Tensor) -> tuple[list[Tensor], EncoderOutput]:
         """Return (weights of fuse-attention [B, S, heads, l] of each encoder layer that has it, encoder's output)."""

@@ -1,26 +1,25 @@
 """RoBERTa as the encoder of a Transformer decoder, with fuse-attention in the layers of both (LRF on CFQ)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.hugging_face import (
-    FROM_FOLDER,
-    hide_library_messages,
-    read_model_config,
-    report_read_errors,
-)
+from workflow_scripts.models.hugging_face import FROM_FOLDER, load_tokenizer, read_model_config, report_read_errors
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.model import FusedTransformer
-from workflow_scripts.models.roberta_decoder.pieces import read_pieces  # noqa: F401 (training and evaluation read it from here)
 from workflow_scripts.models.roberta_decoder.settings import Settings
 from workflow_scripts.models.transformer.model import EncoderOutput
 
 START = 1  # our id of <s>; RoBERTa's ids of <s> and <pad> are exchanged
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]  # RoBERTa's first tokens
 
 
 class RobertaTransformer(FusedTransformer):
@@ -29,7 +28,7 @@ class RobertaTransformer(FusedTransformer):
     In the encoder, H_a + dropout(H_p) is the input of the feed-forward part, without another LayerNorm, and the output
     projection of H_p is zero at first, so that a pre-trained encoder starts without the effect of fuse-attention.
 
-    Source ids [B, S] are words, or the encoder's own pieces (`roberta_decoder.pieces`): 0 is padding, 2 ends a
+    Source ids [B, S] are words, or the encoder's own pieces (`Pieces`): 0 is padding, 2 ends a
     sentence. The encoder adds <s> before them.
     """
 
@@ -52,10 +51,8 @@ class RobertaTransformer(FusedTransformer):
             type_vocab_size=1,
             layer_norm_eps=1e-5,
         )
-        hide_library_messages()
         self.roberta = RobertaModel(config, add_pooling_layer=False)
-        fuses = settings.fuse_in in ("both", "encoder")
-        sublayers = range(settings.encoder_layers if fuses else 0)
+        sublayers = range(settings.encoder_layers if settings.fuse_in in ("both", "encoder") else 0)
         self.encoder_fuse = nn.ModuleList(self._sublayer(width, settings.encoder_heads, True) for _ in sublayers)
         for layer in self.decoder:  # the encoder's output has another width
             cross = layer.layer.cross_attention
@@ -100,6 +97,37 @@ class RobertaTransformer(FusedTransformer):
                 needed = list(own.shape)
                 raise UserError(f"{folder}: {name} is {shape}, but the settings need {needed}; correct encoder_*")
         self.roberta.load_state_dict(weights)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The tokenizer of a pre-trained encoder. The pieces have our ids, in which 0 and 1 are exchanged."""
+
+    tokenizer: Tokenizer
+
+    def list_pieces(self) -> list[str]:
+        """Return the pieces in the order of our ids."""
+        found = [self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())]
+        return [found[1], found[0], *found[2:]]
+
+    def tokenise(self, table: pa.Table) -> pa.Table:
+        """Replace the column `source_ids` by the pieces of `source`, without special tokens."""
+        encoded = self.tokenizer.encode_batch_fast(table["source"].to_pylist(), add_special_tokens=False)
+        lists = [np.array(sentence.ids, np.int64) for sentence in encoded]
+        offsets = np.cumsum([0, *map(len, lists)], dtype=np.int32)
+        ids = np.concatenate(lists)
+        column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.where(ids < 2, 1 - ids, ids)))
+        return table.set_column(table.column_names.index("source_ids"), "source_ids", column)
+
+
+def read_pieces(folder: Path) -> Pieces:
+    """Read the tokenizer of a model's folder. Raises UserError if it is missing or is not RoBERTa's."""
+    tokenizer = load_tokenizer(folder)
+    if (found := [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]) != SPECIAL:
+        raise UserError(f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a RoBERTa model")
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return Pieces(tokenizer)
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> RobertaTransformer:

@@ -4,11 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.layers.transformer import make_causal_mask, make_padding_mask, select_codes, select_words
-from workflow_scripts.models.sq_transformer.cluster_predictors import (
-    CrossPredictor,
-    SentencePredictor,
-    sample_masked_positions,
+from workflow_scripts.models.layers.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    make_causal_mask,
+    make_padding_mask,
+    select_codes,
+    select_words,
 )
 from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, apply_straight_through
 from workflow_scripts.models.sq_transformer.settings import Settings
@@ -21,6 +23,56 @@ def make_next_tokens(target_in: Tensor) -> Tensor:
     """Return the tokens that the decoder must predict: its input [B, T] moved left by one, then the end symbol."""
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
     return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
+
+
+def sample_masked_positions(lengths: Tensor) -> Tensor:
+    """Sample one position per sentence, uniformly over all but the end symbol: lengths [B] -> positions [B]."""
+    return (torch.rand(lengths.shape, device=lengths.device) * (lengths - 1)).long()
+
+
+class SentencePredictor(nn.Module):
+    """p(z_n | context), with logits h Z^T + b and the codebook Z.
+
+    The context is the whole input sentence, in which position n is masked, or with `causal` the positions up to n.
+    """
+
+    def __init__(self, layers: int, settings: Settings, codes: int, causal: bool):
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(layers))
+        self.bias = _bias(codes, settings.width)
+        self.causal = causal
+
+    def forward(self, inputs: Tensor, mask: Tensor, codebook: Tensor, at: Tensor | None = None) -> Tensor:
+        """Return logits [S, B, K] for inputs [S, B, d], a padding mask [B, 1, 1, S] and codebook [K, d].
+
+        With `at` (positions [B]) return that position of each sentence only: [1, B, K].
+        """
+        if self.causal:
+            # Padding is at the end, where no real position sees it.
+            mask = make_causal_mask(inputs.size(0), inputs.device)
+        for layer in self.layers[:-1]:
+            inputs = layer(inputs, mask)
+        return nn.functional.linear(self.layers[-1](inputs, mask, at=at), codebook, self.bias)
+
+
+class CrossPredictor(nn.Module):
+    """p(z_t | input up to t, the encoder's output x_L), with logits h Z^T + b and the codebook Z (official code)."""
+
+    def __init__(self, layers: int, settings: Settings, codes: int):
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
+        self.bias = _bias(codes, settings.width)
+
+    def forward(self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor) -> Tensor:
+        """Return logits [T, B, K] for inputs [T, B, d], x_L [S, B, d], its mask [B, 1, 1, S], codebook [K, d]."""
+        mask = make_causal_mask(inputs.size(0), inputs.device)
+        for layer in self.layers:
+            inputs = layer(inputs, layer.start(memory, memory), memory_mask, mask)
+        return nn.functional.linear(inputs, codebook, self.bias)
+
+
+def _bias(codes: int, width: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(codes).uniform_(-(width**-0.5), width**-0.5))
 
 
 class SQTransformer(Seq2Seq):
@@ -83,11 +135,8 @@ class SQTransformer(Seq2Seq):
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
         drop_codes = self.guided and self.settings.cross_query == "code" and not self._keeps_codes()
-        outputs = []
-        for layer in self.encoder:
-            states = layer(states, mask, self.guided, words_only=drop_codes and layer is self.encoder[-1])
-            outputs.append(states)
-        return outputs
+        last = self.encoder[-1] if drop_codes else None
+        return [states := layer(states, mask, self.guided, words_only=layer is last) for layer in self.encoder]
 
     def start(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position. With SAL its keys and values depend on `cross_query`."""
@@ -106,14 +155,12 @@ class SQTransformer(Seq2Seq):
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
-        drop_codes = self.guided and not self._keeps_codes()
-        guided_cross = self.guided and self.settings.cross_query != "word"
-        outputs = []
-        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
-            words_only = drop_codes and layer is self.decoder[-1]
-            states = layer(states, layer_cache, cache.mask, mask, self.guided, guided_cross, words_only)
-            outputs.append(states)
-        return outputs
+        last = self.decoder[-1] if self.guided and not self._keeps_codes() else None
+        guided = (self.guided, self.guided and self.settings.cross_query != "word")
+        return [
+            states := layer(states, layer_cache, cache.mask, mask, *guided, words_only=layer is last)
+            for layer, layer_cache in zip(self.decoder, cache.layers, strict=True)
+        ]
 
     def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
         """Return word logits [B, T, V] for source [B, S] and target_in [B, T], in training with the terms above."""
@@ -124,7 +171,7 @@ class SQTransformer(Seq2Seq):
         return Seq2SeqOutput(logits, terms | target_terms)
 
     def _streams(self, words: Tensor, codes: Tensor) -> Tensor:
-        """Return the input of the layers, [S, 2 B, d], from [S, B, d] each; without SAL and SRL the words alone."""
+        """Join words and codes [S, B, d] to the input of the layers, [S, 2 B, d]; without SAL and SRL words alone."""
         return words if self.settings.attention == "none" else torch.cat([words, codes], dim=1)
 
     def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:

@@ -107,13 +107,11 @@ class Seq2Seq(nn.Module):
     def decode(self, memory: EncoderOutput, target_in: Tensor) -> Tensor:
         """Return the logits of all positions under a causal mask: target_in [B, T] -> [B, T, V]."""
         mask = make_causal_mask(target_in.size(1), target_in.device)
-        outputs = self.run_decoder(self.embed_target(target_in), self.start(memory), mask)
-        return self.project(outputs[-1])
+        return self.project(self.run_decoder(self.embed_target(target_in), self.start(memory), mask)[-1])
 
     def decode_step(self, memory: EncoderOutput, cache: Cache | None, tokens: Tensor) -> tuple[Tensor, Cache]:
         """Return (logits [B, V] of the next position, cache) for the last tokens [B]; at first there is no cache."""
-        if cache is None:
-            cache = self.start(memory)
+        cache = cache or self.start(memory)
         outputs = self.run_decoder(self.embed_target(tokens[:, None], cache.layers[0].length), cache, None)
         return self.project(outputs[-1])[:, 0], cache
 
@@ -123,22 +121,15 @@ class Seq2Seq(nn.Module):
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
         """Return each layer's output [S, N, d] for embedded tokens [S, N, d] and a padding mask [B, 1, 1, S]."""
-        outputs = []
-        for layer in self.encoder:
-            states = layer(states, mask)
-            outputs.append(states)
-        return outputs
+        return [states := layer(states, mask) for layer in self.encoder]
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """Return each layer's output [T, N, d] for embedded tokens [T, N, d].
 
         With a causal `mask` these are all positions, without it the one position after those in the cache.
         """
-        outputs = []
-        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
-            states = layer(states, layer_cache, cache.mask, mask)
-            outputs.append(states)
-        return outputs
+        layers = zip(self.decoder, cache.layers, strict=True)
+        return [states := layer(states, layer_cache, cache.mask, mask) for layer, layer_cache in layers]
 
     def project(self, states: Tensor) -> Tensor:
         """Return logits E h without bias, with the target embedding E: [T, B, d] -> [B, T, V]."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.mapped_pairs import SIDES, locate_mapped_folder
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.encoder.vocabulary import Vocabulary
+from workflow_scripts.models.encoder.model import Vocabulary
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length, to_sequences
 from workflow_scripts.tasks.encoders import join_sentences
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon

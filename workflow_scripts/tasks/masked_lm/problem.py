@@ -6,8 +6,7 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.encoder.model import use_gradient_checkpointing
-from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
+from workflow_scripts.models.encoder.model import extract_vocabulary, use_gradient_checkpointing
 from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (

@@ -11,8 +11,7 @@ from torch import Tensor
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.encoder.model import PAD
-from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
+from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
 from workflow_scripts.tasks.question_answering.settings import Settings

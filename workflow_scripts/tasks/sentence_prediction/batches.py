@@ -11,7 +11,7 @@ from torch import Tensor
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.models.encoder.vocabulary import extract_vocabulary
+from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts
 from workflow_scripts.tasks.encoders import join_sentences
