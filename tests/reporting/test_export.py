@@ -84,7 +84,7 @@ def test_nothing_measured_is_one_line_and_keeps_what_was_there(
     (out / "demo/claims.csv").touch()
     assert main(["export", "--scale", "demo", "--results", str(results), "--out", str(out)]) == 1
     error = capsys.readouterr().err
-    assert "demo has no scored run; make one with ./reproduce --config scale=demo" in error
+    assert "demo has no scored run; make one with ./reproduce --scale demo" in error
     assert error.count("\n") == 1
     assert (out / "demo/claims.csv").exists()
 

@@ -1,11 +1,17 @@
 """Snakemake's dry run as data."""
 
+import argparse
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from workflow_scripts.commands import check, plan, why
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.workflow.dry_run import list_planned_jobs, read_overrides
+from workflow_scripts.config.loading import load_config
+from workflow_scripts.workflow.dry_run import list_planned_jobs, load_chosen_config, read_overrides
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = """
@@ -50,3 +56,47 @@ def test_an_error_of_snakemake_is_one_line(workflow):
 def test_overrides_have_types():
     given = read_overrides(["scale=small", "papers=[sq_transformer]", "seeds=[1, 2]", "extra=true"])
     assert given == {"scale": "small", "papers": ["sq_transformer"], "seeds": [1, 2], "extra": True}
+
+
+@pytest.mark.parametrize("command", [check, plan, why])
+def test_commands_take_the_same_words(command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    assert load_chosen_config(parser.parse_args([])) == load_config()
+    words = ["--papers", "lrf", "cat", "--scale", "small", "--config", "extra=true"]
+    config = load_chosen_config(parser.parse_args(words))
+    assert (config.papers, config.scale, config.extra) == (["lrf", "cat"], "small", True)
+    with pytest.raises(UserError, match="names 'lfr'; did you mean 'lrf'"):
+        load_chosen_config(parser.parse_args(["--papers", "lfr"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "others"),
+    [
+        ("", [], []),
+        ("-n file.csv -- --papers", [], ["-n", "file.csv", "--", "--papers"]),
+        ("--papers lrf cat --scale small -n", ["scale=small", "papers=[lrf,cat]"], ["-n"]),
+        ("file.csv --scale=small --papers=lrf -j 2", ["scale=small", "papers=[lrf]"], ["file.csv", "-j", "2"]),
+        ("--config scale=small papers=[lrf]", ["scale=small", "papers=[lrf]"], []),
+        ("--papers lrf -C extra=true -n --config=seeds=[1]", ["extra=true", "seeds=[1]", "papers=[lrf]"], ["-n"]),
+        ("--scale", ["scale=[]"], []),  # no scale and no list of papers: refused as in config.yaml
+        ("--papers", ["papers=[]"], []),
+    ],
+)
+def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_path):
+    """All of them before another option, so that no file is taken for a setting."""
+    shutil.copy(ROOT / "reproduce", tmp_path)
+    says = {"envs/make_venv": "", ".venv/bin/python": "", ".venv/bin/snakemake": "printf '%s\\n' \"$@\""}
+    for name, said in says.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"#!/bin/sh\n{said}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | {"PATH": "/usr/bin:/bin"}
+    command = [tmp_path / "reproduce", *words.split()]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    end = said.index("--logger=terminal")
+    last = dict(word.split("=", 1) for word in said[1:end])  # Snakemake takes the last word of a key
+    assert said[:1] == ["--config"] or not settings
+    assert last == dict(word.split("=", 1) for word in settings)
+    assert said[end + 1 :] == others

@@ -55,6 +55,7 @@ def test_config_of_one_call_chooses_scale_and_extra_runs(project):
     planned, runs = jobs(project, *scale), requested(project, "small", extra=False)
     assert planned["train"] == len(runs)
     assert planned["fetch"] == len(sources(project, runs)) > 0
+    assert jobs(project, "--papers", "sq_transformer", "--scale", "small") == planned
     assert jobs(project, *scale, "extra=true")["train"] == len(requested(project, "small", extra=True))
     variants = {run.rsplit("/", 1)[0] for run in requested(project, "demo", extra=True)}
     assert jobs(project, *ONE_PAPER, "seeds=[7,8,9]")["train"] == 3 * len(variants)

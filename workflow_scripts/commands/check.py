@@ -10,24 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes
-from workflow_scripts.workflow.dry_run import read_overrides
+from workflow_scripts.workflow.dry_run import add_config_arguments, load_chosen_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for ./reproduce")
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
     """Print one line for each result that differs. Raises UserError if there are any."""
-    catalogue = load_catalogue()
-    config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
+    catalogue, config = load_catalogue(), load_chosen_config(args)
     found = differing = 0
     for rule, wildcards, record in list_results(catalogue):
         try:

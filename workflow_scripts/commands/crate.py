@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> None:
     """Write the crate. Raises UserError when the scale has no complete results."""
     results = Path("results", args.scale)
     if not (results / "config.json").exists():
-        raise UserError(f"{results} has no complete results; make them with ./reproduce --config scale={args.scale}")
+        raise UserError(f"{results} has no complete results; make them with ./reproduce --scale {args.scale}")
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
     catalogue, config = load_catalogue(), load_config(read_json(results / "config.json"))

@@ -45,7 +45,7 @@ def main(args: argparse.Namespace) -> None:
     folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
     runs = [read_json(folder / "run.json") | read_json(folder / "record.json") for folder in folders]
     if not runs:
-        raise UserError(f"{source} has no scored run; make one with ./reproduce --config scale={args.scale}")
+        raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {args.scale}")
     check_replaceable(target, EXPORTED)
     with write_atomically(target) as out:
         out.mkdir()

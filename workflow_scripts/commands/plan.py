@@ -13,13 +13,14 @@ from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
 from workflow_scripts.config.layers import merge_settings
-from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.workflow.dry_run import add_config_arguments, load_chosen_config
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
     estimate_checkpoint_bytes,
@@ -36,8 +37,7 @@ STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--scale", help="instead of config.yaml's")
-    parser.add_argument("--papers", nargs="+", help="instead of config.yaml's")
+    add_config_arguments(parser)
     parser.add_argument("--show", metavar="RUN", help="print the spec of a run and where each value is set")
     power = "print how likely the planned seeds decide the primary claims, and their cost"
     parser.add_argument("--power", action="store_true", help=power)
@@ -47,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print what the arguments ask for."""
-    catalogue, config = load_catalogue(), load_config()
-    update = {key: value for key, value in {"scale": args.scale, "papers": args.papers}.items() if value}
-    config = load_config(config.model_dump() | update)
+    catalogue, config = load_catalogue(), load_chosen_config(args)
     if args.show:
         print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:

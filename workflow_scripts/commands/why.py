@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.layers import merge_settings
-from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first
-from workflow_scripts.workflow.dry_run import list_planned_jobs, read_overrides
+from workflow_scripts.workflow.dry_run import (
+    add_config_arguments,
+    list_overrides,
+    list_planned_jobs,
+    load_chosen_config,
+)
 
 STAGES = (*RECORDS, "record_config")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
@@ -25,14 +29,14 @@ SOURCES = "workflow_scripts/data/sources/sources.yaml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="files; none: all that config.yaml asks for")
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="as for ./reproduce")
+    add_config_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
     """Print one sentence per job of a dry run, jobs with a reason of their own first."""
     catalogue = load_catalogue()
-    config = load_config(read_yaml(Path("config.yaml")) | read_overrides(args.config))
-    jobs = list_planned_jobs(*(["--config", *args.config] if args.config else []), "--", *args.targets)
+    config, changed = load_chosen_config(args), list_overrides(args)
+    jobs = list_planned_jobs(*(["--config", *changed] if changed else []), "--", *args.targets)
     jobs.sort(key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), format_job_name(job)))
     rerun_files = {file for job in jobs for file in job["output"]}
     own, following = [], []

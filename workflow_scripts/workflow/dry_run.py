@@ -1,5 +1,6 @@
-"""List the jobs of a Snakemake dry run."""
+"""List the jobs of a Snakemake dry run, with the configuration that one call chooses."""
 
+import argparse
 import json
 import os
 import re
@@ -11,6 +12,9 @@ from typing import Any
 import yaml
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.config.loading import load_config
+from workflow_scripts.config.schema import Config
 
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
@@ -32,6 +36,24 @@ def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
         raise UserError(f"snakemake --dry-run failed: {said[-1] if said else done.returncode}")
     jobs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return [job for job in jobs if job["output"]]
+
+
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words that change config.yaml for one call, the same as those of ./reproduce."""
+    parser.add_argument("--scale", help="instead of config.yaml's")
+    parser.add_argument("--papers", nargs="+", metavar="KEY", help="instead of config.yaml's")
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="any key of config.yaml")
+
+
+def list_overrides(args: argparse.Namespace) -> list[str]:
+    """Return the words of `add_config_arguments` as Snakemake's `--config` has them: `scale=small`, `papers=[lrf]`."""
+    scale = [f"scale={args.scale}"] if args.scale else []
+    return [*args.config, *scale, *([f"papers=[{','.join(args.papers)}]"] if args.papers else [])]
+
+
+def load_chosen_config(args: argparse.Namespace) -> Config:
+    """Read config.yaml with the changes of one call."""
+    return load_config(read_yaml(Path("config.yaml")) | read_overrides(list_overrides(args)))
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     found = [read_json(file) for file in select_requested_files(results, RECORDS, catalogue, config)]
     made = [record for record in found if "started" in record]  # not so in older results
     action = crate.add_action(workflow, object=given, result=shown + scores)
-    action["name"] = f"./reproduce --config scale={config.scale}"
+    action["name"] = f"./reproduce --scale {config.scale}"
     action["description"] = f"{len(made)} commands, each with a JSON file next to its output"
     commits = sorted({record["commit"] for record in made if record["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
