@@ -1,6 +1,5 @@
 """Encoder attention for sentences of one structure, and how far it diverges between them (figures 1, 5 and 8)."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,9 +21,8 @@ BATCH = 256  # sentences
 def compute_kl_divergence(p: np.ndarray, q: np.ndarray, direction: str = "forward") -> np.ndarray:
     """Compute KL(p || q) = sum_k p_k ln(p_k / q_k) over the last axis, in nats: [..., S] -> [...].
 
-    `forward` is KL(p || q), `reverse` KL(q || p), `symmetric` their mean. Both sides are first raised to `FLOOR`. So a
-    zero of float32 (an attention logit about 100 below the largest) costs at most ln(1 / FLOOR) = 27.6 nats instead of
-    infinity, and equal distributions give exactly 0.
+    `forward` is KL(p || q), `reverse` KL(q || p), `symmetric` their mean. Both sides are first raised to `FLOOR`, so a
+    zero of float32 costs at most ln(1 / FLOOR) = 27.6 nats, and equal distributions give exactly 0.
     """
     p, q = (np.maximum(np.asarray(side, np.float64), FLOOR) for side in (p, q))
     if direction == "symmetric":
@@ -40,16 +38,15 @@ def compute_encoder_attention(model: nn.Module, sentences: Sequence[Sequence[int
 
     A batch has sentences of one length, so it needs no padding.
     """
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for index, ids in enumerate(sentences):
-        by_length[len(ids)].append(index)
-    maps: dict[int, np.ndarray] = {}
-    for indices in by_length.values():
+    maps: list[np.ndarray] = [np.empty(0)] * len(sentences)
+    for length in {len(ids) for ids in sentences}:
+        indices = [index for index, ids in enumerate(sentences) if len(ids) == length]
         for start in range(0, len(indices), BATCH):
             batch = indices[start : start + BATCH]
             attention = model.compute_encoder_attention(torch.tensor([sentences[i] for i in batch]))
-            maps.update(zip(batch, attention.float().numpy().swapaxes(0, 1), strict=True))
-    return [maps[index] for index in range(len(sentences))]
+            for index, found in zip(batch, attention.float().numpy().swapaxes(0, 1), strict=True):
+                maps[index] = found
+    return maps
 
 
 def make_map_table(
@@ -74,12 +71,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
 
     options:
         sentences: sentences of one structure, the first one from training, the last one new. attention.csv has their
-            maps, kl_by_head.csv the divergences by layer and head. The score `attention_kl`, in nats, is the
-            divergence from the first to the last, averaged over layers, heads and queries (including EOS). The paper
-            says only "averaged over all heads and layers".
+            maps, kl_by_head.csv the divergences by layer and head. Score `attention_kl` (nats): the divergence from the
+            first to the last, averaged over layers, heads and queries (including EOS).
         direction: forward (KL(first || other), the default), reverse or symmetric; the paper does not say which.
-        test: {split, replace, count, seed}: because one pair of sentences is a small sample, the score
-            `attention_kl_test` is the same mean over sentences of a split, each against itself with words replaced.
+        test: {split, replace, count, seed}: the score `attention_kl_test` is the same mean over sentences of a split,
+            each against itself with words replaced.
     """
     given = merge_options(options, sentences=[], direction="forward", test=None)
     sentences, direction = given["sentences"], given["direction"]

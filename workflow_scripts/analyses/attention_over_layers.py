@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
@@ -55,19 +55,14 @@ def compute_entropy(weights: np.ndarray) -> np.ndarray:
 def make_layer_tables(weights: np.ndarray, fused: Sequence[int], bins: int) -> dict[str, pandas.DataFrame]:
     """Make the tables of a layer from its weights [positions, heads, K] for the earlier layers `fused` [K].
 
-    mean_weights: by head. histogram: share of (position, head) by weight, in `bins` of equal width. entropy: by head,
-    the mean over positions, and its largest possible value, ln K.
+    The histogram has the share of (position, head) by weight, in `bins` of equal width; `largest` is ln K.
     """
     edges = np.linspace(0, 1, bins + 1)
     head, place = (index.ravel() for index in np.indices(weights.shape[1:]))
     means = {"head": head + 1, "fused_layer": np.asarray(fused)[place], "weight": weights.mean(0).ravel()}
     shares = [np.histogram(weights[..., k], edges)[0] / weights[..., k].size for k in range(len(fused))]
-    histogram = {
-        "fused_layer": np.repeat(fused, bins),
-        "low": np.tile(edges[:-1], len(fused)),
-        "high": np.tile(edges[1:], len(fused)),
-        "share": np.concatenate(shares),
-    }
+    histogram = {"fused_layer": np.repeat(fused, bins), "low": np.tile(edges[:-1], len(fused))}
+    histogram |= {"high": np.tile(edges[1:], len(fused)), "share": np.concatenate(shares)}
     nats = compute_entropy(weights).mean(0)
     entropy = {"head": np.arange(len(nats)) + 1, "nats": nats, "largest": np.log(len(fused))}
     tables = {"mean_weights": means, "histogram": histogram, "entropy": entropy}
@@ -77,9 +72,7 @@ def make_layer_tables(weights: np.ndarray, fused: Sequence[int], bins: int) -> d
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Describe the attention over layers of each run by tables, and by two scores for `encoder`, `decoder` and `all`.
 
-    options:
-        split, sentences, seed: the data are at most `sentences` random pairs of the split.
-        bins: of the histogram.
+    options: split, sentences, seed: the data are at most `sentences` random pairs of the split; bins of the histogram.
     Scores are means over heads, and over the layers after the first (the first can read only one layer):
         fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same layer, K if they read all
             K layers equally.
@@ -93,9 +86,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         model, _ = run.load()
         if not isinstance(model, FusedTransformer):
             raise UserError(f"displays.yaml: {run} has no fuse-attention to analyse; take it out of the analysis' runs")
-        found = collect_fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
+        weights_of = collect_fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
         by_side: dict[str, list[tuple[float, float]]] = {"encoder": [], "decoder": [], "all": []}
-        for (side, layer), weights in found.items():
+        for (side, layer), weights in weights_of.items():
             K = weights.shape[-1]
             fused = [layer - 1] if model.settings.fuse_over == "previous" else list(range(K))
             for name, table in make_layer_tables(weights, fused, given["bins"]).items():
@@ -103,12 +96,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             if layer > 1:
                 layers = float(np.exp(compute_entropy(weights.mean(0))).mean())
                 entropy = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
-                by_side[side].append((layers, entropy))
-                by_side["all"].append((layers, entropy))
+                for name in (side, "all"):
+                    by_side[name].append((layers, entropy))
         for side, pairs in by_side.items():
             if pairs:
                 layers, entropy = np.mean(pairs, axis=0)
-                where = {"subset": side, "split": given["split"]}
-                scores.append(make_score_row(run, "fused_layers", layers, "layers", len(pairs), **where))
-                scores.append(make_score_row(run, "fusion_entropy", entropy, "percent", len(pairs), **where))
+                found = {
+                    "fused_layers": (layers, "layers", len(pairs)),
+                    "fusion_entropy": (entropy, "percent", len(pairs)),
+                }
+                scores += make_score_rows(run, found, subset=side, split=given["split"])
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})

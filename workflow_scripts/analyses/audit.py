@@ -2,9 +2,8 @@
 
 For each model, task and rate of replaced words, the paper prints the mean over runs of a score (ConsistSyn, percent)
 and its coefficient of variation CV = SD / mean, so the standard deviation over runs is CV times the score. If both
-sides have n runs from normal distributions of one SD, 95% of the ratios of the two SDs are between
-sqrt(F(0.025; n - 1, n - 1)) and sqrt(F(0.975; n - 1, n - 1)). A ratio of CVs is treated as one of SDs, because the
-means hardly differ.
+sides have n runs from normal distributions of one SD, 95% of the ratios of the two SDs are between the square roots of
+F(0.025; n - 1, n - 1) and F(0.975; n - 1, n - 1). A ratio of CVs is treated as one of SDs: the means hardly differ.
 """
 
 import math

@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
@@ -22,12 +22,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         name: of the validation in training.csv; its values are in percent.
         after: a share of the updates. Validations after it, and before the learning rate begins to fall, are draws.
         draws: numbers k of draws.
-    Scores:
-        validation_best, validation_last: over all validations.
-        validation_mean: over the draws.
-        gain_best_of_<k>, gain_best_of_all: the expected maximum of k draws without replacement, or of all, less
-            validation_mean.
-    gains.csv has the expected maximum for every k. A run with fewer than two draws gets a note, and no mean and gain.
+    Scores: `validation_best` and `validation_last` of all validations; `validation_mean` of the draws;
+    `gain_best_of_<k>` and `gain_best_of_all`, the expected maximum of k draws without replacement, or of all, less
+    validation_mean. gains.csv has every k. A run with fewer than two draws gets a note, and no mean and gain.
     """
     given = merge_options(options, name="valid_exact_match", after=0.2, draws=[])
     found, tables = AnalysisResult(), []
@@ -36,10 +33,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         values = [(step, value) for step, name, value in read_history(path) if name == given["name"]]
         if not values:
             raise UserError(f"{path} has no validation called {given['name']}; correct the analysis's option `name`")
-        found.scores += [
-            make_score_row(run, "validation_best", max(value for _, value in values), "percent", len(values)),
-            make_score_row(run, "validation_last", values[-1][1], "percent", 1),
-        ]
+        scores = {"validation_best": (max(value for _, value in values), "percent", len(values))}
+        scores["validation_last"] = values[-1][1], "percent", 1
+        found.scores += make_score_rows(run, scores)
         training = read_json(run.folder / "run.json")["spec"]["training"]
         first, last = given["after"] * training["max_steps"], training["max_steps"] - training.get("decay_steps", 0)
         draws = np.array([value for step, value in values if first < step <= last])
@@ -47,13 +43,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             found.notes.append(f"{run}: {len(draws)} validations between updates {first:.0f} and {last}; no gain")
             continue
         best = np.array([compute_expected_maximum(draws, k) for k in range(1, len(draws) + 1)])
-        found.scores.append(make_score_row(run, "validation_mean", draws.mean(), "percent", len(draws)))
-        maxima = {f"gain_best_of_{k}": best[k - 1] for k in given["draws"] if k <= len(draws)}
-        maxima["gain_best_of_all"] = best[-1]
-        found.scores += [
-            make_score_row(run, name, value - draws.mean(), "points", len(draws)) for name, value in maxima.items()
-        ]
-        table = {"k": np.arange(1, len(draws) + 1), "expected_maximum": best, "gain": best - draws.mean()}
+        gain = best - draws.mean()
+        scores = {"validation_mean": (draws.mean(), "percent", len(draws))}
+        counts = {str(k): k for k in given["draws"] if k <= len(draws)} | {"all": len(draws)}
+        scores |= {f"gain_best_of_{name}": (gain[k - 1], "points", len(draws)) for name, k in counts.items()}
+        found.scores += make_score_rows(run, scores)
+        table = {"k": np.arange(1, len(draws) + 1), "expected_maximum": best, "gain": gain}
         tables.append(pandas.DataFrame(run.columns | table))
     found.files["gains"] = stack_tables(tables, ["k", "expected_maximum", "gain"])
     return found

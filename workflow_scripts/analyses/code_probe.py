@@ -40,9 +40,7 @@ def compute_probe_accuracy(classes: Sequence[Hashable], tags: Sequence[str], pro
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
     """Score a probe that is fitted on the tokens of the training set and predicts those of a split.
 
-    options:
-        split: whose tokens are predicted.
-        sentences: how many distinct sentences of each set are tagged at most, from its beginning.
+    options: split: whose tokens are predicted; sentences: how many distinct ones of each set are tagged at most.
     Tags are those of the Penn Treebank, by NLTK's averaged perceptron in context. Scores, in percent: `pos_accuracy`
     from codes; for comparison `pos_accuracy_none` without any input (the most frequent tag in training) and
     `pos_accuracy_words` from the word itself, an upper bound. Runs without codes get a note.

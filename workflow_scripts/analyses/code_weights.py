@@ -10,7 +10,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import drop_name, merge_options
@@ -43,14 +43,13 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     options:
         words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the last layer, with their
             share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
-        split, sentences, seed, longest: the scores are of at most `sentences` random first sentences of the split, and
-            of at most their first `longest` tokens.
-        parts: usage.csv has for each layer the share (percent) of tokens that use a code. The codes are sorted by use
-            and divided into `parts` equal parts (fewer if a layer has fewer codes); each row is the mean over a part.
+        split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences` random first sentences.
+        parts: usage.csv has for each layer the share (percent) of tokens that use a code: means over `parts` equal
+            parts (fewer if a layer has fewer codes) of the codes sorted by use.
     Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
-    Scores of the last layer, over the words with gold sememes, in percent: `gold_weight`, the weight on gold sememes;
-    `gold_weight_mean_word`, the same if every word had the mean weights of all words; `gold_first`, words whose
-    largest weight is on a gold sememe; `zero_words`, words without any code.
+    Scores of the last layer, over words with gold sememes, in percent: `gold_weight` on gold sememes;
+    `gold_weight_mean_word`, if every word had the mean weights of all; `gold_first`, words whose largest weight is on a
+    gold sememe; `zero_words`, words without any code.
     """
     given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, parts=40)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
@@ -83,14 +82,15 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             words.append(select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
         parts = min(given["parts"], *map(len, uses))
         for layer, used in enumerate(uses, start=1):
-            where = {"split": given["split"], "layer": layer}
-            scores.append(make_score_row(run, "active_codes", used.sum() / tokens, "codes", tokens, **where))
-            scores.append(make_score_row(run, "used_codes", 100 * (used > 0).mean(), "percent", len(used), **where))
+            codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
+            codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
+            scores += make_score_rows(run, codes, split=given["split"], layer=layer)
             share = [100 * part.mean() / tokens for part in np.array_split(np.sort(used)[::-1], parts)]
             table = pandas.DataFrame({"layer": layer, "part": np.arange(parts) + 1, "share": share})
             tables["usage"].append(table.assign(**run.columns))
-        for metric, (value, n) in compute_gold_scores(*map(np.concatenate, zip(*words, strict=True))).items():
-            scores.append(make_score_row(run, metric, value, "percent", n, split=given["split"]))
+        gold_scores = compute_gold_scores(*map(np.concatenate, zip(*words, strict=True)))
+        gold_scores = {metric: (value, "percent", n) for metric, (value, n) in gold_scores.items()}
+        scores += make_score_rows(run, gold_scores, split=given["split"])
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
 
 

@@ -1,6 +1,11 @@
-"""Words in the space of source embeddings: t-SNE, codes and syntactic classes (figures 3, 4, 6 and 7)."""
+"""Words in the space of source embeddings: t-SNE, codes and syntactic classes (figures 3, 4, 6 and 7).
 
-from collections.abc import Container, Sequence
+Classes are from the grammar (SCAN), or from the positions of words in logical forms (COGS).
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +17,6 @@ from torch import nn
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
-from workflow_scripts.analyses.word_classes import find_cogs_classes, find_scan_classes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies
@@ -20,13 +24,22 @@ from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # not in any source sentence
+SCAN_CLASSES = {
+    "verb": ("walk", "look", "run", "jump", "turn"),
+    "direction": ("left", "right"),
+    "preposition": ("around", "opposite"),
+    "adverb": ("twice", "thrice"),
+    "conjunction": ("and", "after"),
+}
+COGS_DETERMINERS = ("a", "the")
+OTHER = "function word"
+VERB_FORMS = {"was": "verb, participle", "to": "verb, infinitive"}  # by the word before
 
 
 def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
     """Project vectors [N, d] -> [N, 2] by t-SNE, with exact gradients and a PCA start.
 
-    The perplexity is 30, or for small vocabularies a third of the other words, but at least 2: with a perplexity near N
-    every word is a neighbour of every other. Raises UserError for fewer than 4 words.
+    The perplexity is 30, or for few words a third of the others, at least 2. Raises UserError for fewer than 4 words.
     """
     if len(vectors) < 4:
         raise UserError(f"a map of {len(vectors)} words shows nothing; t-SNE needs at least 4")
@@ -52,10 +65,7 @@ def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> di
 
 
 def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
-    """Return (word, class and code of each word of source sentences, their embeddings [N, d]).
-
-    `</s>` is one of the words, in a class of its own; `code` is empty if the model has no codes.
-    """
+    """Return (word, class and code of each source word, embeddings [N, d]); `</s>` is a class; codes may be empty."""
     model, words = run.load()
     ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
     by_word = {**find_word_classes(run, words, classes), END: END}
@@ -69,19 +79,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     """Map the words of each run, and score how far embeddings and codes agree with the syntactic classes.
 
     options:
-        classes: `scan` or `cogs`.
-        seed: of t-SNE.
+        classes: `scan` or `cogs`; seed: of t-SNE.
         focus: {word, peers, name}: also compare the code of a source word with its peers, e.g. jump with the verbs.
         output: {word, peers, name}: the same for a target word, e.g. I_JUMP.
-    Scores of the embeddings, without `</s>`:
-        silhouette: mean silhouette by class (Euclidean; -1 to 1; 0 for a class of one word).
-        <word>_silhouette: of the focus alone.
-    Scores of models with codes; `</s>` counts in the first only:
+    Scores of the embeddings, without `</s>`: `silhouette`, the mean by class (Euclidean; -1 to 1; 0 for a class of one
+    word), and `<word>_silhouette` of the focus. Scores of models with codes; `</s>` counts in the first only:
         codes_in_use: how many codes the words have.
         v_measure, adjusted_rand: agreement of codes with classes (1: the same partition).
         <word>_with_<name>: 1 if the focus and all of its peers have one code, else 0.
         <word>_alone: 1 if no other word has its code, else 0. Words that differ only in a number (jump, jump1) are one.
-        <word>_with_any_<name>: of the output: 1 if any of its peers has its code, else 0.
+        <word>_with_any_<name>: 1 if any peer of the output has its code, else 0.
     """
     given = merge_options(options, classes="scan", seed=0, focus=None, output=None)
     tables, scores, notes = [], [], []
@@ -132,3 +139,55 @@ def score_focus_code(codes: dict[str, int], word: str, peers: Sequence[str], nam
         f"{word}_with_{name}": all(codes[peer] == codes[word] for peer in peers),
         f"{word}_alone": sharing == {word},
     }
+
+
+def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
+    """Find the class (section 5.2) of each SCAN word but special tokens; copies such as `walk12` have that of `walk`.
+
+    `turn` is a verb, because the grammar has no other class for it, although it always has a direction.
+    """
+    by_word = {word: name for name, members in SCAN_CLASSES.items() for word in members}
+    originals = {word: word.rstrip("0123456789") for word in words if word not in SPECIAL_TOKENS}
+    for word, original in originals.items():
+        if original not in by_word:
+            raise UserError(f"'{word}' is no word of SCAN; set option classes in displays.yaml to that of the data")
+    return {word: by_word[original] for word, original in originals.items()}
+
+
+def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Find the most frequent class of each COGS word in (sentence, logical form) pairs.
+
+    In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb;
+    an argument that is not a variable is a proper name, and `noun . nmod . P` makes P a preposition. The logical form
+    of a single word is `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself. Verbs have a
+    class for each form: infinitive (alone or after `to`), participle (after `was`), past (otherwise), and one for words
+    that are both past and participle ("helped"). Among the other words, a and the are determiners; the rest (was, by,
+    to, that and the full stop) are function words.
+    """
+    seen: dict[str, Counter[str]] = defaultdict(Counter)
+    for sentence, form in pairs:
+        words = sentence.split()
+        if len(words) == 1:
+            alone = "common noun" if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form) else "verb, infinitive"
+            seen[words[0]]["proper name" if form == words[0] else alone] += 1
+            continue
+        nouns = {int(position) for position in re.findall(r"\w+ \( x _ (\d+) \)", form)}
+        verbs = {int(position) for position in re.findall(r"\w+ \. \w+ \( x _ (\d+) ,", form)}
+        names = set(re.findall(r", (\w+) \)", form))
+        prepositions = set(re.findall(r"nmod \. (\w+)", form))
+        for position, word in enumerate(words):
+            if position in nouns:
+                seen[word]["common noun"] += 1
+            elif position in verbs:
+                seen[word][VERB_FORMS.get(words[position - 1] if position else "", "verb, past")] += 1
+            elif word in names:
+                seen[word]["proper name"] += 1
+            elif word in prepositions:
+                seen[word]["preposition"] += 1
+            else:
+                seen[word]["determiner" if word.lower() in COGS_DETERMINERS else OTHER] += 1
+    for counts in seen.values():
+        if counts["verb, past"] and counts["verb, participle"]:
+            counts["verb, past or participle"] = counts.pop("verb, past") + counts.pop("verb, participle")
+    # Ties alphabetically.
+    return {word: min(counts, key=lambda name: (-counts[name], name)) for word, counts in seen.items()}

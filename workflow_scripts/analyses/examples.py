@@ -19,8 +19,7 @@ NO_LETTER = re.compile(r"[\W_]+")
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Report labels and predictions of single pairs; the column subset has their names.
 
-    options:
-        items: name -> [first, second]; case, spaces and punctuation are ignored.
+    options: items: name -> [first, second]; case, spaces and punctuation are ignored.
     Metric `label`, for each task that has the pair: its class, or the annotators' score. Metric `prediction`, by run
     and readout, if the split of the pair was evaluated. A task without a pair gets a note.
     """

@@ -26,10 +26,7 @@ def compute_agreement(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[tuple[int, int]]:
-    """Sample at most `count` pairs of positions with one structure; no position is used twice.
-
-    Structures take turns, each with one pair, so that a common one does not replace the others.
-    """
+    """Sample at most `count` pairs of positions with one structure, no position twice; structures take turns."""
     generator = np.random.default_rng(seed)
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for position in generator.permutation(len(structures)).tolist():
@@ -41,20 +38,17 @@ def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Score the agreement of the encoder's heads in pairs of sentences of one structure, in percent.
-
-    All runs of a task get the same pairs.
+    """Score the agreement of the encoder's heads in pairs of sentences of one structure (percent), the same by task.
 
     options:
         codes_from: by task, {method, variant} of the run of the same seed whose codes define a structure. Score
             `head_agreement` (item_set codes), as in section 5.3.
         classes: by task, `scan` or `cogs`: a structure is a sequence of syntactic classes, independent of any model.
             Score `head_agreement_classes` (item_set classes).
-        rows: by task, pairs of rows of the split (from 0), such as the paper's own pairs. Score
-            `head_agreement_printed` (item_set printed). Pairs of different lengths are left out. For the run of
-            `codes_from` also `printed_same_codes`: the share of pairs with one sequence of its codes, in percent.
-        split, pairs, seed: the split of the sentences, and how many pairs are sampled. The paper has 48 pairs of
-            CoGnition (table 6).
+        rows: by task, pairs of rows of the split (from 0), such as the paper's own. Score `head_agreement_printed`
+            (item_set printed). Pairs of different lengths are left out. For the run of `codes_from` also
+            `printed_same_codes`: the share of pairs with one sequence of its codes, in percent.
+        split, pairs, seed: the split of the sentences, and how many pairs are sampled.
     The paper counts "attention heads that assign the highest weight to the same token"; here every (layer, head,
     query) counts once, and EOS is a query. Sentences with words that are not in the training data are left out.
     """

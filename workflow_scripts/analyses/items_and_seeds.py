@@ -1,9 +1,8 @@
 """Gain of a variant over another, with intervals over training seeds, and over training seeds and test items.
 
-An interval over seeds holds for other trainings on the same items. If a measure has few items (the right answers of a
-model), other items would change it, too. If all trainings have the same items, the interval over both is that of a
-two-way analysis of variance. If items differ by seed, the variances of two jackknives, over seeds and over items, are
-added. This is conservative, because both contain the interaction of seeds and items.
+An interval over seeds holds for other trainings on the same items. If all trainings have the same items, the interval
+over both is that of a two-way analysis of variance. If items differ by seed, the variances of two jackknives, over
+seeds and over items, are added, which is conservative: both contain the interaction of seeds and items.
 """
 
 from collections.abc import Sequence
@@ -26,10 +25,7 @@ Place = tuple[tuple[str, Any], ...]  # the selectors of a measure and their valu
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of a variant over m models, n seeds and I items: the share `right` [m, n, I] in percent.
-
-    Only items in `counted` [m, n, I] bool have a share.
-    """
+    """Share `right` [m, n, I] (percent) of a variant over models, seeds and items; only `counted` items have one."""
 
     right: np.ndarray
     counted: np.ndarray
@@ -55,10 +51,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     ConsistSyn by rate (mean over draws) and accuracy under CAP before block `layer` (mean over poolings). An answer is
     the argmax over the vocabulary.
 
-    options:
-        variant, over: the two variants.
-        layer: number of a block.
-        means: name -> methods to average for each seed.
+    options: variant, over: the two variants; layer: number of a block; means: name -> methods to average for each seed.
     A seed counts if every method has both variants and an item. One seed has no interval, and one item no interval over
     both.
     """

@@ -18,8 +18,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         models: name -> method, variant, readout if there are several, and `by_task`: variants on other tasks.
         means: name -> scores to average, each a task, split, subset and metric.
         over: name of a model -> other models.
-    A mean needs all of its scores for the seed; a gain compares equal seeds. Rows have the name of the mean in the
-    column item_set, `over <other model>` in the column subset, and the task of the first score.
+    A mean needs all of its scores for the seed; a gain compares equal seeds. Rows have the mean's name as item_set,
+    `over <other model>` as subset, and the task of the first score.
     """
     given = merge_options(options, models={}, means={}, over={})
     found = AnalysisResult()

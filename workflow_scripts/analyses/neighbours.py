@@ -24,14 +24,9 @@ def find_nearest_rows(points: np.ndarray, row: int, k: int) -> np.ndarray:
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Find the nearest neighbours of words, as in table 5, and score how many of them have the class of the word.
 
-    options:
-        words: neighbours.csv has a row for each of their neighbours, with its class and distance. classes.csv has the
-            classes of all words.
-        k: neighbours per word.
-        classes: `scan` or `cogs`; seed: of t-SNE.
+    options: words: those of neighbours.csv; k: neighbours per word; classes: `scan` or `cogs`; seed: of t-SNE.
     Scores, over all words except `</s>`: `neighbours_same_class_tsne` and `neighbours_same_class_embedding`, the share
-    (percent) of a word's k nearest neighbours that have its syntactic class. A class of at most k words cannot reach
-    100%.
+    (percent) of a word's k nearest neighbours that have its class. A class of at most k words cannot reach 100%.
     """
     given = merge_options(options, words=[], k=10, classes="cogs", seed=0)
     scores, tables, classes = [], [], []

@@ -19,8 +19,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         sizes: name -> the tasks of one data set, from the smallest training set to the largest.
         split: of each name of `sizes`; the default is test.
         metric: of the scores; without: readouts to leave out.
-    The mean of the differences between neighbouring sizes depends on the ends only: (last - first) / (sizes - 1). The
-    scores have the task of the largest training set.
+    The mean of the differences depends on the ends only: (last - first) / (sizes - 1). Rows have the last task.
     """
     given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
     found, by_training = AnalysisResult(), attrgetter("method", "variant", "seed")

@@ -7,7 +7,7 @@ from typing import Any
 import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
 
@@ -29,16 +29,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         search, tried = read_json(folder / "chosen.json"), pandas.read_csv(folder / "search.csv")
         of_search = replace(run, seed=search["spec"]["seed"], protocol=search["spec"]["protocol"])
         values = {
-            "learning_rate": (1e5 * search["chosen"]["learning_rate"], "10^-5"),
-            "batch_sentences": (search["chosen"]["batch_sentences"], "sentences"),
-            "best": (search["best"]["value"], "percent"),
-            "range": (tried["value"].max() - tried["value"].min(), "points"),
+            "learning_rate": (1e5 * search["chosen"]["learning_rate"], "10^-5", len(tried)),
+            "batch_sentences": (search["chosen"]["batch_sentences"], "sentences", len(tried)),
+            "best": (search["best"]["value"], "percent", len(tried)),
+            "range": (tried["value"].max() - tried["value"].min(), "points", len(tried)),
         }
-        readout = search["spec"]["model"]["readout"]
-        found.scores += [
-            make_score_row(of_search, name, value, unit, len(tried), readout=readout)
-            for name, (value, unit) in values.items()
-        ]
+        found.scores += make_score_rows(of_search, values, readout=search["spec"]["model"]["readout"])
         tables.append(pandas.DataFrame(of_search.columns, index=tried.index).join(tried))
     if tables:
         found.files["pairs"] = pandas.concat(tables, ignore_index=True)

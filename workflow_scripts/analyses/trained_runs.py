@@ -1,6 +1,6 @@
 """What an analysis reads: trained runs, with the rows and tables that name them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,13 @@ def make_score_row(run: TrainedRun, metric: str, value: float, unit: str, n: int
     """Make a row of scores.csv; `n` is how many values were averaged. The default subset is "all"."""
     row = {**run.columns, "split": "", "subset": "all", "metric": metric, "value": float(value), "unit": unit, "n": n}
     return {**row, "protocol": run.protocol, **columns}
+
+
+def make_score_rows(
+    run: TrainedRun, values: Mapping[str, tuple[float, str, int]], **columns: Any
+) -> list[dict[str, Any]]:
+    """Make rows of scores.csv from metric -> (value, unit, n)."""
+    return [make_score_row(run, metric, *value, **columns) for metric, value in values.items()]
 
 
 def stack_tables(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:

@@ -23,10 +23,8 @@ from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, 
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
-    """Score the data of `runs` by task and readout, without reading the runs.
+    """Score the data of `runs` by task and readout, without reading the runs; options: split.
 
-    options:
-        split: whose items are scored.
     Readouts: for tasks with scores `word_overlap` and `sememe_overlap` (pearson, spearman, times 100); for tasks with
     two classes `constant`, the most frequent class in training (accuracy, accuracy_label_0, f1, auc, in percent). An
     undefined metric, such as the correlation of an overlap that is the same for all pairs, gets a note.
@@ -63,10 +61,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
 
 
 def compute_overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:
-    """Compute |A & B| / |A | B| of each pair, [N]: A and B are the sememes of all words, or the words if none is known.
-
-    Two empty sets have overlap 1.
-    """
+    """Compute |A & B| / |A | B| of each pair, [N], of sememes, or of words if none is `known`; 1 for two empty sets."""
 
     def parts(phrase: str) -> set[Hashable]:
         words = phrase.split()

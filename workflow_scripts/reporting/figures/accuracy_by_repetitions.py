@@ -41,7 +41,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     axes.set_xticks(range(len(entries)), [entry["panel"] for entry in entries])
     axes.set(xlim=(-0.5, len(entries) - 0.5), ylim=(0, 105), ylabel="test accuracy (%)")
     axes.set_xlabel("copies of each lone primitive, $n_a$")
-    axes.spines[["top", "right"]].set_visible(False)
     found = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     add_legend_below(figure, [found[name] for name in (SEEDS, PUBLISHED, BOUND) if name in found], 3)
     return figure, pandas.concat(rows, ignore_index=True)

@@ -83,5 +83,4 @@ def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict, bottom: int) -
     room = (100 - bottom) / 25
     ticks = (0, 50, 100) if bottom == 0 else range(bottom, 101, 25)
     axes.set(xlim=(0, 104), ylim=(bottom - room, 100 + room), xticks=(0, 25, 50, 75, 100), yticks=ticks)
-    axes.spines[["top", "right"]].set_visible(False)
     return handles

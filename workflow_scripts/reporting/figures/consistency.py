@@ -55,7 +55,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
         labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
         axes.set_xticks(range(len(models)), labels)
-        axes.spines[["top", "right"]].set_visible(False)
     handles = [
         Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)
         for name, look in looks.items()

@@ -11,7 +11,16 @@ from scipy.spatial.distance import pdist, squareform
 
 from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
 from workflow_scripts.reporting.figures.labels import place_labels
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, Look, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import (
+    DOTS,
+    LOOKS,
+    PAGE,
+    Look,
+    add_legend_below,
+    make_figure,
+    make_markers,
+    mark_not_run,
+)
 
 END = "</s>"
 
@@ -49,12 +58,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         unused.set_axis_off()
     if shown:
         present = {name for _, table in shown for name in table["class"]}
-        edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
-        handles = [
-            Line2D([], [], marker=look.marker, color=look.colour, label=name, **edge)
-            for name, look in looks.items()
-            if name in present
-        ]
+        handles = make_markers({name: look for name, look in looks.items() if name in present}, **DOTS)
         if options["codes"]:
             handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
         if len(axes) > len(entries):
@@ -89,4 +93,5 @@ def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], code
         style = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
         axes.scatter(members["x"], members["y"], get_marker_area(table), **style, zorder=2)
     axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
     axes.margins(0.1)

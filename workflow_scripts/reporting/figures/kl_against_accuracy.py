@@ -6,7 +6,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import (
+    DOTS,
+    GREY,
+    LOOKS,
+    PAGE,
+    add_legend_below,
+    make_figure,
+    make_markers,
+    mark_not_run,
+)
 
 SMALLEST = 1e-5  # nats; smaller divergences are drawn at this one, since a logarithmic axis has no zero
 
@@ -14,7 +23,7 @@ SMALLEST = 1e-5  # nats; smaller divergences are drawn at this one, since a loga
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw accuracy by complexity next to accuracy by divergence, a point per seed.
 
-    Each entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
+    An entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
     """
     figure = make_figure(PAGE, 2.6)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -34,15 +43,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     right.tick_params(labelleft=True)
     for axes, letter in ((left, "a"), (right, "b")):
         axes.set_title(f"({letter})", loc="left")
-        axes.spines[["top", "right"]].set_visible(False)
     if accuracy.empty:
         mark_not_run(right, inputs.scale)
-    hollow = [Line2D([], [], linestyle="", label="hollow: published")]  # each in the shape of its training set
-    handles = [
-        Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label)
-        for look, label in zip(LOOKS, labels, strict=False)
-    ]
-    add_legend_below(figure, handles + hollow, len(handles) + 1)
+    hollow = Line2D([], [], linestyle="", label="hollow: published")  # each in the shape of its training set
+    add_legend_below(figure, [*make_markers(dict(zip(labels, LOOKS, strict=False))), hollow], len(labels) + 1)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
@@ -52,9 +56,8 @@ def draw_training_set(
     """Draw the seeds of one training set filled, the paper's numbers hollow."""
     look = LOOKS[number]
     spread = [number + 0.1 * (at - (len(points) - 1) / 2) for at in range(len(points))]
-    shape = {"marker": look.marker, "linestyle": ""}
-    filled = shape | {"color": look.colour, "markeredgecolor": "black", "markeredgewidth": 0.3}
-    hollow = shape | {"color": GREY, "markerfacecolor": "none", "markersize": 7}
+    filled = DOTS | {"marker": look.marker, "color": look.colour}
+    hollow = {"marker": look.marker, "linestyle": "", "color": GREY, "markerfacecolor": "none", "markersize": 7}
     left.plot(spread, points["accuracy"], **filled)
     right.plot(points["divergence"].clip(lower=SMALLEST), points["accuracy"], **filled)
     if printed.get("accuracy") is not None:

@@ -56,7 +56,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         top = max([1.0, *(table["value"].max() for table in shown if table["panel"].iloc[0] == name)])
         axes.set(ylim=(-0.03 * top, 1.03 * top), xlabel="updates")
         axes.margins(x=0.02)
-        axes.spines[["top", "right"]].set_visible(False)
         if number == 0:
             axes.set_ylabel("validation accuracy (%)")
     handles = [*(lines[name] for name in series if name in lines), *shade]

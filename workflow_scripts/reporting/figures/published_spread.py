@@ -8,7 +8,15 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from workflow_scripts.reporting.figures.figure_inputs import Inputs
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure
+from workflow_scripts.reporting.figures.style import (
+    DOTS,
+    GREY,
+    LOOKS,
+    PAGE,
+    add_legend_below,
+    make_figure,
+    make_markers,
+)
 
 LINE = 0.155  # inches from line to line
 BAND = "0.88"
@@ -37,12 +45,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     left.set_ylim(cells["line"].max() + 0.7, -0.7)
     for axes, title in ((left, "(a) spread, CARMA against FT"), (right, "(b) runs a side that would show it")):
         axes.set_title(title, loc="left")
-        axes.spines[["top", "right"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
-    handles = []
-    for (task, rate), look in looks.items():
-        label = f"{names[task]}, {rate:.0%} of the words"
-        handles.append(Line2D([], [], marker=look.marker, color=look.colour, linestyle="", label=label))
+    handles = make_markers({f"{names[task]}, {rate:.0%} of the words": look for (task, rate), look in looks.items()})
     add_legend_below(figure, [*handles, Patch(color=BAND, label="equal spread, 95%"), *make_needed_handles()], 4)
     return figure, cells.drop(columns="line")
 
@@ -54,14 +58,11 @@ def draw_ratios(axes: Axes, cells: pandas.DataFrame, looks: dict) -> None:
     mean = float(np.exp(np.log(cells["ratio"].dropna()).mean()))
     axes.axvline(mean, color="black", linewidth=0.8, linestyle=(0, (4, 2)), zorder=1)
     for group, mine in cells.groupby(["task", "rate"]):
-        look = looks[group]
-        edge = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
-        axes.plot(mine["ratio"], mine["line"], marker=look.marker, color=look.colour, **edge)
+        axes.plot(mine["ratio"], mine["line"], marker=looks[group].marker, color=looks[group].colour, **DOTS)
     for line in cells.loc[cells["ratio"].isna(), "line"]:
         axes.text(1.1, line, "misprinted", ha="left", va="center", fontsize=6, color=GREY, style="italic")
     axes.set(xscale="log", xlim=(0.18, 4), xlabel=f"CV of CARMA / CV of FT (geometric mean {mean:.2f})")
-    ticks = (0.2, 0.5, 1, 2, 4)
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xticks((0.2, 0.5, 1, 2, 4), ("0.2", "0.5", "1", "2", "4"))
     axes.set_xticks([], minor=True)
 
 

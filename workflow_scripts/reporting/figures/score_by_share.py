@@ -38,7 +38,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)
     axes.set_xticks(range(len(shares)), shares)
     axes.set(xlabel="share of the training data", ylabel=options["label"])
-    axes.spines[["top", "right"]].set_visible(False)
     handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds"))
     absent = [name for name in series if name not in ran]
     handles += [Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent]

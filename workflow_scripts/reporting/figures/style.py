@@ -1,9 +1,10 @@
-"""One look for all figures: sizes of a paper's columns, series that colour-blind readers and grey prints tell apart."""
+"""One look for all figures; colour-blind readers and grey prints tell its series apart."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import seaborn
@@ -11,12 +12,14 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from workflow_scripts.common.files import write_atomically
 
 COLUMN, PAGE = 3.3, 6.9  # widths in inches
 GREY = "0.45"
 DOTS_PER_INCH = 200
+DOTS = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ RC = {
     "lines.linewidth": 1.2,
     "lines.markersize": 4,
     "hatch.linewidth": 0.5,
-    "legend.frameon": False,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
     "svg.hashsalt": "recompose",  # else the ids in an SVG are drawn at random
     "svg.fonttype": "path",
     **dict.fromkeys(("figure.dpi", "savefig.dpi"), DOTS_PER_INCH),
@@ -71,6 +74,12 @@ def make_figure(width: float, height: float, layout: str | None = "constrained")
     return figure
 
 
+def make_markers(looks: dict[str, Look], **style: Any) -> list[Line2D]:
+    """Make the markers of named series for a legend."""
+    style = {"linestyle": ""} | style
+    return [Line2D([], [], marker=look.marker, color=look.colour, label=name, **style) for name, look in looks.items()]
+
+
 def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
     """Add a legend below all panels, in rows of `columns`; nothing without handles."""
     if handles:
@@ -81,8 +90,7 @@ def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) ->
 def mark_not_run(axes: Axes, scale: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
-    for spine in axes.spines.values():
-        spine.set(visible=True, linestyle=(0, (4, 3)), color="0.7")
+    axes.spines[:].set(visible=True, linestyle=(0, (4, 3)), color="0.7")
     axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, ha="center", va="center", color=GREY)
 
 

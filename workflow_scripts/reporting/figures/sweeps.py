@@ -84,5 +84,4 @@ def _draw_map(axes: Axes, panel: dict[str, Any], table: pandas.DataFrame, larges
     axes.set_yticks(range(len(rows)), rows)
     axes.set(xlabel=panel.get("x", ""), ylabel=panel.get("y", ""))
     axes.tick_params(length=0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
