@@ -1,26 +1,14 @@
-"""Write the files of the pinned environment: `python envs/lock.py`, where all packages of pyproject.toml are installed.
+"""Write environment.yaml (conda) and container.def (Apptainer) from requirements.lock: `python envs/lock.py`.
 
-requirements.lock is the closure of pyproject.toml at the installed versions; environment.yaml (conda) and container.def
-(Apptainer) are made from requirements.lock.
+requirements.lock itself is made by uv, with the command in its head, which keeps versions; `--upgrade` renews them.
 """
 
-import sys
+import re
 import tomllib
-from importlib.metadata import distribution
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-from packaging.version import Version
-
 ROOT = Path(__file__).parent.parent
-MADE_BY = "# Made by envs/lock.py from {}; do not edit."
-LOCK_NOTES = """\
-# Install torch first and by itself, then this file, as ./reproduce does:
-#   pip install torch=={torch} && pip install -r envs/requirements.lock
-# torch has no local version such as +cpu here: on a machine with an NVIDIA GPU the same line installs the
-# CUDA build, which brings its own pinned CUDA libraries. For another build, install that build first.
-"""
+MADE_BY = "# Made by envs/lock.py from envs/requirements.lock; do not edit."
 CONTAINER = """\
 {made_by}
 # Build:  apptainer build envs/recompose.sif envs/container.def      (from the root of the repository)
@@ -32,51 +20,26 @@ From: python:{python}-slim
     envs/requirements.lock /opt/requirements.lock
 
 %post
+    sed -n '/^setuptools==/,/[^\\]$/p' /opt/requirements.lock >/opt/setuptools.lock
+    pip install --no-cache-dir --require-hashes --no-deps -r /opt/setuptools.lock
+    pip install --no-cache-dir --require-hashes --no-deps --no-build-isolation -r /opt/requirements.lock
     pip install --no-cache-dir torch=={torch}
-    pip install --no-cache-dir -r /opt/requirements.lock
 """
 
 
-def find_closure(project: dict) -> dict[str, str]:
-    """Return the installed version of each package that the [project] table needs, including `dev`."""
-    waiting = [Requirement(line) for line in project["dependencies"] + project["optional-dependencies"]["dev"]]
-    found: dict[str, str] = {}
-    while waiting:
-        requirement = waiting.pop()
-        name = canonicalize_name(requirement.name)
-        # The CUDA build of torch pins its own CUDA libraries, and no other package needs them.
-        if (name in found and not requirement.extras) or name.startswith(("nvidia-", "cuda-", "triton")):
-            continue
-        installed = distribution(name)
-        # A local version (+cpu) names the installed build, which others may not need.
-        found[name] = Version(installed.version).public
-        for line in installed.requires or []:
-            needed = Requirement(line)
-            if needed.marker is None or any(
-                needed.marker.evaluate({"extra": extra}) for extra in requirement.extras or {""}
-            ):
-                waiting.append(needed)
-    return dict(sorted(found.items()))
-
-
-def format_lock(pins: dict[str, str]) -> str:
-    """Format requirements.lock."""
-    lines = [f"{name}=={version}" for name, version in pins.items()]
-    return "\n".join(
-        [MADE_BY.format("pyproject.toml"), LOCK_NOTES.format(torch=pins["torch"]) + lines[0], *lines[1:], ""]
-    )
-
-
-def read_lock(text: str) -> dict[str, str]:
-    """Return the version of each package in the text of a requirements.lock."""
-    return dict(line.split("==") for line in text.splitlines() if line and not line.startswith("#"))
+def read_pins() -> dict[str, str]:
+    """Return the version of each package in requirements.lock, and that of torch, which pyproject.toml pins."""
+    lock = (ROOT / "envs/requirements.lock").read_text()
+    torch = re.findall(r'"(torch)==([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    return dict(sorted([*re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE), *torch]))
 
 
 def format_environment(pins: dict[str, str], python: str) -> str:
     """Format environment.yaml. Conda installs Python, and pip the packages, as everywhere else."""
     lines = [
-        MADE_BY.format("envs/requirements.lock"),
+        MADE_BY,
         "# Use:  ./reproduce --sdm conda",
+        "# Without hashes: pip would then demand one of torch too.",
         "channels:",
         "  - conda-forge",
         "  - nodefaults",
@@ -91,18 +54,15 @@ def format_environment(pins: dict[str, str], python: str) -> str:
 
 def format_container(pins: dict[str, str], python: str) -> str:
     """Format container.def."""
-    return CONTAINER.format(made_by=MADE_BY.format("envs/requirements.lock"), python=python, torch=pins["torch"])
+    return CONTAINER.format(made_by=MADE_BY, python=python, torch=pins["torch"])
 
 
 def main() -> None:
-    """Write the three files."""
+    """Write the two files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     python = project["requires-python"].removeprefix(">=")
-    pins = find_closure(project)
-    (ROOT / "envs/requirements.lock").write_text(format_lock(pins))
-    (ROOT / "envs/environment.yaml").write_text(format_environment(pins, python))
-    (ROOT / "envs/container.def").write_text(format_container(pins, python))
-    print(f"{len(pins)} packages pinned", file=sys.stderr)
+    (ROOT / "envs/environment.yaml").write_text(format_environment(read_pins(), python))
+    (ROOT / "envs/container.def").write_text(format_container(read_pins(), python))
 
 
 if __name__ == "__main__":

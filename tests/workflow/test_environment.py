@@ -2,8 +2,9 @@
 
 import ast
 import importlib.util
+import re
 import tomllib
-from importlib.metadata import packages_distributions, version
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,26 @@ def project() -> dict:
 
 @pytest.fixture(scope="module")
 def pins(lock) -> dict[str, str]:
-    return lock.read_lock((ROOT / "envs/requirements.lock").read_text())
+    return lock.read_pins()
+
+
+def find_closure(project: dict) -> dict[str, str]:
+    """The installed version of each package that the [project] table needs, including `dev`."""
+    waiting = [Requirement(line) for line in project["dependencies"] + project["optional-dependencies"]["dev"]]
+    found: dict[str, str] = {}
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        # The CUDA build of torch pins its own CUDA libraries, and no other package needs them.
+        if (name in found and not requirement.extras) or name.startswith(("nvidia-", "cuda-", "triton")):
+            continue
+        installed = distribution(name)
+        # A local version (+cpu) names the installed build, which others may not need.
+        found[name] = Version(installed.version).public
+        needed = [Requirement(line) for line in installed.requires or []]
+        extras = requirement.extras or {""}
+        waiting += [n for n in needed if not n.marker or any(n.marker.evaluate({"extra": extra}) for extra in extras)]
+    return found
 
 
 def test_conda_and_container_are_made_from_the_lock(lock, pins):
@@ -37,16 +57,21 @@ def test_conda_and_container_are_made_from_the_lock(lock, pins):
     assert (ROOT / "envs/container.def").read_text() == lock.format_container(pins, "3.11"), "run envs/lock.py"
 
 
-def test_lock_is_the_closure_of_pyproject(lock, project, pins):
-    assert lock.find_closure(project).keys() == pins.keys(), "run envs/lock.py"
+def test_lock_is_the_closure_of_pyproject_as_installed(project, pins):
+    assert find_closure(project) == pins, "make the lock by the command of its head, then run envs/lock.py"
 
 
-def test_lock_is_what_is_installed(pins):
-    assert {name: Version(version(name)).public for name in pins} == pins
+def test_every_package_of_the_lock_has_the_hashes_of_its_files(pins):
+    """And torch, whose file differs between machines, is not among them. The host of an index is nowhere."""
+    head, *entries = re.split(r"^(?=\w)", (ROOT / "envs/requirements.lock").read_text(), flags=re.MULTILINE)
+    assert head.splitlines()[1].startswith("#    uv pip compile pyproject.toml ") and "--generate-hashes" in head
+    hashes = r" \\\n    --hash=sha256:[0-9a-f]{64}"
+    named = [re.fullmatch(rf"([\w.-]+)==\S+( ; .*?)?({hashes})+\n", entry) for entry in entries]
+    assert all(named) and [entry[1] for entry in named] == [name for name in pins if name != "torch"]
 
 
 def test_torch_is_pinned_without_a_build(pins):
-    """The same lock takes the CPU build here and the CUDA build on a machine with a GPU."""
+    """The same version is the CPU build here and the CUDA build on a machine with a GPU."""
     assert pins["torch"] == "2.13.0"
     assert not any(name.startswith(("nvidia-", "triton")) for name in pins)
 

@@ -1,8 +1,10 @@
 """envs/make_venv: what it says when it cannot do its work, and that it leaves nothing that looks done."""
 
+import hashlib
 import os
 import shutil
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -12,44 +14,88 @@ from tests.workflow.projects import ROOT
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project that is nothing but make_venv and a lock of one package."""
+    """A project that is nothing but make_venv and a lock of two packages, beside torch."""
     (tmp_path / "envs").mkdir()
     shutil.copy2(ROOT / "envs/make_venv", tmp_path / "envs/make_venv")
-    (tmp_path / "envs/requirements.lock").write_text("torch==0.0.0\n")
+    (tmp_path / "pyproject.toml").write_text('dependencies = ["torch==0.0.0"]\n')
+    hashes = {name: make_wheel(tmp_path, name) for name in ("setuptools", "toy", "torch")}
+    pins = [f"{name}==0.0.0 \\\n    --hash=sha256:{hashes[name]}\n" for name in ("setuptools", "toy")]
+    (tmp_path / "envs/requirements.lock").write_text("# A comment.\n" + "".join(pins))
     return tmp_path
+
+
+def make_wheel(folder: Path, name: str) -> str:
+    """Make a package of one module; torch's needs the toy. Returns its sha256."""
+    wheel, info = folder / f"{name}-0.0.0-py3-none-any.whl", f"{name}-0.0.0.dist-info"
+    needs = "Requires-Dist: toy\n" if name == "torch" else ""
+    files = {
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.0\n{needs}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+        archive.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"]))
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
 def make_venv(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     captured = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 120}
-    return subprocess.run(["envs/make_venv"], cwd=folder, env=os.environ | environment, **captured)
+    offline = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(folder)}
+    return subprocess.run(["envs/make_venv"], cwd=folder, env=os.environ | offline | environment, **captured)
 
 
-def test_no_python_is_one_line(folder):
+def without_python(folder: Path) -> str:
+    """A PATH on which no Python works."""
     (folder / "bin").mkdir()
     for name in ("python3", "python3.11", "python3.12", "python3.13"):
         stub = folder / "bin" / name
         stub.write_text("#!/bin/sh\nexit 1\n")
         stub.chmod(0o755)
-    done = make_venv(folder, PATH=f"{folder / 'bin'}:{os.environ['PATH']}")
+    return f"{folder / 'bin'}:{os.environ['PATH']}"
+
+
+def test_no_python_is_one_line(folder):
+    done = make_venv(folder, PATH=without_python(folder))
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
         "error: no Python 3.11, 3.12 or 3.13 with its venv and ensurepip modules on PATH; install one first"
     ]
 
 
-def test_failed_installation_is_not_taken_for_a_whole_one(folder):
-    done = make_venv(folder, PIP_NO_INDEX="1", PIP_CONFIG_FILE=os.devnull)
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("toy", "THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE"),
+        ("torch", "No matching distribution found for torch==0.0.0"),
+    ],
+)
+def test_a_changed_package_is_refused_and_a_failed_installation_is_not_taken_for_a_whole_one(folder, name, fault):
+    """Of torch, whose sha256 differs between machines, only the version is checked: here it is missing."""
+    wheel = folder / f"{name}-0.0.0-py3-none-any.whl"
+    if name == "torch":
+        wheel.unlink()
+    else:
+        with zipfile.ZipFile(wheel, "a") as archive:
+            archive.writestr("changed_after_the_lock.py", "")
+    done = make_venv(folder)
     assert done.returncode == 1
-    assert "error: pip could not make .venv: ERROR: No matching distribution found for torch==0.0.0" in done.stderr
-    assert (folder / ".venv").is_dir()
+    assert f"error: pip could not make .venv: ERROR: {fault}" in done.stderr
     assert not (folder / ".venv/made-from.lock").exists()
+    assert not list((folder / ".venv").rglob("changed_after_the_lock.py"))
 
 
-def test_environment_of_this_very_lock_is_left_alone(folder):
-    (folder / ".venv").mkdir()
-    shutil.copy2(folder / "envs/requirements.lock", folder / ".venv/made-from.lock")
+def test_environment_of_these_versions_is_left_alone_and_of_others_made_again(folder):
+    lock, made = folder / "envs/requirements.lock", folder / ".venv/made-from.lock"
+    assert make_venv(folder).returncode == 0
+    assert made.read_text().splitlines() == ["setuptools==0.0.0", "torch==0.0.0", "toy==0.0.0"]
+    assert {"setuptools.py", "torch.py", "toy.py"} <= {file.name for file in (folder / ".venv").rglob("*.py")}
+    lock.write_text(f"{lock.read_text()}    --hash=sha256:{'0' * 64}\n# Another comment.\n")
     done = make_venv(folder)
     assert (done.returncode, done.stderr) == (0, "")
+    (folder / "pyproject.toml").write_text('dependencies = ["torch==0.0.1"]\n')
+    assert "error: no Python" in make_venv(folder, PATH=without_python(folder)).stderr
 
 
 def test_another_process_at_work_is_said(folder):
