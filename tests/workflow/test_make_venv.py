@@ -14,7 +14,7 @@ from tests.workflow.projects import ROOT
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project that is nothing but make_venv and a lock of two packages, beside torch."""
+    """A project that is nothing but make_venv and a lock of two packages and torch."""
     (tmp_path / "envs").mkdir()
     shutil.copy2(ROOT / "envs/make_venv", tmp_path / "envs/make_venv")
     (tmp_path / "pyproject.toml").write_text('dependencies = ["torch==0.0.0"]\n')
