@@ -33,6 +33,7 @@ COMMANDS = {
     "crate": ("workflow_scripts.commands.crate", "pack results and provenance as a Workflow Run RO-Crate"),
     "verify": ("workflow_scripts.commands.verify", "check a crate's files, and its numbers against its scores"),
     "cter": ("workflow_scripts.commands.cter", "score any translations of CoGnition's new compounds"),
+    "new-paper": ("workflow_scripts.commands.new_paper", "write the folder of a new paper, which runs at once"),
     "plan": ("workflow_scripts.commands.plan", "print the runs of a configuration and their cost"),
 }
 

@@ -1,0 +1,51 @@
+"""The folder that `new-paper` writes."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.__main__ import main
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.requested import list_requested_runs
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty list of papers, as the working directory."""
+    shutil.copytree(ROOT / "catalogue", tmp_path / "catalogue")
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["new-paper", "mine"]) == 0
+    files = {"experiments.yaml", "displays.yaml", "claims.yaml", "published.csv", "NOTES.md"}
+    assert {file.name for file in (here / "papers/mine").iterdir()} == files
+    assert capsys.readouterr().out.splitlines()[1].startswith("./reproduce --papers mine ")
+    catalogue = load_catalogue(here)
+    for scale, seeds in (("demo", 1), ("small", 3), ("full", 5)):
+        assert len(list_requested_runs(catalogue, load_config({"scale": scale, "papers": ["mine"]}))) == seeds
+    (claim,) = catalogue.papers["mine"].claims
+    assert claim["left"] == "table1/Transformer/ADDJUMP 2x/exact_match"
+
+
+@pytest.mark.parametrize("key", ["", "2021", "My paper", "../x", ".x", "a" * 51, "-n"])
+def test_a_bad_key_is_refused_in_one_line(key, here, capsys):
+    assert main(["new-paper", "--", key]) == 1
+    assert capsys.readouterr().err.startswith(f"error: the key {key!r} cannot name a paper; take at most 50 of a-z")
+    assert not (here / "papers").exists()
+
+
+def test_nothing_is_overwritten_and_nothing_is_written_elsewhere(here, capsys, monkeypatch):
+    main(["new-paper", "mine"])
+    (here / "papers/mine/NOTES.md").write_text("mine")
+    assert main(["new-paper", "mine"]) == 1
+    assert capsys.readouterr().err == "error: papers/mine exists; choose another key, or edit its files\n"
+    assert (here / "papers/mine/NOTES.md").read_text() == "mine"
+    monkeypatch.chdir(here / "catalogue")
+    assert main(["new-paper", "other"]) == 1
+    assert "run this in the root of the repository" in capsys.readouterr().err
